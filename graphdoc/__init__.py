@@ -1,0 +1,3 @@
+"""graphdoc: a crash doctor for PyTorch's autograd."""
+
+__version__ = "0.1.0"

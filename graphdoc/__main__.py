@@ -1,0 +1,46 @@
+"""The ``graphdoc`` command, and ``python -m graphdoc``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] and not sys.flags.safe_path:
+    # `python -m` looks in the working directory first, and a random.py among the user's files is none of our modules.
+    del sys.path[0]
+
+
+def main() -> None:
+    """Run the command line; ends with status 2 and one line on stderr where the input, or graphdoc, is at fault."""
+    from graphdoc.cli.arguments import quick
+    from graphdoc.errors import UsageError
+
+    try:
+        wanted = quick(sys.argv[1:])
+        if wanted is not None:
+            from graphdoc.cli.running import run
+
+            kind, words, reports, no_rerun, nan = wanted
+            sys.exit(run(kind, words, reports, rerun=not no_rerun, nan=nan))
+        from graphdoc.cli.app import app
+
+        app(prog_name="graphdoc")
+    except UsageError as e:
+        _end(str(e))
+    except Exception as e:
+        from graphdoc.evidence import EvidenceError
+
+        if isinstance(e, EvidenceError):
+            _end(str(e))
+        if os.environ.get("GRAPHDOC_DEBUG"):
+            raise
+        _end(f"internal error: {type(e).__name__}: {e} (GRAPHDOC_DEBUG=1 shows where)")
+
+
+def _end(line: str) -> None:
+    print("graphdoc:", " ".join(line.split()), file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

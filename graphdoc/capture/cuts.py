@@ -1,0 +1,332 @@
+"""Who cut: in a second run, how every tensor without a graph came from tensors that had one.
+
+A ``TorchFunctionMode`` sees the operations of the user's program by name, with their arguments. Only tensors that need
+no gradient are recorded, so a record chain ends where a graph begins.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from torch.overrides import TorchFunctionMode, resolve_name
+
+from graphdoc.capture import stacks
+from graphdoc.capture.switches import Place, frames_of_place, is_users
+from graphdoc.evidence import Cut
+
+if TYPE_CHECKING:
+    from graphdoc.capture.autopsy import Autopsy
+    from graphdoc.capture.witness import Witness
+    from graphdoc.evidence import Evidence
+
+MOST_RECORDS = 400_000
+DEEPEST = 400
+"""Operations without a graph followed back from the loss."""
+MOST_FOLLOWED = 50_000
+MOST_CUTS = 20
+MOST_CANDIDATES = 12
+MOST_INSIDE = 5_000
+"""Elements looked at inside a list that is turned into a tensor."""
+
+CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
+ARRAYS = {"numpy", "__array__", "tolist", "detach", "data"}
+DETACHES = {"detach", "detach_", "data"}
+CONSTRUCTORS = {"tensor", "as_tensor", "new_tensor", "from_numpy", "FloatTensor", "asarray", "full", "scalar_tensor"}
+QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
+"""Questions about a tensor that make no value."""
+
+
+class Origin:
+    """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
+
+    __slots__ = ("leaf", "op", "raw")
+
+    def __init__(self, op: str, raw: stacks.Stack | list[Any], leaf: int) -> None:
+        self.op, self.raw, self.leaf = op, raw, leaf
+
+
+class Record:
+    """One result without a graph: the operation that made it and what went in."""
+
+    __slots__ = (
+        "depth",
+        "event",
+        "frozen",
+        "grad_mode",
+        "inputs",
+        "loose",
+        "numbers",
+        "op",
+        "origins",
+        "raw",
+        "switch",
+    )
+
+    def __init__(self, op: str, raw: stacks.Stack, grad_mode: bool, switch: Place | None, event: int) -> None:
+        self.op = op
+        self.raw = raw
+        self.grad_mode = grad_mode
+        self.switch = switch
+        self.inputs: list[Record] = []
+        self.origins: list[Origin] = []
+        self.frozen: list[int] = []
+        self.loose = False
+        self.numbers = False
+        self.depth = 0
+        self.event = event
+
+
+class CutWatch(TorchFunctionMode):
+    """Records results without a graph, by identity of the tensor, number or array."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__()
+        self._torch = witness.torch
+        self._witness = witness
+        self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
+        self._names: dict[Any, str] = {}
+        self._arrays: dict[int, Record] = {}
+        self._recent: list[Record] = []
+        self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
+        self._busy = False
+
+    @classmethod
+    def start(cls, witness: Witness) -> CutWatch:
+        watch = cls(witness)
+        watch.__enter__()  # type: ignore[no-untyped-call]
+        return watch
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        if not self._busy:
+            self._busy = True
+            try:
+                self._note(func, args, kwargs, result)
+            except Exception:
+                pass
+            finally:
+                self._busy = False
+        return result
+
+    def _name(self, func: Any) -> str:
+        name = self._names.get(func)
+        if name is None:
+            full = resolve_name(func) or getattr(func, "__qualname__", getattr(func, "__name__", str(func)))
+            parts = str(full).split(".")
+            name = parts[-2] if parts[-1] == "__get__" else parts[-1]
+            self._names[func] = name
+        return name
+
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        name = self._name(func)
+        if name in QUIET:
+            return
+        if name == "requires_grad_" or name == "__set__":
+            self._note_freezing(func, args, kwargs)
+            return
+        outputs = result if isinstance(result, tuple | list) else (result,)
+        torch = self._torch
+        if isinstance(result, torch.Tensor) and result.requires_grad:
+            return
+        record: Record | None = None
+        tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
+        if not tensors and name not in CONVERSIONS:
+            return
+        mixed = any(o.requires_grad for o in tensors)
+        for output in outputs:
+            if isinstance(output, torch.Tensor) and output.requires_grad:
+                continue
+            if record is None:
+                record = self._make(name, args, kwargs)
+                if mixed and isinstance(output, torch.Tensor) and output.is_floating_point():
+                    record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
+            self._keep(output, record)
+            if not tensors and isinstance(result, list):
+                for inner in result[:MOST_INSIDE]:
+                    self._keep(inner, record)
+        if record is not None and record.origins and name in CONVERSIONS | DETACHES:
+            self._recent.append(record)
+            del self._recent[:-200]
+
+    def _note_freezing(self, func: Any, args: Any, kwargs: Any) -> None:
+        if func not in (self._torch.Tensor.requires_grad_, self._torch.Tensor.requires_grad.__set__):
+            return
+        if not (args[1] if len(args) > 1 else kwargs.get("requires_grad", True)):
+            self._frozen_at[id(args[0])] = stacks.stack_here(4)
+            if len(self._frozen_at) > MOST_RECORDS:
+                self._frozen_at.popitem(last=False)
+
+    def _make(self, name: str, args: Any, kwargs: Any) -> Record:
+        grad_mode = self._torch.is_grad_enabled()
+        switches = self._witness.switches
+        place = None if grad_mode else switches.innermost()
+        record = Record(name, stacks.stack_here(4), grad_mode, place, self._witness.journal.count)
+        self._gather(record, args, 0)
+        self._gather(record, tuple(kwargs.values()), 0)
+        if record.depth > DEEPEST:
+            record.inputs = []
+        return record
+
+    def _gather(self, record: Record, values: Any, depth: int) -> None:
+        torch = self._torch
+        for value in list(values)[:MOST_INSIDE]:
+            if isinstance(value, torch.Tensor):
+                if value.requires_grad:
+                    node = value.grad_fn
+                    kept = node.metadata.get("traceback_") if node is not None else None
+                    made: Any = kept if isinstance(kept, stacks.Stack) else []
+                    record.origins.append(Origin(node.name() if node is not None else "", made, id(value)))
+                    continue
+            elif isinstance(value, list | tuple) and depth < 4:
+                self._gather(record, value, depth + 1)
+                continue
+            elif isinstance(value, bool | str | type(None)):
+                continue
+            found = self._of(value) or self._shared(value)
+            if found is not None and len(record.inputs) < 64:
+                record.inputs.append(found)
+                record.depth = max(record.depth, found.depth + 1)
+            elif isinstance(value, torch.nn.Parameter):
+                record.frozen.append(id(value))
+            elif isinstance(value, float | torch.Tensor) or type(value).__module__ == "numpy":
+                record.loose = True
+                record.numbers = record.numbers or not isinstance(value, torch.Tensor)
+
+    def _keep(self, value: Any, record: Record) -> None:
+        # A number or array is held so that its identity stays its own; a tensor is only referred to.
+        hold = weakref.ref(value) if isinstance(value, self._torch.Tensor) else value
+        self._records[id(value)] = (record, hold)
+        if type(value).__name__ == "ndarray":
+            self._arrays[value.__array_interface__["data"][0]] = record
+        self._records.move_to_end(id(value))
+        if len(self._records) > MOST_RECORDS:
+            _, old = self._records.popitem(last=False)[1]
+            if type(old).__name__ == "ndarray":
+                self._arrays.pop(old.__array_interface__["data"][0], None)
+
+    def _of(self, value: Any) -> Record | None:
+        """The record of this very object."""
+        record, hold = self._records.get(id(value), (None, None))
+        return record if hold is value or (isinstance(hold, weakref.ref) and hold() is value) else None
+
+    def _shared(self, value: Any) -> Record | None:
+        """The record of the array that a tensor shares its memory with: ``from_numpy`` is seen by no mode."""
+        if not self._arrays or not isinstance(value, self._torch.Tensor):
+            return None
+        try:
+            record = self._arrays.get(value.data_ptr())
+        except RuntimeError:
+            return None
+        if record is not None:
+            self._keep(value, record)
+        return record
+
+    # -- the answer ----------------------------------------------------------------------------------------------
+
+    def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], outputs: list[Any]) -> None:
+        """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
+        starts = [r for t in outputs if not t.requires_grad and (r := self._of(t)) is not None]
+        chain = _behind(starts)
+        for record in _apart(r for r in chain if r.origins)[:MOST_CUTS]:
+            evidence.cuts.append(self._cut(record, True, autopsy))
+        if not starts:
+            return
+        evidence.extras["loss_made"] = [
+            {"op": s.op, "stack": [vars(f) for f in stacks.frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
+        ]
+        if evidence.cuts:
+            return
+        off = next((s for s in starts if not s.grad_mode), None)
+        frozen = [r for r in chain if r.frozen]
+        if off is not None and off.switch is not None:
+            evidence.cuts.append(self._cut(off, True, autopsy, "no-grad"))
+        elif frozen:
+            evidence.cuts.append(self._cut(frozen[0], True, autopsy, "frozen"))
+        elif recent := self._candidates(chain, evidence):
+            evidence.cuts += [self._cut(r, False, autopsy) for r in recent[:MOST_CANDIDATES]]
+        else:
+            made = next((r for r in reversed(chain) if not r.inputs), chain[-1])
+            trained = any(p.requires_grad and not p.buffer for p in evidence.parameters)
+            evidence.cuts.append(self._cut(made, True, autopsy, "constant" if trained else "input"))
+
+    def _candidates(self, chain: list[Record], evidence: Evidence) -> list[Record]:
+        """Conversions of something with a graph since the last backward that came to its end, newest first.
+
+        Numbers went through Python or NumPy arithmetic, where identity is lost. A tensor of unknown origin can have
+        come from an array, but not from ``item()``.
+        """
+        if not any(r.loose for r in chain):
+            return []
+        last = max((e.index for e in evidence.events if e.kind == "backward" and not e.failed), default=-1)
+        numbers = any(r.numbers for r in chain)
+        return _apart(r for r in reversed(self._recent) if r.event > last and (numbers or r.op in ARRAYS))
+
+    def _cut(self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "") -> Cut:
+        names = autopsy.census.parameter_names
+        behind = sorted({names[o.leaf] for o in record.origins if o.leaf in names})
+        cut = Cut(reason or self._reason(record), record.op, stacks.frames_of(record.raw, autopsy.cwd), certain=certain)
+        # A leaf has no operation of its own: the last one with a graph is told only where there was one.
+        origin = next((o for o in record.origins if o.op), None)
+        if origin is not None:
+            cut.before, cut.before_op = stacks.frames_of(origin.raw, autopsy.cwd), origin.op
+        if cut.reason == "missing-create-graph":
+            cut.op = "autograd.grad"
+        if cut.reason == "frozen":
+            behind = sorted({names[i] for i in record.frozen if i in names})
+            at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
+            if at is not None:
+                cut.switch, cut.switch_kind = stacks.frames_of(at, autopsy.cwd), "requires_grad"
+        cut.behind = behind
+        if record.switch is not None and is_users(record.switch):
+            cut.switch, cut.switch_kind = frames_of_place(record.switch, autopsy.cwd), record.switch[0]
+        elif record.switch is not None and cut.reason == "no-grad":
+            # A library computes this without recording (``Distribution.sample``): to the user it is one operation.
+            cut.reason = "nondifferentiable"
+            cut.op = _called(record.raw.raw) or cut.op
+        return cut
+
+    def _reason(self, record: Record) -> str:
+        if record.op in CONVERSIONS or record.op in CONSTRUCTORS:
+            return "conversion"
+        if record.op in DETACHES:
+            return "detach"
+        if not record.grad_mode:
+            return "no-grad"
+        return "missing-create-graph" if record.op == "grad" else "nondifferentiable"
+
+
+def _called(raw: stacks.RawStack) -> str:
+    """The name of the library function that the user's innermost frame has called."""
+    name = ""
+    for code in raw[::2]:
+        if stacks.is_user_file(code.co_filename):
+            break
+        if not code.co_filename.startswith("<") and code.co_name not in ("decorate_context", "_fn", "inner"):
+            name = code.co_name
+    return name
+
+
+def _apart(records: Iterable[Record]) -> list[Record]:
+    """One record for each place and operation."""
+    known: dict[Any, Record] = {}
+    for r in records:
+        known.setdefault((r.op, stacks.site_of(r.raw)), r)
+    return list(known.values())
+
+
+def _behind(starts: list[Record]) -> list[Record]:
+    """The records that these were made from, nearest first."""
+    chain = list(starts)
+    seen = {id(r) for r in starts}
+    for record in chain:
+        if len(chain) >= MOST_FOLLOWED:
+            break
+        for r in record.inputs:
+            if id(r) not in seen:
+                seen.add(id(r))
+                chain.append(r)
+    return chain

@@ -1,0 +1,102 @@
+"""Starting and writing this process's Evidence document."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.stacks import is_user_file
+from graphdoc.evidence import Evidence, Frame, Process
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+MOST_SOURCE = 1_000_000
+"""Bytes of one source file that is embedded; a larger one is only hashed."""
+
+
+def _number(name: str, default: int) -> int:
+    try:
+        return int(os.environ.get(name, ""))
+    except ValueError:
+        return default
+
+
+def start_document(witness: Witness) -> Evidence:
+    """A document with everything known about the process itself."""
+    evidence = Evidence()
+    evidence.process = Process(
+        pid=os.getpid(),
+        # The names that torchrun and every launcher after it give to ranks.
+        rank=_number("RANK", -1),
+        world_size=_number("WORLD_SIZE", 1),
+        local_rank=_number("LOCAL_RANK", -1),
+        argv=list(getattr(sys, "argv", [])),
+        cwd=witness.cwd,
+        python=platform.python_version(),
+        torch=str(witness.torch.__version__).partition("+")[0],
+        started=witness.started,
+        written=time.time(),
+    )
+    evidence.capture = witness.capture
+    evidence.degraded = list(witness.degraded)
+    evidence.probe = witness.mode if witness.mode.startswith("probe") else ""
+    return evidence
+
+
+def write_document(witness: Witness, evidence: Evidence) -> None:
+    """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name."""
+    evidence.process.written = time.time()
+    evidence.seconds = time.time() - witness.started
+    _add_sources(evidence)
+    evidence.write(os.path.join(witness.out, f"evidence-{os.getpid()}.json"))
+
+
+def _add_sources(evidence: Evidence) -> None:
+    for frame in _frames(evidence):
+        if not frame.user or frame.file in evidence.hashes:
+            continue
+        path = os.path.join(evidence.process.cwd, frame.file)
+        try:
+            if not is_user_file(path):
+                continue
+            with open(path, "rb") as f:
+                data = f.read()
+        except OSError:
+            continue
+        evidence.hashes[frame.file] = hashlib.sha256(data).hexdigest()
+        if len(data) <= MOST_SOURCE:
+            evidence.sources[frame.file] = decode(data)
+
+
+def decode(data: bytes) -> str:
+    """Source bytes as text, in the encoding that the file itself declares (PEP 263), line endings kept."""
+    import io
+    import tokenize
+
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return data.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return data.decode("utf-8", "replace")
+
+
+def _frames(evidence: Evidence) -> list[Frame]:
+    out: list[Frame] = []
+
+    def collect(value: Any) -> None:
+        if isinstance(value, Frame):
+            out.append(value)
+        elif isinstance(value, list):
+            for v in value:
+                collect(v)
+        elif hasattr(value, "__dataclass_fields__"):
+            for name in value.__dataclass_fields__:
+                collect(getattr(value, name))
+
+    collect(evidence)
+    return out

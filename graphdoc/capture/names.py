@@ -1,0 +1,311 @@
+"""Names: how the user's program reaches a module, a parameter, an optimizer or a tensor, searched from live frames."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from graphdoc.capture.stacks import is_user_file, shown_file
+from graphdoc.evidence import Holder, Step
+
+MOST_OBJECTS = 50_000
+MOST_PER_CONTAINER = 2_000
+DEEPEST = 9
+MOST_HOLDERS = 6
+
+Path = tuple[Step, ...]
+
+
+class Root:
+    """Where a search starts: a frame's locals or a module's globals."""
+
+    __slots__ = ("file", "function", "values")
+
+    def __init__(self, values: dict[str, Any], function: str, file: str) -> None:
+        self.values, self.function, self.file = values, function, file
+
+
+def roots_of(frames: Iterable[FrameType]) -> list[Root]:
+    """User frames innermost first, then the globals of the user's modules, ``__main__`` before others."""
+    out: list[Root] = []
+    for frame in frames:
+        code = frame.f_code
+        if is_user_file(code.co_filename) and code.co_name != "<module>":
+            out.append(Root(dict(frame.f_locals), getattr(code, "co_qualname", code.co_name), code.co_filename))
+    modules = [sys.modules.get("__main__"), *sys.modules.values()]
+    done: set[int] = set()
+    for module in modules:
+        values = getattr(module, "__dict__", None) if type(module) is types.ModuleType else None
+        name = values.get("__file__") if values else None
+        if values and id(values) not in done and isinstance(name, str) and is_user_file(name):
+            done.add(id(values))
+            out.append(Root(dict(values), "<module>", name))
+    return out
+
+
+class Census:
+    """What was found: tensors, modules and optimizers by identity, each with the paths that lead to it."""
+
+    def __init__(self, roots: list[Root], torch: Any) -> None:
+        self._torch = torch
+        self._tensor_types: dict[type, bool] = {}
+        self._plain: dict[type, str] = {}
+        self.tensors: dict[int, Any] = {}
+        self.tensor_paths: dict[int, list[tuple[Root, Path]]] = {}
+        self.modules: dict[int, tuple[Any, Root, Path]] = {}
+        self.optimizers: dict[int, tuple[Any, Root, Path]] = {}
+        self._search(roots)
+        self.parameter_names: dict[int, str] = {}
+        self.parameters: dict[int, tuple[str, Any, bool]] = {}
+        self._name_parameters()
+
+    # -- searching -----------------------------------------------------------------------------------------------
+
+    def _search(self, roots: list[Root]) -> None:
+        # Each root is searched on its own, so that what a fix can say in a frame is known in that frame's own words.
+        for root in roots:
+            self._search_from(root)
+
+    def _search_from(self, root: Root) -> None:
+        queue: deque[tuple[Any, Path]] = deque(
+            (value, (Step("name", str(name), type(value).__name__),))
+            for name, value in root.values.items()
+            if not (name.startswith("__") and name.endswith("__"))
+        )
+        seen: set[int] = set()
+        while queue and len(seen) < MOST_OBJECTS:
+            value, path = queue.popleft()
+            kind = self._kind(type(value))
+            if kind == "skip":
+                continue
+            if kind == "tensor":
+                self.tensors[id(value)] = value
+                paths = self.tensor_paths.setdefault(id(value), [])
+                if sum(1 for other, _ in paths if other is root) < MOST_HOLDERS:
+                    paths.append((root, path))
+                continue
+            if id(value) in seen or len(path) > DEEPEST:
+                continue
+            seen.add(id(value))
+            if kind in ("module", "optimizer"):
+                table = self.modules if kind == "module" else self.optimizers
+                known = table.get(id(value))
+                if known is None or _cost(path) < _cost(known[2]):
+                    table[id(value)] = (value, root, path)
+                if kind == "optimizer":
+                    continue
+            for step, inner in self._inside(value, kind):
+                queue.append((inner, (*path, step)))
+
+    def _kind(self, cls: type) -> str:
+        known = self._plain.get(cls)
+        if known is None:
+            known = self._plain[cls] = self._classify(cls)
+        return known
+
+    def _classify(self, cls: type) -> str:
+        torch = self._torch
+        # type.__mro__ is asked, never isinstance: that would touch lazy proxies.
+        mro = cls.__mro__
+        if torch.Tensor in mro:
+            return "tensor"
+        if torch.nn.Module in mro:
+            return "module"
+        if torch.optim.Optimizer in mro:
+            return "optimizer"
+        if dict in mro:
+            return "dict"
+        if list in mro or tuple in mro or deque in mro:
+            return "sequence"
+        if cls in (types.FunctionType, types.MethodType, functools.partial):
+            return "callable"
+        module = cls.__dict__.get("__module__", "")
+        if not isinstance(module, str):
+            return "skip"
+        top = module.partition(".")[0]
+        if top in ("builtins", "numpy", "types", "typing", "re", "_io", "abc", "logging", "threading", "weakref"):
+            return "skip"
+        if top == "torch" and not module.startswith(("torch.distributions", "torch.nn.utils", "torch.utils.data")):
+            return "skip"
+        if cls is types.ModuleType or issubclass(cls, type):
+            return "skip"
+        return "object"
+
+    def _inside(self, value: Any, kind: str) -> Iterator[tuple[Step, Any]]:
+        if kind == "dict":
+            for i, (k, v) in enumerate(list(dict.items(value))):
+                if i >= MOST_PER_CONTAINER:
+                    break
+                if type(k) in (str, int, bool, float, tuple, type(None)):
+                    text = repr(k)
+                    yield Step("key", text if len(text) < 80 else "…", type(v).__name__), v
+        elif kind == "sequence":
+            fields = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
+            for i, v in enumerate(list(value)[:MOST_PER_CONTAINER]):
+                if fields and i < len(fields):
+                    yield Step("attribute", str(fields[i]), type(v).__name__), v
+                else:
+                    yield Step("index", str(i), type(v).__name__), v
+        elif kind == "callable":
+            if type(value) is types.MethodType:
+                yield Step("attribute", "__self__", type(value.__self__).__name__), value.__self__
+            elif type(value) is functools.partial:
+                for i, v in enumerate(value.args):
+                    yield Step("index", str(i), type(v).__name__), v
+                for k, v in value.keywords.items():
+                    yield Step("key", repr(k), type(v).__name__), v
+            else:
+                for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
+                    try:
+                        yield Step("cell", name, type(cell.cell_contents).__name__), cell.cell_contents
+                    except ValueError:
+                        continue
+        else:
+            yield from self._attributes(value, kind)
+
+    def _attributes(self, value: Any, kind: str) -> Iterator[tuple[Step, Any]]:
+        try:
+            values = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            values = {}
+        if type(values) is dict:
+            for name, v in list(values.items())[:MOST_PER_CONTAINER]:
+                if kind == "module" and name in ("_parameters", "_buffers", "_modules"):
+                    for inner, w in list((v or {}).items()):
+                        yield Step("attribute", inner, type(w).__name__), w
+                elif not (kind == "module" and name.startswith("_") and name.endswith(("_hooks", "_pre_hooks"))):
+                    yield Step("attribute", str(name), type(v).__name__), v
+        for cls in type(value).__mro__:
+            names = cls.__dict__.get("__slots__", ())
+            for name in (names,) if isinstance(names, str) else names:
+                try:
+                    v = object.__getattribute__(value, name)
+                except AttributeError:
+                    continue
+                yield Step("attribute", str(name), type(v).__name__), v
+
+    # -- naming --------------------------------------------------------------------------------------------------
+
+    def _name_parameters(self) -> None:
+        named = sorted(self.modules.values(), key=lambda m: (_cost(m[2]), len(m[2])))
+        for module, _, path in named:
+            self._take(module, text_of(path))
+        for obj in gc.get_objects():
+            # Modules that no frame leads to (kept by C++ or by a library): named by their class.
+            if self._kind(type(obj)) == "module" and id(obj) not in self.modules:
+                self._take(obj, type(obj).__name__)
+        for ident, paths in self.tensor_paths.items():
+            tensor = self.tensors[ident]
+            if ident not in self.parameter_names and tensor.is_leaf and tensor.requires_grad:
+                name = text_of(min((p for _, p in paths), key=_cost))
+                self.parameter_names[ident] = name
+                self.parameters[ident] = (name, tensor, False)
+
+    def _take(self, module: Any, prefix: str) -> None:
+        try:
+            own = object.__getattribute__(module, "__dict__")
+            for table, buffer in (("_parameters", False), ("_buffers", True)):
+                for name, tensor in (own.get(table) or {}).items():
+                    if tensor is not None and id(tensor) not in self.parameter_names:
+                        full = f"{prefix}.{name}"
+                        self.parameter_names[id(tensor)] = full
+                        self.parameters[id(tensor)] = (full, tensor, buffer)
+        except Exception:
+            return
+
+    def holders(self, ident: int, exact: bool, cwd: str) -> list[Holder]:
+        """The ways to reach the tensor with this id."""
+        out = []
+        for root, path in self.tensor_paths.get(ident, ()):
+            length = next((i for i, s in enumerate(path) if s.kind not in ("name", "attribute")), len(path))
+            base = path[:length]
+            structure = structure_of(resolve(root, base), self._torch) if length < len(path) else "tensor"
+            out.append(
+                Holder(
+                    text_of(path),
+                    root.function,
+                    shown_file(root.file, cwd),
+                    list(path),
+                    exact,
+                    text_of(base),
+                    structure,
+                )
+            )
+        return out
+
+    def optimizer_name(self, ident: int) -> str:
+        found = self.optimizers.get(ident)
+        return text_of(found[2]) if found else ""
+
+
+def resolve(root: Root, path: Path) -> Any:
+    """The object at a path of names and attributes; None where it is no longer there."""
+    value = root.values.get(path[0].key)
+    for step in path[1:]:
+        try:
+            own = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            own = {}
+        if step.key in own:
+            value = own[step.key]
+        else:
+            tables = [own.get(t) for t in ("_parameters", "_buffers", "_modules")]
+            table = next((t for t in tables if isinstance(t, dict) and step.key in t), None)
+            if table is not None:
+                value = table[step.key]
+            else:
+                try:
+                    value = object.__getattribute__(value, step.key)
+                except AttributeError:
+                    return None
+    return value
+
+
+def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
+    """How tensors are nested in a value, in the words of ``graphdoc.fixes.structures``; None where it is mixed."""
+    if torch.Tensor in type(value).__mro__:
+        return "tensor"
+    if value is None or type(value) in (int, float, str, bool):
+        return "value"
+    if depth > 2:
+        return None
+    if isinstance(value, tuple):
+        inner = [structure_of(v, torch, depth + 1) for v in value[:16]]
+        if not inner or None in inner or len(value) > 16:
+            return None
+        return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner}
+    if type(value) in (list, deque) or isinstance(value, dict):
+        elements = list(value.values()) if isinstance(value, dict) else list(value)
+        kinds = [structure_of(v, torch, depth + 1) for v in elements[:200]]
+        # What is detached by one comprehension must look the same throughout.
+        if not kinds or any(k != kinds[0] for k in kinds) or kinds[0] in (None, "value"):
+            return None
+        name = "dict" if isinstance(value, dict) else type(value).__name__
+        return {name: kinds[0]}
+    return None
+
+
+def _cost(path: Path) -> int:
+    # A dunder or private detour is a worse name than a longer plain one.
+    steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
+    # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
+    return steps + (path[0].key in ("self", "cls"))
+
+
+def text_of(path: Path) -> str:
+    """The access path as Python text; children of nn.Sequential and ModuleList as PyTorch names them (``net.0``)."""
+    out = path[0].key
+    for step in path[1:]:
+        if step.kind == "attribute":
+            out += f".{step.key}"
+        elif step.kind == "cell":
+            out += f".<closure>.{step.key}"
+        else:
+            out += f"[{step.key}]"
+    return out

@@ -1,0 +1,287 @@
+"""The trace of a trial run: which backward gave which parameter a gradient, and what each optimizer step used.
+
+Two runs of a program, before and after a change, are compared by their traces alone. Sums of absolute values stand for
+tensors; nothing else of their values is kept. One JSON object a line, written as it happens, so that a run that is
+stopped has left everything up to there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.autopsy import grad_fn_of, user_frames
+from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.sizes import absolute_sum, graph_behind, resident
+from graphdoc.capture.stacks import is_user_file, shown_file
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+MOST_STEPS = 400
+MOST_CALLS = 2000
+"""Optimizer steps and backward calls that are recorded one by one; later ones are only counted."""
+FIRST_CALLS = 12
+"""Calls from one place whose gradients are measured, besides those around the point of the failure."""
+AROUND = (40, 60)
+"""Journal events before and after that point within which every call is measured."""
+AFTER = 60
+"""Journal events after which a reference run has told enough."""
+MOST_PARAMETERS = 5000
+MOST_CLONED = 20_000_000
+"""Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
+
+
+class StepTrace:
+    """Records one process. ``failing`` is the journal index of the call that failed in the original, -1 if unknown.
+
+    A ``reference`` run is the unpatched program made to go on: every backward keeps its graph, and a tensor that is
+    written while it is still needed is copied first, so each gradient is that of the values the forward pass saw.
+    """
+
+    def __init__(self, witness: Witness, failing: int, reference: bool) -> None:
+        self.witness = witness
+        self.torch = witness.torch
+        self.failing = failing
+        self.reference = reference
+        self.started = time.monotonic()
+        self.calls = 0
+        self.steps = 0
+        self.depth = 0
+        self.optimizers: dict[int, tuple[int, Any]] = {}
+        self.parameters: dict[int, tuple[str, Any]] = {}
+        self.slots: dict[int, int] = {}
+        self.occurrences: dict[tuple[str, int], int] = {}
+        self.named = 0
+        self.pid = -1
+        self.stream: Any = None
+
+    @classmethod
+    def start(cls, witness: Witness) -> StepTrace:
+        """From the mode ``verify[:reference][:JOURNAL INDEX]``."""
+        words = witness.mode.split(":")[1:]
+        index = next((int(w) for w in words if w.lstrip("-").isdigit()), -1)
+        trace = cls(witness, index, "reference" in words)
+        trace._install()
+        return trace
+
+    def fill(self, evidence: Any, autopsy: Any, roots: list[Any], outputs: list[Any]) -> None:
+        """A failure in this run: told in the trace as well, for its place in the order of things."""
+        raised = evidence.raised
+        if raised is not None:
+            self._write({"k": "failed", "type": raised.type, "message": raised.message[:500], "n": self.calls - 1})
+
+    # -- installing ----------------------------------------------------------------------------------------------
+
+    def _install(self) -> None:
+        torch = self.torch
+        self._seed()
+        from torch.autograd import graph
+        from torch.optim import optimizer
+
+        engine = graph._engine_run_backward
+
+        def engine_run_backward(t_outputs: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._run(engine, t_outputs, args, kwargs)
+
+        graph._engine_run_backward = engine_run_backward
+        torch.autograd._engine_run_backward = engine_run_backward
+        init = optimizer.Optimizer.__init__
+
+        def made(this: Any, *args: Any, **kwargs: Any) -> None:
+            init(this, *args, **kwargs)
+            self._guard(self._made, this)
+
+        setattr(optimizer.Optimizer, "__init__", made)  # noqa: B010 (a plain assignment is no valid type)
+        optimizer.register_optimizer_step_pre_hook(lambda o, args, kwargs: self._guard(self._stepping, o))
+        shown = warnings.showwarning
+
+        def showwarning(message: Any, *args: Any, **kwargs: Any) -> None:
+            self._write({"k": "warning", "text": str(message)[:500]})
+            shown(message, *args, **kwargs)
+
+        warnings.showwarning = showwarning
+        if self.reference:
+            self._context = graph.allow_mutation_on_saved_tensors()
+            self._context.__enter__()
+        atexit.register(self._end)
+
+    def _seed(self) -> None:
+        """Programs that set no seed must be comparable too; one that does sets it later."""
+        import random
+
+        random.seed(0)
+        self.torch.manual_seed(0)
+        try:
+            import numpy
+
+            numpy.random.seed(0)
+        except ImportError:
+            pass
+
+    def _guard(self, function: Any, *args: Any) -> Any:
+        try:
+            with self.witness._quiet(), self.torch.no_grad():
+                return function(*args)
+        except Exception as e:
+            self.witness._trouble(e)
+            return None
+
+    # -- what happens --------------------------------------------------------------------------------------------
+
+    def _made(self, optimizer: Any) -> None:
+        if id(optimizer) in self.optimizers or len(self.optimizers) >= 200:
+            return
+        number = len(self.optimizers)
+        self.optimizers[id(optimizer)] = (number, optimizer)
+        self._write({"k": "optimizer", "o": number, "type": type(optimizer).__name__, "place": self._place()})
+        self._register(optimizer, number)
+
+    def _register(self, optimizer: Any, number: int) -> None:
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if id(p) not in self.parameters and len(self.parameters) < MOST_PARAMETERS:
+                    slot = self.slots[number] = self.slots.get(number, -1) + 1
+                    self.parameters[id(p)] = (f"{number}.{slot}", p)
+
+    def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.reference and len(args) > 1:
+            args = (args[0], True, *args[2:])
+        record, before = self._guard(self._before, outputs, kwargs) or ({}, None)
+        self.depth += 1
+        try:
+            result = engine(outputs, *args, **kwargs)
+        finally:
+            self.depth -= 1
+        self._guard(self._after, record, before, result)
+        return result
+
+    def _before(self, outputs: Any, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+        index = self.witness.journal.count
+        if not self.calls:
+            self._write_rank()
+        place = self._place()
+        occurrence = self.occurrences.get(place, 0)
+        self.occurrences[place] = occurrence + 1
+        kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
+        record: dict[str, Any] = {"k": kind, "n": self.calls, "e": index, "place": place}
+        if self.depth:
+            record["inner"] = True
+        self.calls += 1
+        near = self.failing >= 0 and self.failing - AROUND[0] <= index <= self.failing + AROUND[1]
+        if occurrence >= FIRST_CALLS and not near:
+            return record, None
+        roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
+        record["nodes"], leaves = graph_behind(roots)
+        for number, optimizer in self.optimizers.values():
+            self._register(optimizer, number)
+        if len(self.parameters) > self.named:
+            self.named = len(self.parameters)
+            self._write_names()
+        if kind == "grad":
+            return record, {}
+        before: dict[str, Any] = {}
+        size = 0
+        for key, p in self.parameters.values():
+            size += p.numel() if p.grad is not None else 0
+            kept = p.grad is not None and not p.grad.is_sparse and size <= MOST_CLONED
+            before[key] = (p, p.grad.clone() if kept else None, self._sum(p.grad))
+        own = self.parameters
+        loose = [(t, self._sum(t.grad)) for t in leaves if id(t) not in own][:500]
+        return record, {"owned": before, "loose": loose}
+
+    def _after(self, record: dict[str, Any], before: Any, result: Any) -> None:
+        if before and "owned" in before:
+            gained = []
+            for key, (p, old, old_sum) in before["owned"].items():
+                if p.grad is None:
+                    continue
+                gain = self._sum(p.grad - old if old is not None and old.shape == p.grad.shape else p.grad)
+                if old is None and old_sum:
+                    gain = abs(gain - old_sum)
+                if gain:
+                    gained.append([key, gain, not old_sum])
+            record["gained"] = gained
+            record["loose"] = sum(1 for t, old in before["loose"] if self._sum(t.grad) != old)
+        elif before is not None and isinstance(result, tuple):
+            record["sums"] = [self._sum(t) if t is not None else None for t in result[:50]]
+        if record.get("n", MOST_CALLS) < MOST_CALLS:
+            self._write(record)
+        self._stop_if_done(record.get("e", -1))
+
+    def _stepping(self, optimizer: Any) -> None:
+        self._made(optimizer)
+        number, _ = self.optimizers.get(id(optimizer), (-1, None))
+        self.steps += 1
+        if number < 0 or self.steps > MOST_STEPS:
+            if self.steps % 100 == 0:
+                self._write({"k": "count", "steps": self.steps, "calls": self.calls})
+            return
+        self._register(optimizer, number)
+        mine = [p for group in optimizer.param_groups for p in group["params"]]
+        keyed = [(self.parameters[id(p)][0], p) for p in mine if id(p) in self.parameters]
+        each = {key: self._sum(p.grad) for key, p in keyed if p.grad is not None}
+        record = {
+            "k": "step",
+            "n": self.steps - 1,
+            "e": self.witness.journal.count,
+            "o": number,
+            "place": self._place(),
+            "p": sum(self._sum(p) for p in mine),
+            "g": sum(each.values()),
+            "each": each,
+            "rss": resident(),
+            "t": round(time.monotonic() - self.started, 3),
+        }
+        self._write(record)
+
+    def _write_rank(self) -> None:
+        """Ranks that were spawned have no variable that tells their number; their process group does."""
+        distributed = self.torch.distributed
+        if distributed.is_available() and distributed.is_initialized():
+            self._write({"k": "rank", "rank": distributed.get_rank()})
+
+    def _write_names(self) -> None:
+        found = Census(roots_of(user_frames(sys._getframe(1))), self.torch).parameter_names
+        self._write({"k": "names", "names": {k: found[i] for i, (k, _) in self.parameters.items() if i in found}})
+
+    def _stop_if_done(self, index: int) -> None:
+        """A reference run ends itself some time after the point of the failure: it keeps every graph alive."""
+        alone = os.environ.get("WORLD_SIZE", "1") == "1"
+        if self.reference and self.failing >= 0 and index > self.failing + AFTER and alone and not self.depth:
+            self._end()
+            os._exit(0)
+
+    def _end(self) -> None:
+        self._write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})
+
+    # -- small things --------------------------------------------------------------------------------------------
+
+    def _sum(self, tensor: Any) -> float:
+        return absolute_sum(self.torch, tensor)
+
+    def _place(self) -> tuple[str, int]:
+        frame = sys._getframe(1)
+        while frame is not None:
+            if is_user_file(frame.f_code.co_filename):
+                return shown_file(frame.f_code.co_filename, self.witness.cwd), frame.f_lineno
+            frame = frame.f_back  # type: ignore[assignment]
+        return "", 0
+
+    def _write(self, record: dict[str, Any]) -> None:
+        try:
+            if self.pid != os.getpid():
+                # A forked process writes a file of its own.
+                self.pid = os.getpid()
+                path = os.path.join(self.witness.out, f"trace-{self.pid}.jsonl")
+                self.stream = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+                self.stream.write(json.dumps({"k": "start", "rank": int(os.environ.get("RANK", "-1"))}) + "\n")
+            self.stream.write(json.dumps(record) + "\n")
+            self.stream.flush()
+        except Exception as e:
+            self.witness._trouble(e)

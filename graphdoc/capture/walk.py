@@ -1,0 +1,225 @@
+"""Walking a graph after a failure: every node once, without recursion, with what it saved and in what state that is."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterable
+from typing import Any
+
+_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+_RELEASED = ("a second time", "already been freed", "after they have already")
+
+
+class Found:
+    """One node of the walk. ``saved`` holds (attribute, expected version, current version) of its stale tensors."""
+
+    __slots__ = ("following", "leaf", "node", "number", "released", "saves", "sequence", "stale")
+
+    def __init__(self, number: int, node: Any, sequence: int) -> None:
+        self.number = number
+        self.node = node
+        self.sequence = sequence
+        self.following: list[int] = []
+        self.released = False
+        self.saves = False
+        self.stale: list[tuple[str, int, int]] = []
+        self.leaf: Any = None
+
+    @property
+    def op(self) -> str:
+        return str(self.node.name())
+
+
+NO_SEQUENCE = 1 << 62
+"""AccumulateGrad and its like carry the largest unsigned number instead of a place in the order."""
+
+DEEP = 10_000
+"""Graphs with more nodes than this are never freed once they have been walked."""
+MOST_ASKED = 20_000
+"""Released nodes that are asked one by one."""
+
+_saved_names: dict[type, tuple[str, ...]] = {}
+
+
+def _attributes(cls: type) -> tuple[str, ...]:
+    """Names of the saved tensors of a node type (``_saved_self`` …), read once per type."""
+    names = _saved_names.get(cls)
+    if names is None:
+        every = dir(cls)
+        names = tuple(a for a in every if a.startswith("_saved_") and "_raw" + a in every)
+        _saved_names[cls] = names
+    return names
+
+
+def walk(roots: Iterable[Any], limit: int = 2_000_000) -> list[Found]:
+    """Every node reachable from ``roots``, in the order met. ``following`` are positions in the returned list.
+
+    Args:
+        roots: graph nodes (``tensor.grad_fn``).
+        limit: stop after this many nodes.
+    """
+    order: list[Found] = []
+    known: dict[Any, int] = {}
+    todo: list[Found] = []
+
+    def meet(node: Any) -> int:
+        number = known[node] = len(order)
+        sequence = node._sequence_nr()
+        found = Found(number, node, sequence if sequence < NO_SEQUENCE else NO_SEQUENCE)
+        order.append(found)
+        todo.append(found)
+        return number
+
+    for root in roots:
+        if root is not None and root not in known:
+            meet(root)
+    while todo and len(order) < limit:
+        found = todo.pop()
+        following = found.node.next_functions
+        if not following:
+            found.leaf = getattr(found.node, "variable", None)
+            continue
+        numbers = found.following
+        for node, _ in following:
+            if node is not None:
+                number = known.get(node)
+                numbers.append(meet(node) if number is None else number)
+    if len(order) > DEEP:
+        _keep_for_good([f.node for f in order])
+    return order
+
+
+def _keep_for_good(nodes: list[Any]) -> None:
+    """Never free these nodes, not even when Python ends.
+
+    From PyTorch 2.13 on a node that Python has looked at is freed through Python, each inside the one that leads to it.
+    A chain of some ten thousand overflows the C stack: the program would end in a segmentation fault.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(nodes))
+
+
+def examine_all(order: list[Found], limit: int = NO_SEQUENCE) -> int:
+    """Examine every node up to the sequence number ``limit``, and return how many released ones were only inferred.
+
+    Asking a released node costs an exception. After ``MOST_ASKED`` of them the nodes below a released one are taken for
+    released too, if they are of a type that saves tensors: the call that released it went on to them.
+    """
+    asked = 0
+    inferred = 0
+    below = bytearray(len(order))
+    for found in sorted(order, key=lambda f: -f.sequence):
+        if found.sequence > limit:
+            continue
+        if asked >= MOST_ASKED and below[found.number]:
+            found.released = found.saves = bool(_attributes(type(found.node)))
+            inferred += found.released
+        else:
+            examine(found)
+            asked += found.released
+        if found.released or below[found.number]:
+            for m in found.following:
+                below[m] = 1
+    return inferred
+
+
+def examine(found: Found) -> None:
+    """Fill in whether the node's saved tensors were released or written to since.
+
+    Reading ``_saved_x`` raises the very errors that backward raises, without side effects. A tensor packed by saved
+    tensor hooks is left alone: reading it would run the user's hook, and hooks switch the version check off anyway.
+    """
+    node = found.node
+    cls = type(node)
+    names = _attributes(cls)
+    if names:
+        for name in names:
+            _examine_one(found, name)
+            if found.released:
+                break
+    elif hasattr(cls, "saved_tensors"):
+        found.saves = True
+        try:
+            node.saved_tensors  # noqa: B018
+        except RuntimeError as e:
+            _note(found, "saved_tensors", str(e))
+
+
+def _examine_one(found: Found, name: str) -> None:
+    node = found.node
+    try:
+        raw = getattr(node, "_raw" + name)
+    except RuntimeError as e:
+        _note(found, name, str(e))
+        return
+    if raw is None:
+        return
+    found.saves = True
+    group = raw if isinstance(raw, tuple | list) else (raw,)
+    try:
+        if any(getattr(r, "unpack_hook", None) is not None for r in group):
+            return
+        getattr(node, name)
+    except RuntimeError as e:
+        _note(found, name, str(e))
+
+
+def _note(found: Found, name: str, message: str) -> None:
+    found.saves = True
+    versions = _VERSIONS.search(message)
+    if versions:
+        found.stale.append((name, int(versions[2]), int(versions[1])))
+    elif any(text in message for text in _RELEASED):
+        found.released = True
+
+
+def stale_tensors(found: Found, name: str) -> list[Any]:
+    """The tensors behind a stale ``_saved_x``: ``SavedTensor.data`` still gives them when the version is wrong."""
+    try:
+        if name == "saved_tensors":
+            raw = found.node._raw_saved_tensors
+        else:
+            raw = getattr(found.node, "_raw" + name)
+        group = raw if isinstance(raw, tuple | list) else (raw,)
+        return [r.data for r in group if getattr(r, "data", None) is not None]
+    except Exception:
+        return []
+
+
+def gather(order: list[Found], own: dict[int, int]) -> list[int]:
+    """For every node the union (bitwise or) of its own bits and those of everything below it; linear, no recursion."""
+    out = [0] * len(order)
+    state = bytearray(len(order))
+    for start in range(len(order)):
+        todo = [start] if not state[start] else []
+        while todo:
+            n = todo[-1]
+            if state[n] == 0:
+                state[n] = 1
+                todo.extend(m for m in order[n].following if not state[m])
+                continue
+            todo.pop()
+            if state[n] == 1:
+                state[n] = 2
+                value = own.get(n, 0)
+                for m in order[n].following:
+                    value |= out[m]
+                out[n] = value
+    return out
+
+
+def below(order: list[Found], dead: set[int]) -> tuple[list[int], list[int], dict[int, Any]]:
+    """For every node: the leaves it leads to (a bit set), and whether anything dead lies at or below it.
+
+    Returns:
+        (bit sets by node number, 0 or 1 by node number, leaf tensor by bit position).
+    """
+    leaves: dict[int, Any] = {}
+    bit_of: dict[int, int] = {}
+    own: dict[int, int] = {}
+    for found in order:
+        if found.leaf is not None:
+            position = bit_of.setdefault(id(found.leaf), len(bit_of))
+            leaves[position] = found.leaf
+            own[found.number] = 1 << position
+    return gather(order, own), gather(order, dict.fromkeys(dead, 1)), leaves

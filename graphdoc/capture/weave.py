@@ -1,0 +1,145 @@
+"""Weaving: run our callbacks inside an existing Python function without adding a frame or changing its identity.
+
+A wrapper would stand in every traceback and would miss modules that imported the function by name. Instead the
+function's own code object is replaced by one compiled from its own source with calls added at its edges; file name,
+line and column of every original statement stay, so tracebacks are the same to the byte.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+_PREFIX = "_graphdoc_"
+
+
+class CannotWeave(Exception):
+    """The function has no readable source, or does not compile again to the same shape."""
+
+
+def weave(
+    function: FunctionType,
+    *,
+    before: Callable[..., Any],
+    failed: Callable[[Any, BaseException], Any] | None = None,
+    after: Callable[[Any], Any] | None = None,
+) -> Callable[[], None]:
+    """Add callbacks to ``function`` and return a function that undoes it.
+
+    Args:
+        before: called with the positional-parameter values, ``args`` and ``kwargs`` of the call; returns a token.
+        failed: called with the token and the exception, before the exception goes on its way unchanged.
+        after: called with the token when the call ends, either way. Given together with ``failed``, or neither.
+
+    The callbacks must not raise.
+
+    Raises:
+        CannotWeave: nothing was changed.
+    """
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        definition = tree.body[0]
+        if not isinstance(definition, ast.FunctionDef):
+            raise CannotWeave(f"{function.__qualname__} is not a plain function")
+        new_code = _compile(definition, function, first, failed is not None)
+    except (OSError, TypeError, SyntaxError, ValueError) as e:
+        raise CannotWeave(str(e)) from e
+    old = function.__code__
+    key = _key(function)
+    scope = function.__globals__
+    scope[key + "_before"], scope[key + "_failed"], scope[key + "_after"] = before, failed, after
+    function.__code__ = new_code
+
+    def undo() -> None:
+        function.__code__ = old
+        for end in ("_before", "_failed", "_after"):
+            scope.pop(key + end, None)
+
+    return undo
+
+
+def _key(function: FunctionType) -> str:
+    """The callbacks' name in the function's module; two classes of one module may both have an ``__enter__``."""
+    return _PREFIX + "".join(c if c.isalnum() else "_" for c in function.__qualname__)
+
+
+def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, guarding: bool) -> CodeType:
+    key = _key(function)
+    if definition.decorator_list:
+        # A function begins at its first decorator, and the line table counts from there.
+        definition.lineno = definition.decorator_list[0].lineno
+        definition.decorator_list = []
+    arguments = definition.args
+    values: list[ast.expr] = [
+        ast.Name(a.arg, ast.Load()) for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    ]
+    values.append(ast.Name(arguments.vararg.arg, ast.Load()) if arguments.vararg else ast.Tuple([], ast.Load()))
+    values.append(ast.Name(arguments.kwarg.arg, ast.Load()) if arguments.kwarg else ast.Dict([], []))
+    token, error = key + "_token", key + "_error"
+
+    def call(end: str, args: list[ast.expr]) -> ast.Call:
+        return ast.Call(ast.Name(key + end, ast.Load()), args, [])
+
+    documented = ast.get_docstring(definition, clean=False) is not None
+    head, body = (definition.body[:1], definition.body[1:]) if documented else ([], definition.body)
+    handler = ast.ExceptHandler(
+        ast.Name("BaseException", ast.Load()),
+        error,
+        [
+            ast.Expr(call("_failed", [ast.Name(token, ast.Load()), ast.Name(error, ast.Load())])),
+            # A bare raise in the same frame adds no traceback entry: the original line stays.
+            ast.Raise(),
+        ],
+    )
+    guarded = ast.Try(body, [handler], [], [ast.Expr(call("_after", [ast.Name(token, ast.Load())]))])
+    start = ast.Assign([ast.Name(token, ast.Store())], call("_before", values))
+    alone = ast.Expr(call("_before", values))
+    definition.body = [*head, start, guarded] if guarding else [*head, alone, *body]
+    anchor = body[0]
+    for new in (start, alone, guarded, handler, *guarded.finalbody):
+        for node in ast.walk(new):
+            if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
+                ast.copy_location(node, anchor)
+    free = function.__code__.co_freevars
+    if free:
+        # Inside a function that has these names, the definition closes over them as it did.
+        names: list[ast.stmt] = [ast.Assign([ast.Name(n, ast.Store()) for n in free], ast.Constant(None), lineno=1)]
+        empty = ast.arguments([], [], None, [], [], None, [])
+        outer = ast.FunctionDef(key + "_outer", empty, [*names, definition], [], lineno=1, col_offset=0)
+        module = ast.Module([outer], [])
+    else:
+        module = ast.Module([definition], [])
+    ast.fix_missing_locations(module)
+    # getsourcelines counts from the first decorator; dedent removed the indentation, which tracebacks do not show,
+    # but columns must be put back for the carets to stand where they stood.
+    ast.increment_lineno(module, first - 1)
+    indent = len(inspect.getsourcelines(function)[0][0]) - len(inspect.getsourcelines(function)[0][0].lstrip())
+    if indent:
+        for node in ast.walk(module):
+            if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.alias):
+                node.col_offset += indent
+                node.end_col_offset = (node.end_col_offset or 0) + indent
+    # The compiler must see the future imports of the function's own module and no others.
+    flags = function.__code__.co_flags & 0x1FF0000
+    compiled = compile(module, function.__code__.co_filename, "exec", flags=flags, dont_inherit=True)
+    code = _find(compiled, function.__name__)
+    if code is None or code.co_freevars != free or code.co_argcount != function.__code__.co_argcount:
+        raise CannotWeave(f"{function.__qualname__} changed its shape")
+    if code.co_firstlineno != function.__code__.co_firstlineno:
+        raise CannotWeave(f"{function.__qualname__} was changed on disk")
+    return code.replace(co_qualname=function.__code__.co_qualname)
+
+
+def _find(code: CodeType, name: str) -> CodeType | None:
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            if inner.co_name == name:
+                return inner
+            if inner.co_name.startswith(_PREFIX):
+                return _find(inner, name)
+    return None

@@ -1,0 +1,26 @@
+"""The catalogue: every module of this package that defines ``CAUSE`` is one cause."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from graphdoc.causes.base import Cause
+
+
+@cache
+def all_causes() -> tuple[Cause, ...]:
+    """Every cause, ordered by code. A new cause is a new file here and no other change."""
+    found = []
+    for info in pkgutil.iter_modules(__path__):
+        cause = getattr(importlib.import_module(f"{__name__}.{info.name}"), "CAUSE", None)
+        if isinstance(cause, Cause):
+            found.append(cause)
+    return tuple(sorted(found, key=lambda c: c.code))
+
+
+def find(name: str) -> Cause | None:
+    """The cause with this code or slug (case does not matter), or None."""
+    wanted = name.strip().lower()
+    return next((c for c in all_causes() if wanted in (c.code.lower(), c.slug)), None)

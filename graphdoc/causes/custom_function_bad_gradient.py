@@ -1,0 +1,318 @@
+"""GD506: the backward of a torch.autograd.Function returned gradients of the wrong number, shape or type."""
+
+from __future__ import annotations
+
+import re
+
+from graphdoc.causes import names
+from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
+from graphdoc.causes.reading import field_of, raised_at, raised_span, says, weight
+from graphdoc.causes.remedies import remedy_at
+from graphdoc.causes.spans import distinct, span
+from graphdoc.evidence import Evidence, Frame
+
+TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
+
+PAGE = Page(
+    what_happened="""\
+A `torch.autograd.Function` was written, its forward works, and its backward returns something that cannot be the
+gradients of its inputs: too few or too many values, a gradient for an argument that is no tensor, a gradient of
+another shape than the input, or something that is no tensor at all.
+
+The failing line in the traceback is some `backward()` of the training loop. The line to change is a `return` in the
+class.
+""",
+    why="""\
+`backward(ctx, *grad_outputs)` receives one gradient for each *output* of forward, and has to return one value for
+each *argument* of forward after `ctx`, in the same order: a tensor of the argument's shape, or None where no gradient
+is wanted or possible (numbers, flags, constant tensors). PyTorch checks this when the function's node is run:
+
+- *returned an incorrect number of gradients (expected 2, got 1)*: an argument was added to forward and not to
+  backward. Additional Nones at the end are allowed;
+- *returned a gradient different than None at position 2, but the corresponding forward input was not a Variable*:
+  return None there. Positions in this message count from 1;
+- *returned an invalid gradient at index 0 - got [5] but expected shape compatible with [3]*: transposed factors, or
+  the broadcasting of forward was not summed back. Indices count from 0;
+- *expected Variable or None (got float)*: a gradient is a number or an array;
+- *backward() takes 2 positional arguments but 3 were given*: forward has two outputs, so backward gets two gradients.
+
+A wrong *value* of the right shape is not noticed. `torch.autograd.gradcheck` in double precision finds it.
+""",
+    example="""\
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor  # forward took x and factor
+""",
+    use_instead="""\
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None  # a number has no gradient
+""",
+    fix_safety="""\
+Safe for arguments that are no tensors, or tensors that never require gradients: None is their gradient.
+
+Unsafe for a tensor that should learn: None means that it gets no gradient through this function, without any message.
+Compute its gradient, and use `ctx.needs_input_grad[i]` to skip the work where nobody asks for it.
+
+For a shape that does not fit, look at the formula: for `y = x @ w.T` they are `grad @ w` and `grad.T @ x`. Where
+forward broadcast an argument, sum its gradient over the dimensions that were added: `grad.sum_to_size(x.shape)`.
+""",
+    not_this="""\
+- `ctx.saved_tensors` is missing, wrong or was used for something that is no tensor: `custom-function-saved-misuse`.
+- *Function ... returned nan values in its 0th output*: the shapes are right and the values are not.
+- A hook, not a Function, returned the wrong thing: the message says *hook*.
+""",
+    references=(
+        (
+            "Extending torch.autograd",
+            "https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd",
+        ),
+        ("torch.autograd.Function", "https://docs.pytorch.org/docs/stable/autograd.html#function"),
+        (
+            "torch.autograd.gradcheck",
+            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html",
+        ),
+    ),
+)
+
+SICK = (
+    Example(
+        name="argument-without-gradient",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class AddPrior(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, logits, prior):
+        return logits + prior
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output.clone()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.prior = nn.Linear(4, 3), torch.zeros(3)
+
+    def forward(self, x):
+        return AddPrior.apply(self.body(x), self.prior)
+
+
+loss = Net()(torch.randn(5, 4)).logsumexp(1).mean()
+loss.backward()
+""",
+        fails="returned an incorrect number of gradients (expected 2, got 1)",
+        line="return grad_output.clone()",
+    ),
+    Example(
+        name="transposed-weight-gradient",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+
+
+class MyLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w.t()
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        grad_x = g @ w
+        return grad_x, x.t() @ g
+
+
+linear = MyLinear.apply
+w = torch.randn(4, 2, requires_grad=True)
+linear(torch.randn(3, 2), w).square().sum().backward()
+""",
+        fails="returned an invalid gradient at index 1",
+        line="return grad_x, x.t() @ g",
+    ),
+    Example(
+        name="gradient-for-a-number",
+        code="""\
+import torch
+
+
+class Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, strength):
+        ctx.strength = strength
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        back = -ctx.strength * grad
+        return back, back.sum()
+
+
+torch.manual_seed(0)
+features = torch.nn.Linear(3, 2)
+domain = Reverse.apply(features(torch.randn(4, 3)), 0.5)
+domain.sum().backward()
+""",
+        fails="returned a gradient different than None at position 2",
+        line="return back, back.sum()",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="none-for-the-number",
+        code="""\
+import torch
+
+
+class Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, strength):
+        ctx.strength = strength
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -ctx.strength * grad, None
+
+
+torch.manual_seed(0)
+features = torch.nn.Linear(3, 2)
+Reverse.apply(features(torch.randn(4, 3)), 0.5).sum().backward()
+print(features.weight.grad.shape)
+""",
+    ),
+    Example(
+        name="one-argument-more-nones",
+        code="""\
+import torch
+
+
+class Half(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad / 2, None, None
+
+
+x = torch.ones(3, requires_grad=True)
+Half.apply(x).sum().backward()
+print(x.grad)
+""",
+    ),
+)
+
+_COUNT = r"function (?P<fn>\w+) returned an incorrect number of gradients \(expected (?P<n>\d+), got (?P<m>\d+)\)"
+_NOT_NONE = r"function (?P<fn>\w+) returned a gradient different (?:than|from) None at position (?P<i>\d+)"
+_SHAPE = r"Function (?P<fn>\w+) returned an invalid gradient at index (?P<i>\d+) - (?P<rest>[^\n]{0,200})"
+_OUTPUTS = r"(?P<fn>\w+)\.backward\(\) takes (?P<n>\d+) positional arguments? but (?P<m>\d+) (?:was|were) given"
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
+    count, other = field_of(evidence, _COUNT), field_of(evidence, _NOT_NONE)
+    shape, outputs = field_of(evidence, _SHAPE), field_of(evidence, _OUTPUTS)
+    found = count or other or shape or outputs
+    no_tensor = says(evidence, "expected Variable or None (got")
+    if found is None and not no_tensor:
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    cls = re.sub(r"Backward\d*$", "", found["fn"]) if found else ""
+    returns = _returns(evidence, cls) if cls else _only_function(evidence)
+    what = found[0] if found else "a gradient that is no tensor"
+    marks = [span("cause", f, "these are the gradients that do not fit") for f in returns[:3]]
+    frame = raised_at(evidence)
+    if not marks and frame and frame.function == "backward":
+        marks = [span("cause", frame, "raised in this backward", evidence)]
+    return Finding(
+        strength,
+        confidence,
+        f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE,
+        _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
+        distinct((*marks, *raised_span(evidence, "the gradients are checked when this backward runs"))),
+        (what,),
+        _remedies(returns, int(count["n"]), int(count["m"])) if count else (),
+    )
+
+
+def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) -> str:
+    if count:
+        return (
+            f"`{name}.backward` has to return one value for each argument of `{name}.forward` after `ctx`, in the same "
+            "order: a gradient, or None for what has none."
+        )
+    if other:
+        return f"An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place."
+    if shape:
+        return (
+            f"A gradient has to have the shape of the argument that it belongs to. In `{name}.backward` the order is "
+            "wrong, "
+            "a factor is transposed, or what forward broadcast was not summed back."
+        )
+    if outputs:
+        return (
+            f"`{name}.backward` gets `ctx` and one gradient for each output of forward; its signature has to take them."
+        )
+    return "A gradient has to be a tensor, or None; a number or an array is neither."
+
+
+def _remedies(returns: list[Frame], expected: int, got: int) -> tuple[Remedy, ...]:
+    """None for the missing gradients, where there is one return statement and too few values in it."""
+    if got >= expected or len(returns) != 1:
+        return ()
+    return remedy_at(
+        returns[0],
+        "pad_return",
+        "Return None for the arguments that have no gradient",
+        "unsafe",
+        "These arguments get no gradient through this Function; right for constants and for what is no tensor.",
+        count=expected,
+    )
+
+
+def _returns(evidence: Evidence, cls: str) -> list[Frame]:
+    found = names.method(evidence, cls, "backward")
+    if found is None:
+        return []
+    return names.returns(evidence, *found) or [names.frame_of(evidence, found[0], found[1], "backward")]
+
+
+def _only_function(evidence: Evidence) -> list[Frame]:
+    """The returns of the only class with a ``backward(ctx, …)``, where the message names none."""
+    found = names.methods_named(evidence, "backward", "ctx")
+    return names.returns(evidence, *found[0]) if len(found) == 1 else []
+
+
+CAUSE = Cause(
+    code="GD506",
+    slug="custom-function-bad-gradient",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("custom-function", "invalid-gradient"),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,263 @@
+"""GD105: a part of the forward pass was computed once, before the loop, and every iteration uses it."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.oldgraph import cached_context, calls_of, cause_places, constant_places, facts_of, flow, listed
+from graphdoc.causes.reuse import analyse
+from graphdoc.causes.separating import remedies_for
+from graphdoc.causes.spans import distinct
+from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.evidence import Evidence
+
+TITLE = "Part of the forward pass was computed once and is used in every iteration"
+
+PAGE = Page(
+    what_happened="""\
+A tensor that depends on parameters was computed a single time: before the training loop, in `__init__`, in a cached
+property, in a memo or under `parametrize.cached()`. The loop only reads it. The first `backward()` goes through that
+computation and frees it; the second one goes there again. The failing line often lies inside a library's `fit` or in
+the loop, which are right; what is wrong is the line that ran before them.
+""",
+    why="""\
+PyTorch records the graph while the operations run. There is no second recording: a line that runs once makes its nodes
+once, and they last for one backward. Everything that leads from a trained parameter to the loss has to run again in
+each iteration.
+
+Not only the graph would be old, the *value* is old as well. The optimizer changes the parameter, and the tensor that
+was computed from it stays what it was at the start. Where the computation saves nothing (`points + offset`), no error
+is raised at all, and the loss is evaluated for ever at the first value of the parameter.
+""",
+    example="""\
+weights = torch.softmax(logits, dim=0)     # once
+for x, y in batches:
+    loss = F.mse_loss((weights * x).sum(1), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    use_instead="""\
+for x, y in batches:
+    weights = torch.softmax(logits, dim=0)  # with the parameter's value of now
+    loss = F.mse_loss((weights * x).sum(1), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, since there are two readings and they train differently.
+
+- **What is behind the tensor is to be trained** (its parameters are in an optimizer): compute it in the loop, or in
+  `forward` instead of `__init__`. This is the usual case; `.detach()` would end the error and the learning.
+- **The tensor is data** (features of a frozen encoder, a preprocessing network in no optimizer): compute it once under
+  `torch.no_grad()`, or detach it once. No trained parameter loses its gradient.
+
+`retain_graph=True` in every iteration does not do either: the value stays old, and as soon as the computation has saved
+a parameter that is stepped, the version error follows.
+""",
+    not_this="""\
+- The tensor is renewed in every iteration from its former value: `carried-state`.
+- There are many such tensors, gathered during a rollout: `stored-with-graph`.
+- It belongs to another network's objective: `undetached-target`.
+- The backward itself stands twice in the iteration: `shared-subgraph-losses`, `repeated-backward`.
+""",
+    references=(links.GRAPH_HISTORY, links.SAVED_TENSORS, links.PARAMETRIZATIONS),
+)
+
+SICK = (
+    Example(
+        name="rotation-computed-in-init",
+        code="""\
+import torch
+from torch import nn
+
+
+class Rotate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.skew = nn.Parameter(0.1 * torch.randn(3, 3))
+        self.matrix = torch.linalg.matrix_exp(self.skew - self.skew.T)
+
+    def forward(self, x):
+        return x @ self.matrix
+
+
+torch.manual_seed(0)
+net = Rotate()
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    loss = (net(torch.randn(4, 3)) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        fails="backward through the graph a second time",
+        line="self.matrix = torch.linalg.matrix_exp(self.skew - self.skew.T)",
+    ),
+    Example(
+        name="features-encoded-before-the-loop",
+        code="""\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def fit(model, data, labels):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(TensorDataset(data, labels), batch_size=4):
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+torch.manual_seed(0)
+encoder = nn.Sequential(nn.Linear(5, 6), nn.Tanh())
+images = torch.randn(8, 5)
+features = encoder(images)
+fit(nn.Linear(6, 2), features, torch.arange(8) % 2)
+""",
+        # DataLoader collates into a new tensor on top of the old graph.
+        fails="backward through the graph a second time",
+        line="features = encoder(images)",
+    ),
+    Example(
+        name="memo-of-a-trainable-condition",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+amplitude = torch.nn.Parameter(torch.tensor(0.5))
+optimizer = torch.optim.SGD([amplitude], lr=0.1)
+memo = {}
+
+
+def boundary(points, key="boundary"):
+    if key not in memo:
+        memo[key] = torch.sin(amplitude * points)
+    return memo[key]
+
+
+grid = torch.linspace(0, 1, 8)
+for _ in range(3):
+    loss = (boundary(grid) - grid).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        fails="backward through the graph a second time",
+        line="memo[key] = torch.sin(amplitude * points)",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="rotation-computed-in-forward",
+        code="""\
+import torch
+from torch import nn
+
+
+class Rotate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.skew = nn.Parameter(0.1 * torch.randn(3, 3))
+
+    def forward(self, x):
+        return x @ torch.linalg.matrix_exp(self.skew - self.skew.T)
+
+
+torch.manual_seed(0)
+net = Rotate()
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(3):
+    loss = (net(torch.randn(4, 3)) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+    Example(
+        name="frozen-features-encoded-once",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder, head = nn.Sequential(nn.Linear(5, 6), nn.Tanh()), nn.Linear(6, 2)
+with torch.no_grad():
+    features = encoder(torch.randn(8, 5))
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for batch in features.split(4):
+    loss = head(batch).logsumexp(-1).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "graph-built-once":
+        return None
+    context = cached_context(evidence, reuse)
+    trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
+    advice = (
+        f"{listed(trained, 3)} are to learn through it, so it must be computed in every iteration."
+        if trained
+        else "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
+    )
+    return Finding(
+        0.9,
+        "certain" if not any(c.remade for c in reuse.carries) else "likely",
+        TITLE,
+        "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
+        f"used its graph up. {advice}",
+        distinct(
+            (
+                *context,
+                *cause_places(evidence, reuse, "computed once, with a graph that serves one backward call")[
+                    : 3 - len(context)
+                ],
+                *constant_places(evidence, reuse.carries, "computed once", role="related"),
+                *flow(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.30,
+        title=TITLE,
+        explanation=(
+            "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
+            "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
+            "where it is data."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD105",
+    slug="graph-built-once",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,308 @@
+"""GD203: an in-place operation overwrites an intermediate result that backward needs."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.rewriting import clone_operand, clone_what_is_saved, out_of_place, write_places
+from graphdoc.causes.spans import span, where
+from graphdoc.causes.telling import called, facts_of, saved_by, story, trust
+from graphdoc.causes.text import VERSION, from_message, mismatch
+from graphdoc.causes.versions import Mutation, analyse
+from graphdoc.evidence import Evidence
+from graphdoc.model import Span
+
+TITLE = "An in-place operation overwrote an intermediate result that backward needs"
+
+PAGE = Page(
+    what_happened="""\
+An intermediate result was written to after an operation had saved it: by `+=` or another augmented assignment, a method
+that ends in `_` (`relu_`, `mul_`, `masked_fill_`, `clamp_`), an assignment to a slice (`y[:, 0] = …`), a module with
+`inplace=True`, or `out=`. The line need not be near, nor look like a write: a function that does `x += pos` changes its
+caller's tensor, and a view (`y.view(-1)`, `y[0]`, `y.T`, `y.detach()`) shares its memory with the original.
+
+PyTorch notices when backward comes to the operation that saved the tensor. Even anomaly detection shows that reader and
+not the writer.
+""",
+    why="""\
+Each operation saves what its derivative is made of, and only that. Whether a write hurts depends on what was saved:
+
+- **its result:** `exp`, `sigmoid`, `tanh`, `relu`, `softmax`, `log_softmax`, `sqrt`, `rsqrt`. Their output must not be
+  written afterwards.
+- **its inputs:** `x * y`, `x / y`, `x @ y`, convolutions, `x ** 2`, `log`, `sin`, `abs`, `gelu`, `silu`, `clamp`. These
+  inputs must not be written afterwards; the output may.
+- **both:** `amax`, `norm`, `std`, `prod`.
+- **nothing of the tensor:** `+`, `-`, `sum`, `mean`, `cat`, `stack`, `view`, indexing, multiplication by a number.
+
+So `y = conv(x); y.relu_()` is fine (a convolution needs its input, not its output) and `y = sigmoid(x); y.mul_(2)` is
+not. The version counter of a tensor tells: it is noted when the tensor is saved and compared in backward, and every
+view counts on its base's counter.
+
+In "output 0 of *X*", *X* is the operation that saved its own result. If an input was saved, *X* is the operation that
+made the tensor *as it is now*: with `z += 1` recorded, the message says `Add`, the write itself.
+""",
+    example="""\
+gate = torch.sigmoid(scores)
+gate *= mask               # sigmoid needs its result for the gradient
+out = gate * values
+out.sum().backward()
+""",
+    use_instead="""\
+gate = torch.sigmoid(scores)
+gate = gate * mask         # a new tensor; the old one stays as it was
+out = gate * values
+out.sum().backward()
+""",
+    fix_safety="""\
+Safe: `x = x + y` instead of `x += y`, `x = x.masked_fill(…)` instead of `x.masked_fill_(…)`, `F.relu(x)` instead of
+`F.relu(x, inplace=True)`, `torch.where` or `torch.cat` instead of a slice write, or a `clone()` before the write.
+Forward values and gradients are those the program asked for. It costs the memory of one more tensor.
+
+One thing to look at: if *another* name refers to the same memory and was meant to see the change (a view, the caller's
+argument), it no longer does. Usually that is a second bug disappearing.
+
+`.data` and `.detach()` are no cure. Writing through `.detach()` is counted and fails in the same way. Writing through
+`.data` is not counted: the error goes away and the gradient is computed from the overwritten numbers, silently.
+""",
+    not_this="""\
+- The message has no "which is output …" part, or the shape is that of a weight: `optimizer-step-before-backward`,
+  `parameter-overwritten`, `buffer-updated-in-place`.
+- A tensor is filled or updated piece by piece in a loop and its older pieces are in the graph:
+  `state-overwritten-in-place`.
+- The error is raised by the writing line itself: `inplace-on-leaf`, `inplace-on-view`, `inplace-on-inference-tensor`.
+""",
+    references=(links.IN_PLACE, links.SAVED_TENSORS, links.TENSOR_VIEWS, links.CLONE),
+)
+
+SICK = (
+    Example(
+        name="residual-added-to-a-saved-result",
+        code="""\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(width, width), nn.Tanh())
+
+    def forward(self, x):
+        out = self.inner(x)
+        out += x
+        return out
+
+
+torch.manual_seed(0)
+net = nn.Sequential(Block(4), Block(4), nn.Linear(4, 1))
+loss = net(torch.randn(3, 4)).pow(2).mean()
+loss.backward()
+""",
+        fails="modified by an inplace operation",
+        line="out += x",
+    ),
+    Example(
+        name="boxes-decoded-into-slices",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+head = nn.Linear(6, 4)
+grid, anchors = torch.arange(5.0).unsqueeze(1), torch.ones(5, 2)
+
+
+def decode(raw):
+    y = raw.sigmoid()
+    y[..., :2] = y[..., :2] * 2 - 0.5 + grid
+    return y
+
+
+boxes = decode(head(torch.randn(5, 6)))
+loss = (boxes[..., 2:] - anchors).pow(2).sum() + boxes[..., :2].sum()
+loss.backward()
+""",
+        fails="modified by an inplace operation",
+        line="y[..., :2] = y[..., :2] * 2 - 0.5 + grid",
+    ),
+    Example(
+        name="callee-changes-its-argument",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+position = torch.randn(7, 4)
+past, future = nn.Linear(4, 4), nn.Linear(4, 4)
+
+
+def attend(tokens, layer):
+    tokens.add_(position)
+    return layer(tokens)
+
+
+code = nn.Linear(3, 4)(torch.randn(7, 3))
+loss = attend(code, past).mean() - attend(code, future).mean()
+loss.backward()
+""",
+        fails="modified by an inplace operation",
+        line="tokens.add_(position)",
+    ),
+    Example(
+        name="module-made-in-place-by-a-factory",
+        code="""\
+from functools import partial
+
+import torch
+from torch import nn
+
+ACTIVATIONS = {"relu": partial(nn.ReLU, inplace=True), "gelu": nn.GELU}
+
+
+def mlp(width, act):
+    return nn.Sequential(nn.Linear(3, width), nn.Softmax(-1), ACTIVATIONS[act](), nn.Linear(width, 1))
+
+
+torch.manual_seed(0)
+mlp(8, "relu")(torch.randn(2, 3)).sum().backward()
+""",
+        fails="modified by an inplace operation",
+        line='ACTIVATIONS = {"relu": partial(nn.ReLU, inplace=True), "gelu": nn.GELU}',
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="in-place-where-nothing-was-saved",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+conv1, conv2 = nn.Conv1d(2, 4, 3, padding=1), nn.Conv1d(4, 2, 3, padding=1)
+x = torch.randn(1, 2, 9)
+out = conv2(torch.relu_(conv1(x)))
+out += x
+out *= 2
+out.clamp_(-5, 5)
+out.pow(2).mean().backward()
+""",
+    ),
+    Example(
+        name="scores-masked-before-the-softmax",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+query, key = torch.randn(4, 8, requires_grad=True), torch.randn(4, 8, requires_grad=True)
+scores = query @ key.T / 8**0.5
+scores.masked_fill_(torch.ones(4, 4).triu(1).bool(), float("-inf"))
+weights = scores.softmax(-1)
+(weights @ key).sum().backward()
+""",
+    ),
+    Example(
+        name="written-on-a-clone",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+y = nn.Linear(6, 4)(torch.randn(5, 6)).sigmoid()
+boxes = y.clone()
+boxes[:, :2] = boxes[:, :2] * 2 - 0.5
+boxes.sum().backward()
+""",
+    ),
+    Example(
+        name="metrics-written-on-detached-copies",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+probabilities = nn.Linear(6, 4)(torch.randn(5, 6)).softmax(-1)
+report = probabilities.detach().clone()
+report[report < 0.1] = 0
+probabilities.log().mean().backward()
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale intermediate result, and the line that wrote it."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "inplace-on-saved-activation":
+        return None
+    strength, confidence = trust(found, 0.95)
+    writer = found.writers[0] if found.writers else None
+    who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"{who} {called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its "
+        "gradient needs are gone. Compute a new tensor instead of writing into this one.",
+        story(evidence, found, _causes(evidence, found)),
+        facts_of(evidence, found),
+        (
+            *out_of_place(evidence, found.writers),
+            *clone_what_is_saved(evidence, found),
+            *clone_operand(evidence, found),
+        ),
+    )
+
+
+def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+    """The writes; for a module with inplace=True also the call that built it."""
+    out: list[Span] = []
+    for w in found.writers:
+        if w.frame is None:
+            continue
+        what = called(w.stale or found.stale)
+        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", evidence))
+        for built in write_places(evidence, w):
+            if (built.file, built.line) != (w.frame.file, w.frame.line):
+                out.append(span("cause", built, "built to write in place", evidence))
+    return out
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: a named operation that is no transposed weight made the tensor, so it is an activation."""
+    found = mismatch(evidence)
+    if found is None or not found.may_be("activation"):
+        return None
+    if found.leaf:
+        strength = 0.22
+    elif found.transposed_weight or found.sliced:
+        strength = 0.28
+    else:
+        strength = 0.46
+    named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
+    return from_message(
+        evidence,
+        VERSION,
+        strength=strength,
+        title=TITLE,
+        explanation=(
+            f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
+            "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
+            "new tensor instead."
+        ),
+        label="this backward needs the result as it was before the write",
+    )
+
+
+CAUSE = Cause(
+    code="GD203",
+    slug="inplace-on-saved-activation",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,314 @@
+"""GD208: an in-place operation on a view for which autograd cannot, or will not, track the write."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
+from graphdoc.causes.reading import raised_at
+from graphdoc.causes.rewriting import together
+from graphdoc.causes.spans import distinct, innermost_user, place, span, where
+from graphdoc.causes.tensors import frames
+from graphdoc.causes.text import from_message, says
+from graphdoc.causes.writing import Target, bound_before, builders, is_statement, target_of
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.model import Span
+
+TITLE = "An in-place operation on a view whose writes autograd does not track"
+
+SEVERAL = r"is (?:the|an) output of a function that returns multiple views|must return a single Variable"
+UNDER_NO_GRAD = r"view (?:which )?was created in (?:no_grad|inference) mode and is being modified inplace"
+CUSTOM = r"This view was created inside a custom Function"
+OVERLAP = r"more than one element of the written-to tensor refers to a single memory location|objects sharing it"
+
+PAGE = Page(
+    what_happened="""\
+A tensor that shares the memory of another one is written in place, and it is one of the views for which this is
+refused:
+
+- an output of a function that returns **several views**: `unbind`, `chunk`, `split`, and also `for row in x:`, which is
+  an `unbind`; or its base was written and an output is used afterwards;
+- a view that was made **under `no_grad`** (or in inference mode) and is written outside, with something that has a
+  gradient;
+- a view made **inside a custom Function**, which includes the output of any module with a full backward hook;
+- an **expanded** tensor, in which several elements are one memory cell.
+""",
+    why="""\
+A recorded write to a view has to change the history of its base, too: both are the same memory. For a single view
+(`x[0]`, `x[:, :3]`, `x.view(…)`) autograd does this: `x[0].mul_(2)` makes `x` the result of a `CopySlices` that
+contains the write. For one output of a function with several outputs it cannot, because one node stands for all of
+them. A view that was made under `no_grad` has a base but no recorded path to it. PyTorch could treat the write as
+recorded or as not recorded; both are plausible, so it refuses. With an expanded tensor the result would depend on the
+order of the writes.
+
+Small differences decide. `chunk` and `split` are refused; `tensor_split`, `hsplit` and slices, which make the same
+pieces as single views, are allowed (2.13). On an expanded tensor `m += 1` is refused, but `m[0] = 0` is not, and sets
+*every* row to zero, since they are all the same memory.
+""",
+    example="""\
+gates = linear(x)
+i, f = gates.chunk(2, dim=-1)
+i.sigmoid_()                     # i is one of several views of `gates`
+""",
+    use_instead="""\
+gates = linear(x)
+i, f = gates.chunk(2, dim=-1)
+i = i.sigmoid()                  # a new tensor
+""",
+    fix_safety="""\
+Safe: write out of place (`row = row * 2`), or on a `clone()` of the view, if only the view's new value is used from
+then on. The base keeps its old values, which is what to look at: where the base was *meant* to change, build it anew
+with `torch.stack` or `torch.cat`, or index it, `for i in range(len(x)): x[i].mul_(2)`.
+
+For a view made under `no_grad` PyTorch's message proposes moving both lines inside or both outside. Inside, the write
+is not recorded and what is written gets no gradient. Outside, the write is recorded *and still changes the base*, which
+is often the caller's data: a batch that the next epoch reads again, now with a graph in it (`carried-state`). A
+`clone()` at the place where the view is made avoids both.
+""",
+    not_this="""\
+- The base is a parameter, "a view of a leaf Variable": `inplace-on-leaf`.
+- The tensor itself was made in inference mode: `inplace-on-inference-tensor`.
+- The write succeeds and `backward()` fails with two versions: `inplace-on-saved-activation`,
+  `state-overwritten-in-place`.
+""",
+    references=(links.TENSOR_VIEWS, links.IN_PLACE, links.NO_GRAD),
+)
+
+SICK = (
+    Example(
+        name="gates-of-a-chunk",
+        code="""\
+import torch
+from torch import nn
+
+
+class Cell(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, 2 * width)
+
+    def forward(self, x):
+        value, gate = self.linear(x).chunk(2, dim=-1)
+        gate.sigmoid_()
+        return value * gate
+
+
+torch.manual_seed(0)
+Cell(3)(torch.randn(2, 3)).sum().backward()
+""",
+        fails="function that returns multiple views",
+        line="gate.sigmoid_()",
+    ),
+    Example(
+        name="rows-of-a-for-loop",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+scale = torch.rand(4, requires_grad=True)
+table = torch.randn(3, 4) * scale
+for row in table:
+    row /= row.norm()
+table.sum().backward()
+""",
+        fails="function that returns multiple views",
+        line="row /= row.norm()",
+    ),
+    Example(
+        name="patches-cut-under-no-grad",
+        code="""\
+import torch
+from torch import nn
+
+
+@torch.no_grad()
+def cut(signal, size):
+    patches = signal.view(len(signal), -1, size)
+    hidden = torch.rand(patches.shape[:2]) < 0.5
+    return patches, hidden
+
+
+torch.manual_seed(0)
+mask_token = nn.Parameter(torch.zeros(4))
+encoder = nn.Linear(4, 4)
+patches, hidden = cut(torch.randn(2, 12), size=4)
+patches[hidden] = mask_token
+encoder(patches).pow(2).mean().backward()
+""",
+        fails="A view was created in no_grad mode and is being modified inplace",
+        line="patches[hidden] = mask_token",
+    ),
+    Example(
+        name="expanded-start-state",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+start = torch.nn.Parameter(torch.zeros(1, 3))
+
+
+def initial(batch, noise=0.1):
+    state = torch.tanh(start).expand(batch, 3)
+    state += noise * torch.randn(batch, 3)
+    return state
+
+
+initial(4).pow(2).sum().backward()
+""",
+        fails="more than one element of the written-to tensor refers to a single memory location",
+        line="state += noise * torch.randn(batch, 3)",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="gates-out-of-place",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+value, gate = nn.Linear(3, 6)(torch.randn(2, 3)).chunk(2, dim=-1)
+gate = gate.sigmoid()
+(value * gate).sum().backward()
+""",
+    ),
+    Example(
+        name="single-views-written",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+scale = torch.rand(4, requires_grad=True)
+table = torch.randn(3, 4) + scale
+for i in range(len(table)):
+    table[i].mul_(i + 1)
+table[:, :2] += 1
+table.view(-1)[0] = 0
+table.sum().backward()
+""",
+    ),
+    Example(
+        name="patches-cloned-before-the-write",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+mask_token, encoder = nn.Parameter(torch.zeros(4)), nn.Linear(4, 4)
+with torch.no_grad():
+    patches = torch.randn(2, 12).view(2, -1, 4)
+    patches.clamp_(-1, 1)
+patches = patches.clone()
+patches[:, 0] = mask_token
+encoder(patches).pow(2).mean().backward()
+""",
+    ),
+    Example(
+        name="expanded-state-cloned",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+start = torch.nn.Parameter(torch.zeros(1, 3))
+state = torch.tanh(start).expand(4, 3).clone()
+state += 0.1 * torch.randn(4, 3)
+state.pow(2).sum().backward()
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
+    frame = raised_at(evidence)
+    known = says(evidence, SEVERAL, UNDER_NO_GRAD, CUSTOM, OVERLAP)
+    if evidence.from_text or frame is None or not frame.column or not known:
+        return _from_text(evidence)
+    target = target_of(evidence, frame)
+    stack = evidence.raised.stack if evidence.raised else []
+    places = [frame] if is_statement(evidence, frame) else builders(evidence, frame, stack)
+    what = f"`{target.path}`" if target.path else "a view"
+    made = bound_before(evidence, frame, target.path)
+    spans = [span("cause", frame, f"writes into {what}", evidence)]
+    spans += [span("cause", b, "built to write in place", evidence) for b in places if b.line != frame.line][:1]
+    if made is not None:
+        spans.append(span("cause", made, f"{what} comes from here", evidence))
+    return Finding(
+        0.96,
+        "certain",
+        TITLE,
+        f"{where(frame)} writes into {what}, {_kind(evidence)}. Write into a clone of it, or compute a new tensor.",
+        distinct((*spans, span("mutated", frame, f"{what} is written here", evidence), *_switch(evidence))),
+        (),
+        _remedies(places, target),
+    )
+
+
+def _kind(evidence: Evidence) -> str:
+    """What is special about the view, as far as the message tells."""
+    if says(evidence, UNDER_NO_GRAD):
+        return (
+            "a view that was made while gradients were switched off: autograd cannot tell whether the write is to be "
+            "recorded, and recording it would write into the tensor that it is a view of"
+        )
+    if says(evidence, OVERLAP):
+        return "an expanded tensor, several elements of which are one place in memory"
+    if says(evidence, CUSTOM):
+        return "a view that a custom Function has returned: its backward knows nothing of the write"
+    return "one of several views that one call has returned: autograd does not track writes into those"
+
+
+def _switch(evidence: Evidence) -> tuple[Span, ...]:
+    """Where gradients were switched off when the view was made, as far as the last switch tells."""
+    switches = evidence.extras.get("switches")
+    if not says(evidence, UNDER_NO_GRAD) or not isinstance(switches, dict):
+        return ()
+    mode = "inference_mode" if says(evidence, r"created in inference mode") else "no_grad"
+    at = innermost_user(frames(switches.get(mode)))
+    return (span("related", at, f"{mode} was switched on here last", evidence),) if at is not None else ()
+
+
+def _remedies(places: list[Frame], target: Target) -> tuple[Remedy, ...]:
+    auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
+    clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
+    lines = ", ".join(where(f) for f in places[:3])
+    note = "The write makes a new tensor and is differentiated; what it was a view of keeps its numbers."
+    out = [
+        *together(auto, f"write out of place, at {lines}", "unsafe", note),
+        *together(clones, f"clone the view before it is written, at {lines}", "unsafe", note),
+    ]
+    if not target.sliced and target.kept:
+        out.reverse()
+    return tuple(out)
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """The messages belong to this cause alone, and their line is the write."""
+    return from_message(
+        evidence,
+        SEVERAL,
+        UNDER_NO_GRAD,
+        CUSTOM,
+        OVERLAP,
+        strength=0.49,
+        confidence="likely",
+        title=TITLE,
+        explanation=(
+            "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
+            "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view."
+        ),
+        role="cause",
+        label="writes into a view",
+    )
+
+
+CAUSE = Cause(
+    code="GD208",
+    slug="inplace-on-view",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("inplace-view", "legacy"),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,287 @@
+"""GD306: a gradient with respect to an input was asked for, and the input does not require gradients."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links, names
+from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
+from graphdoc.causes.cutting import find_cut, story, weigh, without_graph
+from graphdoc.causes.reading import field_of, raised_at, raised_span, says, warned, weight
+from graphdoc.causes.spans import place, span
+from graphdoc.causes.tensors import tensor_named
+from graphdoc.evidence import Evidence, Frame
+
+TITLE = "The gradient of an input was asked for, but the input does not require gradients"
+
+PAGE = Page(
+    what_happened="""\
+The program wants the derivative with respect to data and not to parameters: a saliency map, an adversarial
+perturbation, the derivative `du/dx` of a physics loss, a gradient penalty, an image that is optimised. The tensor it
+asks about was made by `torch.randn`, a `DataLoader`, `torch.linspace` or `.detach()`, and such tensors do not require
+gradients unless they are told to.
+
+Or the flag was set on another tensor: on a copy, after the forward, or before an operation that made a new one
+(`x.to(device)`, `x.reshape(...)`), where the new one is what went into the model.
+""",
+    why="""\
+Autograd records only what leads to a tensor that requires gradients. For an input without the flag no edge of the
+graph points at it, so there is no derivative to compute. `torch.autograd.grad(y, x)` says *One of the differentiated
+Tensors does not require grad*; after `y.backward()` the attribute `x.grad` is None, and the next line fails with
+*'NoneType' object has no attribute ...*. If nothing else in the computation requires gradients either (a frozen
+model), the message is *element 0 of tensors does not require grad and does not have a grad_fn*.
+
+The flag has to be set *before* the forward; on a tensor that was already used it changes nothing in the past.
+""",
+    example="""\
+x = torch.linspace(0, 1, 50).unsqueeze(1)
+u = net(x)
+du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+""",
+    use_instead="""\
+x = torch.linspace(0, 1, 50).unsqueeze(1).requires_grad_()
+u = net(x)
+du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+""",
+    fix_safety="""\
+Safe: the forward values and the gradients of all parameters stay what they were; the input's gradient is computed in
+addition, at the cost of one more branch of the backward.
+
+Set the flag on the very tensor that goes into the model, after any `.to(device)` and reshaping, and before the
+forward. For data that comes out of another network, `x = x.detach().requires_grad_()` begins a new graph there: the
+gradient stops at `x`, which is usually what is meant, and the other network gets none.
+""",
+    not_this="""\
+- The input has the flag, and the message is *appears to not have been used in the graph*: `unused-in-graph`.
+- The tensor is the result of an operation on a leaf with the flag; then its `.grad` is None too: `grad-of-non-leaf`.
+- The tensor is of an integer dtype (token ids): differentiate with respect to the embeddings, see
+  `integer-requires-grad`.
+""",
+    references=(
+        links.GRAD,
+        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
+        ("Tensor.grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html"),
+    ),
+)
+
+SICK = (
+    Example(
+        name="physics-loss",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+
+
+def derivative(u, x):
+    return torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+
+
+for step in range(2):
+    points = torch.rand(20, 1)
+    u = net(points)
+    residual = derivative(u, points) + u
+    loss = residual.square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        fails="One of the differentiated Tensors does not require grad",
+        line="points = torch.rand(20, 1)",
+    ),
+    Example(
+        name="saliency-map",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+
+
+class Saliency:
+    def __init__(self, model):
+        self.model = model.eval()
+
+    def __call__(self, image, label):
+        score = self.model(image)[0, label]
+        score.backward()
+        return image.grad.abs().amax(dim=1)
+
+
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
+image = torch.randn(1, 3, 2, 2)
+print(Saliency(model)(image, 2).shape)
+""",
+        fails="'NoneType' object has no attribute 'abs'",
+        line="return image.grad.abs().amax(dim=1)",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="flag-set-before-the-forward",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 1))
+points = torch.rand(20, 1, requires_grad=True)
+u = net(points)
+du = torch.autograd.grad(u.sum(), points, create_graph=True)[0]
+(du + u).square().mean().backward()
+print(net[0].weight.grad is not None)
+""",
+    ),
+    Example(
+        name="saliency-with-flag",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4)).requires_grad_(False)
+image = torch.randn(1, 3, 2, 2).requires_grad_()
+model(image)[0, 2].backward()
+print(image.grad.abs().amax(dim=1).shape)
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
+    if says(evidence, "One of the differentiated Tensors does not require grad"):
+        strength, confidence = weight(evidence, 0.95)
+        frame = raised_at(evidence)
+        return _finding(evidence, frame, _inputs(evidence, frame), strength, confidence == "certain")
+    if field_of(evidence, r"'NoneType' object has no attribute|unsupported operand type|must be Tensor, not NoneType"):
+        return _missing_grad(evidence)
+    cut = find_cut(evidence, "input")
+    if cut is None or not without_graph(evidence):
+        return None
+    strength, confidence = weigh(evidence, cut)
+    spans = story(evidence, cut, "computed from data that does not require gradients")
+    return Finding(strength, confidence, TITLE, _NOTHING, spans)
+
+
+_NOTHING = (
+    "Nothing that this result was computed from requires gradients: neither a parameter nor the input. If the "
+    "derivative "
+    "with respect to the input is wanted, set `requires_grad_()` on it before the forward."
+)
+
+
+def _missing_grad(evidence: Evidence) -> Finding | None:
+    """``x.grad.sign()`` where ``x.grad`` is None: this cause unless the run warned that ``x`` is no leaf."""
+    frame = raised_at(evidence)
+    name = reads_gradient(evidence, frame)
+    if frame is None or not name or warned(evidence, "is not a leaf Tensor is being accessed"):
+        return None
+    if _is_parameter(evidence, name) or rebound(evidence, frame, name):
+        return None
+    known = tensor_named(evidence, name)
+    if known is not None and (known.requires_grad or not known.is_leaf):
+        return None
+    strength, _ = weight(evidence, 0.85 if known else 0.4)
+    return _finding(evidence, frame, [name], strength, known is not None)
+
+
+_MODULES = ("autograd", "func", "torch")
+"""``torch.autograd.grad`` is a function, not a gradient."""
+
+
+def reads_gradient(evidence: Evidence, frame: Frame | None) -> str:
+    """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
+    if frame is None:
+        return ""
+    last = frame.end_line or frame.line
+    for node in ast.walk(names.tree(evidence, frame.file) or ast.Module([], [])):
+        if not (isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)):
+            continue
+        name = names.text_of(node.value)
+        if node.lineno <= last and frame.line <= (node.end_lineno or 0) and name.rsplit(".", 1)[-1] not in _MODULES:
+            return name
+    return ""
+
+
+def rebound(evidence: Evidence, frame: Frame, name: str) -> bool:
+    """Whether the name is bound again to something computed from itself: ``w = w - lr * w.grad``."""
+    return any(
+        name in names.names_in(v) or f"{name}.grad" in names.names_in(v)
+        for _, v in names.assignments(evidence, frame, name)
+    )
+
+
+def _is_parameter(evidence: Evidence, name: str) -> bool:
+    last = name.rsplit(".", 1)[-1]
+    return "." in name and any(p.name.rsplit(".", 1)[-1] == last for p in evidence.parameters)
+
+
+def _inputs(evidence: Evidence, frame: Frame | None) -> list[str]:
+    """The names given as ``inputs`` to the grad call."""
+    return names.names_in(names.argument(names.call_at(evidence, frame), 1, "inputs"))
+
+
+def _finding(evidence: Evidence, frame: Frame | None, inputs: list[str], strength: float, certain: bool) -> Finding:
+    made = [found for n in inputs if (found := _made(evidence, n))]
+    spans = [span("cause", f, f"`{n}` is made here and does not require gradients") for n, f in made[:2]]
+    if frame:
+        spans.append(span("cause", frame, "its gradient is asked for here", evidence))
+    remedies = tuple(
+        Remedy(
+            "require_input_grad",
+            f"Let `{n}` require gradients where it is made",
+            "safe",
+            "The gradient of the input is computed in addition; nothing else changes.",
+            {"place": place(f), "name": n},
+        )
+        for n, f in made[:1]
+    )
+    told = f" (`{', '.join(inputs[:3])}`)" if inputs else ""
+    return Finding(
+        strength,
+        "certain" if certain else "likely" if strength > 0.5 and not evidence.from_text else "possible",
+        TITLE,
+        f"The tensor whose gradient is wanted{told} has `requires_grad=False`: no edge of the graph leads to it, so "
+        "there is "
+        "no derivative. The flag has to be set on this very tensor before the forward that uses it.",
+        (*spans, *raised_span(evidence, "there is no gradient here")),
+        (),
+        remedies,
+    )
+
+
+def _made(evidence: Evidence, name: str) -> tuple[str, Frame] | None:
+    """Where the tensor was made, and its name there: the assignment nearest to the innermost frame that has one.
+
+    A helper's own argument name (``x``) leads to the caller, where the call's argument in that position has a name.
+    """
+    frames = [f for f in reversed(evidence.raised.stack) if f.user] if evidence.raised else []
+    wanted = name
+    for number, frame in enumerate(frames):
+        found = names.assignments(evidence, frame, wanted)
+        if found:
+            return wanted, found[0][0]
+        position = names.position_of_argument(evidence, frame, wanted)
+        if position is None or number + 1 >= len(frames):
+            return None
+        call = names.call_at(evidence, frames[number + 1])
+        given = names.names_in(names.argument(call, position, wanted))
+        if not given:
+            return None
+        wanted = given[0]
+    return None
+
+
+CAUSE = Cause(
+    code="GD306",
+    slug="input-needs-grad",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+    sick=SICK,
+    healthy=HEALTHY,
+)

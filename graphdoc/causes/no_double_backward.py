@@ -1,0 +1,255 @@
+"""GD402: an operation on the way has a derivative, but its derivative has none."""
+
+from __future__ import annotations
+
+import re
+
+from graphdoc.causes import links, names
+from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
+from graphdoc.causes.reading import events_before_failure, field_of, raised_span, says, weight
+from graphdoc.causes.remedies import remedy_at
+from graphdoc.causes.spans import distinct, innermost_user, span, span_of
+from graphdoc.evidence import Evidence, Frame
+
+TITLE = "An operation in the graph cannot be differentiated twice"
+
+PAGE = Page(
+    what_happened="""\
+A gradient was computed with `create_graph=True` and is being differentiated again. One operation of the forward has a
+hand-written backward kernel for which PyTorch knows no derivative. The first backward went through it; the second
+stops there. The line in the traceback is the second backward; the operation stands somewhere in the forward.
+
+Known cases in current versions (the second derivative is missing, the first is there):
+
+- `F.scaled_dot_product_attention` with a fused kernel (flash, memory-efficient, cuDNN), and what is built on it:
+  `nn.MultiheadAttention(..., need_weights=False)`, and `nn.TransformerEncoderLayer` in training where a fused kernel
+  is chosen;
+- recurrent layers on the GPU through cuDNN; `F.ctc_loss`; `torch.cdist` and `torch.pdist`;
+- a `torch.autograd.Function` whose backward is marked `@once_differentiable`, and extensions written in C++ or CUDA.
+""",
+    why="""\
+The backward of an operation is a function too, and differentiating it needs a formula of its own. Most operations
+have one, because their backward is made of ordinary operations. Fused kernels do the whole backward in one step, and
+nobody has written its derivative: *derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
+implemented*. The operation in the message ends in `_backward`: this tells it from an operation that has no derivative
+at all.
+
+Which kernel runs is chosen at run time from the device, the dtype, the shapes and the mask. The same model can pass
+on the CPU and fail on the GPU, or pass with `need_weights=True` and fail without.
+""",
+    example="""\
+y = F.scaled_dot_product_attention(q, k, v)
+gradient = torch.autograd.grad(y.sum(), q, create_graph=True)[0]
+gradient.square().sum().backward()
+""",
+    use_instead="""\
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+with sdpa_kernel(SDPBackend.MATH):  # around the forward: the kernel is chosen there
+    y = F.scaled_dot_product_attention(q, k, v)
+gradient = torch.autograd.grad(y.sum(), q, create_graph=True)[0]
+gradient.square().sum().backward()
+""",
+    fix_safety="""\
+Safe up to rounding: the math backend computes the same attention from ordinary operations, which can be
+differentiated any number of times. It is slower and needs memory for the full attention matrix, so it should cover
+only the forward of the penalty and not the whole training. A block around the *backward* has no effect.
+
+For the others: `torch.backends.cudnn.flags(enabled=False)` around the forward of a recurrent layer; `torch.cdist`
+written out as `(a.unsqueeze(1) - b).square().sum(-1).sqrt()` (the square root has no finite derivative at zero
+distance).
+
+Dropping `create_graph=True` also ends the error. The penalty is then a constant and trains nothing.
+""",
+    not_this="""\
+- The operation in the message does not end in `_backward`: it has no first derivative: `nondifferentiable-op`.
+- *torch.compile with aot_autograd does not currently support double backward*: `compile-no-double-backward`.
+- *Trying to backward through the graph a second time*: the same graph was walked twice, which is not a second
+  derivative.
+""",
+    references=(
+        (
+            "torch.nn.attention.sdpa_kernel",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html",
+        ),
+        (
+            "torch.nn.functional.scaled_dot_product_attention",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
+        ),
+        (
+            "Double backward with custom functions",
+            "https://docs.pytorch.org/tutorials/intermediate/custom_function_double_backward_tutorial.html",
+        ),
+        links.GRAD,
+    ),
+)
+
+SICK = (
+    Example(
+        name="penalty-through-attention",
+        code="""\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Critic(nn.Module):
+    def __init__(self, d=8):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(d, 3 * d), nn.Linear(d, 1)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).unsqueeze(1).chunk(3, dim=-1)
+        attended = F.scaled_dot_product_attention(q, k, v)
+        return self.out(attended.squeeze(1)).mean((1, 2))
+
+
+critic = Critic()
+mixed = torch.randn(2, 5, 8, requires_grad=True)
+score = critic(mixed)
+slope = torch.autograd.grad(score.sum(), mixed, create_graph=True)[0]
+(slope.flatten(1).norm(dim=1) - 1).square().mean().backward()
+""",
+        fails="_backward is not implemented",
+        line="attended = F.scaled_dot_product_attention(q, k, v)",
+    ),
+    Example(
+        name="distance-matrix",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+
+
+def repulsion(points):
+    distances = torch.cdist(points, points.detach() + 1.0)
+    return (-distances).exp().sum()
+
+
+points = torch.randn(4, 2, requires_grad=True)
+forces = -torch.autograd.grad(repulsion(points), points, create_graph=True)[0]
+loss = forces.square().sum()
+loss.backward()
+""",
+        fails="_cdist_backward' is not implemented",
+        line="distances = torch.cdist(points, points.detach() + 1.0)",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="math-attention",
+        code="""\
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+torch.manual_seed(0)
+q = torch.randn(1, 1, 5, 8, requires_grad=True)
+with sdpa_kernel(SDPBackend.MATH):
+    y = F.scaled_dot_product_attention(q, q, q)
+slope = torch.autograd.grad(y.square().sum(), q, create_graph=True)[0]
+slope.norm().backward()
+print(q.grad.shape)
+""",
+    ),
+    Example(
+        name="distances-written-out",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+points = torch.randn(4, 2, requires_grad=True)
+distances = (points.unsqueeze(1) - (points.detach() + 1.0)).square().sum(-1).sqrt()
+forces = -torch.autograd.grad((-distances).exp().sum(), points, create_graph=True)[0]
+forces.square().sum().backward()
+print(points.grad.shape)
+""",
+    ),
+)
+
+_MISSING = r"derivative for '?(?:aten::)?(?P<op>\w+_backward)'? is not implemented"
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """PyTorch names the kernel; the forward's line is that of the node with this name."""
+    found = field_of(evidence, _MISSING)
+    once = says(evidence, "trying to differentiate twice a function that was marked with @once_differentiable")
+    if found is None and not once:
+        return None
+    op = found["op"] if found else "a function marked @once_differentiable"
+    strength, confidence = weight(evidence, 0.95)
+    frame = _forward(evidence, op) if found else None
+    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
+    marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence),) if frame else ()
+    between = (
+        span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence) if first else ()
+    )
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
+        "could be computed; its derivative cannot." + _instead(op),
+        distinct((*marks, *between, *raised_span(evidence, "differentiated a second time here"))),
+        (),
+        _remedies(evidence, op, frame),
+    )
+
+
+def _instead(op: str) -> str:
+    if "attention" in op:
+        return " The math backend of attention has a second derivative: choose it around the forward."
+    if "cudnn_rnn" in op:
+        return " Without cuDNN the layer has one: put `torch.backends.cudnn.flags(enabled=False)` around its forward."
+    return ""
+
+
+def _remedies(evidence: Evidence, op: str, frame: Frame | None) -> tuple[Remedy, ...]:
+    if "attention" not in op:
+        return ()
+    return remedy_at(
+        frame,
+        "sdpa_math",
+        "Run this forward with the math backend of attention",
+        "safe",
+        "The same values up to rounding, from operations that can be differentiated twice.",
+    )
+
+
+def _forward(evidence: Evidence, op: str) -> Frame | None:
+    """Where the forward operation was called: its node in the graph, or its only call in the source."""
+    wanted = re.sub(r"[^a-z]", "", op.lower())
+    for node in evidence.nodes:
+        if re.sub(r"[^a-z]", "", node.op.lower()).startswith(wanted):
+            frame = innermost_user(node.stack)
+            if frame and not names.text_of(names.call_at(evidence, frame)).split("(")[0].endswith(
+                (".grad", ".backward")
+            ):
+                return frame
+    short = op.strip("_").removesuffix("_backward")
+    calls = [f for name in _CALLS for f in names.calls_named(evidence, name) if name in short or _CALLS[name] in short]
+    return calls[0] if len(calls) == 1 else None
+
+
+_CALLS = {
+    "scaled_dot_product_attention": "scaled_dot_product",
+    "MultiheadAttention": "scaled_dot_product",
+    "cdist": "cdist",
+    "pdist": "pdist",
+    "ctc_loss": "ctc_loss",
+}
+
+
+CAUSE = Cause(
+    code="GD402",
+    slug="no-double-backward",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("not-differentiable", "rnn"),
+    sick=SICK,
+    healthy=HEALTHY,
+)

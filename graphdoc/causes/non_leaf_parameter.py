@@ -1,0 +1,260 @@
+"""GD308: what is meant to be a parameter is the result of an operation."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import names
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.input_needs_grad import reads_gradient, rebound
+from graphdoc.causes.reading import field_of, raised_at, raised_span, says, weight
+from graphdoc.causes.remedies import remedy_at
+from graphdoc.causes.spans import distinct, span
+from graphdoc.causes.tensors import reached, tensor_named
+from graphdoc.evidence import Evidence, Frame
+
+TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"
+
+PAGE = Page(
+    what_happened="""\
+A trainable tensor must be a *leaf*: made by the program directly and not computed from another tensor that requires
+gradients. Here an operation stands behind the flag:
+
+- `torch.randn(3, requires_grad=True) * 0.01`: the leaf is the unscaled tensor, which nobody holds any more;
+- `nn.Parameter(...).to(torch.float64)`, `.cuda()`, `.view(...)`, `.t()`: each returns a new, plain tensor when there
+  is something to change;
+- `w = w - lr * w.grad`: the update makes a new tensor and gives it the old name.
+""",
+    why="""\
+Gradients are stored in `.grad` of leaves only. An optimizer needs them there, so its constructor refuses other
+tensors: *can't optimize a non-leaf Tensor*. Without an optimizer the failure comes later: `.grad` of the result stays
+None (*'NoneType' object has no attribute 'zero_'*).
+
+Assigned to a module it is not registered either: `self.w = nn.Parameter(...).to(device)` sets an ordinary attribute,
+which `parameters()` and `state_dict()` do not list. Whether `.to(...)` makes a new tensor depends on whether there is
+anything to convert: the same line can work on the CPU and fail on the GPU.
+""",
+    example="""\
+images = torch.randn(6, 1, 8, 8, requires_grad=True) * 0.01
+optimizer = torch.optim.SGD([images], lr=0.1)
+""",
+    use_instead="""\
+images = (torch.randn(6, 1, 8, 8) * 0.01).requires_grad_()
+optimizer = torch.optim.SGD([images], lr=0.1)
+""",
+    fix_safety="""\
+Safe where the flag moves behind the arithmetic: the tensor starts with the same values and is now the leaf. Nothing
+trained the hidden one.
+
+Where the operation is part of the model (a parameter that is always used scaled, normalised or positive), keep the
+raw tensor as the leaf, give *that* to the optimizer, and apply the operation in `forward`.
+
+An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.grad`, so that `w` remains the same leaf.
+""",
+    not_this="""\
+- `.grad` is read on an intermediate result that nobody wants to train: `grad-of-non-leaf`.
+- The flag of a computed tensor is switched: `requires-grad-on-non-leaf`.
+- *a leaf Variable that requires grad is being used in an in-place operation*: `inplace-on-leaf`.
+""",
+    references=(
+        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
+        (
+            "torch.nn.parameter.Parameter",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html",
+        ),
+        ("torch.optim: constructing it", "https://docs.pytorch.org/docs/stable/optim.html#constructing-it"),
+    ),
+)
+
+SICK = (
+    Example(
+        name="scaled-after-the-flag",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+
+
+class Condensed:
+    def __init__(self, classes, size):
+        self.images = torch.randn(classes, size, requires_grad=True) * 0.01
+        self.optimizer = torch.optim.SGD([self.images], lr=0.1)
+
+    def step(self, target):
+        loss = (self.images - target).square().mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+
+Condensed(3, 4).step(torch.ones(3, 4))
+""",
+        fails="can't optimize a non-leaf Tensor",
+        line="self.images = torch.randn(classes, size, requires_grad=True) * 0.01",
+    ),
+    Example(
+        name="parameter-converted",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+scale = nn.Parameter(torch.ones(4)).to(torch.float64)
+groups = [{"params": [scale], "lr": 0.1}]
+optimizer = torch.optim.Adam(groups)
+loss = (scale * torch.arange(4.0)).sum()
+loss.backward()
+optimizer.step()
+""",
+        fails="can't optimize a non-leaf Tensor",
+        line="scale = nn.Parameter(torch.ones(4)).to(torch.float64)",
+    ),
+    Example(
+        name="update-makes-a-new-tensor",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+x, y = torch.randn(16, 3), torch.randn(16)
+w = torch.zeros(3, requires_grad=True)
+for step in range(3):
+    loss = (x @ w - y).square().mean()
+    loss.backward()
+    with torch.no_grad():
+        w = w - 0.1 * w.grad
+    w.grad.zero_()
+""",
+        fails="'NoneType' object has no attribute 'zero_'",
+        line="w = w - 0.1 * w.grad",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="flag-behind-the-arithmetic",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+images = (torch.randn(3, 4) * 0.01).requires_grad_()
+optimizer = torch.optim.SGD([images], lr=0.1)
+(images - 1).square().mean().backward()
+optimizer.step()
+print(images.is_leaf)
+""",
+    ),
+    Example(
+        name="update-in-place",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+x, y = torch.randn(16, 3), torch.randn(16)
+w = torch.zeros(3, requires_grad=True)
+for step in range(3):
+    loss = (x @ w - y).square().mean()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+    w.grad.zero_()
+print(w.is_leaf)
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """An optimizer that refuses a non-leaf, or a name bound anew to the result of its own update."""
+    frame = raised_at(evidence)
+    if says(evidence, "can't optimize a non-leaf Tensor"):
+        return _refused(evidence, frame)
+    if frame is None or not field_of(evidence, r"'NoneType' object has no attribute|unsupported operand type"):
+        return None
+    name = reads_gradient(evidence, frame)
+    if not name or not rebound(evidence, frame, name):
+        return None
+    updates = [f for f, v in names.assignments(evidence, frame, name) if f"{name}.grad" in names.names_in(v)]
+    if not updates:
+        return None
+    return Finding(
+        0.9,
+        "certain",
+        f"`{name}` is bound to a new tensor by its own update",
+        f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
+        "the "
+        "gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
+        distinct(
+            (
+                span("cause", updates[0], f"`{name}` becomes another tensor here"),
+                *raised_span(evidence, "its .grad is None"),
+            )
+        ),
+        (),
+        remedy_at(
+            updates[0],
+            "under_no_grad_update",
+            f"Write into `{name}` instead of binding the name anew",
+            "unsafe",
+            "The leaf stays the same object, and keeps its gradient until it is set to zero.",
+            name=name,
+        ),
+    )
+
+
+def _given(evidence: Evidence, frame: Frame | None) -> list[str]:
+    """The names that an optimizer is given, followed through a list or a dictionary that is written out."""
+    given = names.names_in(names.argument(names.call_at(evidence, frame), 0, "params"))
+    inside: list[str] = []
+    for name in given:
+        for _, value in names.assignments(evidence, frame, name)[:1] if frame else []:
+            if isinstance(value, ast.List | ast.Tuple | ast.Dict):
+                inside += names.names_in(value)
+    return [*inside, *given]
+
+
+def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
+    """The constructor's call; and the line that made the tensor, from the run or from the source."""
+    strength, confidence = weight(evidence, 0.95)
+    given = _given(evidence, frame)
+    candidates = [t for n in given if (t := tensor_named(evidence, n)) and t.requires_grad and not t.is_leaf]
+    candidates = candidates or [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
+    known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
+    made = known.made if known else None
+    name = known.path if known else (given[0] if given else "")
+    assigned = names.assignments(evidence, frame, name) if frame and name else []
+    whole = assigned[0][0] if assigned else made
+    spans = [span("cause", whole, f"`{name}` is the result of an operation", evidence)] if whole else []
+    if frame:
+        spans.append(span("cause", frame, "the optimizer is given a tensor that is no leaf", evidence))
+    facts = (f"{name}: is_leaf is False, made by {known.op}",) if known else ()
+    remedies = remedy_at(
+        whole if name else None,
+        "make_leaf",
+        f"Let `{name}` require gradients after the operation, not before it",
+        "safe",
+        "The values are the same; the tensor that the optimizer trains is now the leaf.",
+        name=name,
+    )
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
+        "leaf is "
+        "the tensor before that operation.",
+        distinct((*spans, *raised_span(evidence, "refused here"))),
+        facts,
+        remedies,
+    )
+
+
+CAUSE = Cause(
+    code="GD308",
+    slug="non-leaf-parameter",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+    sick=SICK,
+    healthy=HEALTHY,
+)

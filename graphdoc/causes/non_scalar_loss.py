@@ -1,0 +1,195 @@
+"""GD501: backward() was called on a tensor with more than one element."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links, names
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.reading import raised_at, raised_span, says, weight
+from graphdoc.causes.remedies import remedy_at
+from graphdoc.causes.spans import distinct, span
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.model import Span
+
+TITLE = "`backward()` was called on a tensor with more than one element"
+
+PAGE = Page(
+    what_happened="""\
+The loss is a vector or a matrix: one value for each sample, pixel or head. A loss function with `reduction="none"`, a
+difference that was never averaged, the output of `nn.DataParallel` (one loss for each GPU), or the output of the
+model itself. A gradient step needs one number to make smaller.
+""",
+    why="""\
+`backward()` computes the product of a vector with the Jacobian. For a single number that vector is 1 and PyTorch
+fills it in. For several numbers every choice of the vector is a different question, so it refuses to guess: *grad can
+be implicitly created only for scalar outputs*. Tensors with one element pass whatever their shape, `[1]` or `[1, 1]`
+as well as `[]`.
+
+For complex results the same holds: reduce to a real number, such as `abs().sum()`.
+""",
+    example="""\
+loss = F.cross_entropy(model(x), y, reduction="none") * weights
+loss.backward()
+""",
+    use_instead="""\
+loss = F.cross_entropy(model(x), y, reduction="none") * weights
+loss.mean().backward()
+""",
+    fix_safety="""\
+Unsafe, because the scale of the gradient is the author's: `mean()` makes the step independent of the batch size and
+is what PyTorch's losses do by default; `sum()` is larger by the number of elements. For weighted terms divide by the
+sum of the weights; for padded sequences by the number of real tokens, not by the size of the tensor.
+
+`loss.backward(torch.ones_like(loss))` is the same as `loss.sum().backward()`.
+
+A gradient *for each element* is another thing: `torch.func.vmap` over `torch.func.grad`, or `torch.autograd.grad`
+with `is_grads_batched=True`. Summing gives the sum of these gradients, which equals them only if the elements do not
+share inputs.
+""",
+    not_this="""\
+- A vector was given and its shape does not fit: *Mismatch in shape: grad_output[0] has a shape of ...*.
+- The loss has one element and no graph: *element 0 of tensors does not require grad*, see the `cut-by-...` causes.
+""",
+    references=(
+        links.BACKWARD,
+        ("torch.func: per-sample gradients", "https://docs.pytorch.org/tutorials/intermediate/per_sample_grads.html"),
+        (
+            "torch.nn.CrossEntropyLoss: reduction",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html",
+        ),
+    ),
+)
+
+SICK = (
+    Example(
+        name="loss-for-each-sample",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Weighted:
+    def __init__(self):
+        self.base = nn.CrossEntropyLoss(reduction="none")
+
+    def __call__(self, logits, target, weights):
+        return self.base(logits, target) * weights
+
+
+model, criterion = nn.Linear(5, 3), Weighted()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y, w = torch.randn(4, 5), torch.randint(3, (4,)), torch.rand(4)
+for epoch in range(2):
+    loss = criterion(model(x), y, w)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        fails="grad can be implicitly created only for scalar outputs",
+        line="loss = criterion(model(x), y, w)",
+    ),
+    Example(
+        name="gradient-of-a-vector",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+potential = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+
+def force(points):
+    points = points.requires_grad_()
+    return -torch.autograd.grad(potential(points), points)[0]
+
+
+print(force(torch.randn(6, 2)))
+""",
+        fails="grad can be implicitly created only for scalar outputs",
+        line="return -torch.autograd.grad(potential(points), points)[0]",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="mean-of-the-samples",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model, base = nn.Linear(5, 3), nn.CrossEntropyLoss(reduction="none")
+loss = base(model(torch.randn(4, 5)), torch.randint(3, (4,))) * torch.rand(4)
+loss.mean().backward()
+print(model.weight.grad.shape)
+""",
+    ),
+    Example(
+        name="one-element-in-a-matrix",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(5, 1)
+model(torch.randn(1, 5)).backward()
+per_sample = torch.autograd.grad(model(torch.randn(3, 5)), model.weight, grad_outputs=torch.ones(3, 1))
+print(per_sample[0].shape)
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message is unambiguous; the place to change is where the loss gets its value, or the call itself."""
+    if not says(evidence, "grad can be implicitly created only for"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    shape = next((n.shape for n in evidence.nodes if n.id == evidence.root), [])
+    facts = (f"its shape is {list(shape)}",) if shape else ()
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
+        "to one "
+        "number, usually with `mean()`.",
+        distinct((*_places(evidence, frame), *raised_span(evidence, "one number is needed here"))),
+        facts,
+        remedy_at(
+            frame,
+            "reduce_loss",
+            "Average the loss before the backward",
+            "unsafe",
+            "Every element counts the same, and the step does not depend on how many there are.",
+            method="mean",
+        ),
+    )
+
+
+def _places(evidence: Evidence, frame: Frame | None) -> tuple[Span, ...]:
+    """The assignment of what is differentiated; the call itself where that is an expression."""
+    if frame is None:
+        return ()
+    call = names.call_at(evidence, frame)
+    grad = call is not None and names.text_of(call.func).rsplit(".", 1)[-1] == "grad"
+    output = names.argument(call, 0, "outputs") if grad else getattr(call.func, "value", None) if call else None
+    name = names.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
+    made = names.assignments(evidence, frame, name)[:1] if name else []
+    if made:
+        return (span("cause", made[0][0], f"`{name}` has more than one element"),)
+    return (span("cause", frame, "what is differentiated here has more than one element", evidence),)
+
+
+CAUSE = Cause(
+    code="GD501",
+    slug="non-scalar-loss",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("grad-output",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

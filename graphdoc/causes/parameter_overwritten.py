@@ -1,0 +1,301 @@
+"""GD206: a parameter is overwritten between forward and backward by something that is no optimizer."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.oldgraph import constant_places
+from graphdoc.causes.ordering import overwritten_remedies
+from graphdoc.causes.scenes import scene
+from graphdoc.causes.spans import span, where
+from graphdoc.causes.telling import called, facts_of, readable, story, trust
+from graphdoc.causes.text import VERSION, from_message, mismatch
+from graphdoc.causes.versions import Mutation, analyse
+from graphdoc.evidence import Evidence
+from graphdoc.model import Span
+
+TITLE = "A parameter was overwritten between the forward pass and its backward"
+
+PAGE = Page(
+    what_happened="""\
+The forward pass used a parameter, something wrote into it, and then came the backward that needs the old values. No
+optimizer was at work: it was `load_state_dict` (restoring the start of an inner loop, loading a checkpoint), a soft
+update of a target network (`copy_`, `lerp_`, `mul_().add_()`), weight clipping (`clamp_`), a re-initialisation, a
+perturbation of the weights that is taken back (`add_` … `sub_`), or an embedding that renormalises the rows it looks up
+(`max_norm=`). The write is often in another class than the loss.
+""",
+    why="""\
+A layer saves a reference to its weight, not a copy, together with the version that the weight has. `load_state_dict`
+copies into the existing parameters and raises each version by 1; so do `copy_`, `lerp_` and `clamp_` under
+`torch.no_grad()`, and `mul_().add_()` raises it by 2. That the values return to what they were (perturb, restore) does
+not matter to the counter, nor can PyTorch know it.
+
+Three ways of writing are *not* counted: through `.data` (`p.data.copy_(q)`), by assigning `p.data = q`, and
+`torch.nn.utils.vector_to_parameters`, which does the latter. Of these `p.data.copy_` is the dangerous one: backward
+runs and multiplies with the new values. With `p.data = q` the graph goes on holding the old memory, and the gradient is
+right.
+""",
+    example="""\
+start = copy.deepcopy(net.state_dict())
+for task in tasks:
+    adapt(net, task)
+    query_losses.append(task.query_loss(net))
+    net.load_state_dict(start)               # writes into the weights that the loss used
+torch.stack(query_losses).mean().backward()
+""",
+    use_instead="""\
+start = copy.deepcopy(net.state_dict())
+meta_grads = [torch.zeros_like(p) for p in net.parameters()]
+for task in tasks:
+    adapt(net, task)
+    grads = torch.autograd.grad(task.query_loss(net), list(net.parameters()))
+    meta_grads = [m + g / len(tasks) for m, g in zip(meta_grads, grads)]
+    net.load_state_dict(start)               # nothing needs the adapted weights any more
+for p, g in zip(net.parameters(), meta_grads):
+    p.grad = g
+""",
+    fix_safety="""\
+Unsafe in most cases, because the write or the backward moves and the order of the two is part of the algorithm.
+
+- **Write after the backward** (soft update, clipping): the usual order. Losses that are computed later see the new
+  values, as they did before.
+- **Backward before the write** (restore after an inner loop): differentiate each loss while its weights are in place.
+- **No gradient through the overwritten network** (a target network in a TD target): compute its output under
+  `torch.no_grad()`. Nothing of it is saved then, and the update may come at any time.
+- **Keep the network and pass weights** (second-order meta-learning): `torch.func.functional_call(net, weights, (x,))`
+  with the adapted weights as tensors of their own. Nothing is written in place.
+
+Switching to `.data` is no fix: it removes the counter, not the overwrite.
+""",
+    not_this="""\
+- An optimizer stepped in between: `optimizer-step-before-backward`, `retain-graph-cover-up`.
+- The tensor is no parameter: `buffer-updated-in-place`, `state-overwritten-in-place`.
+- The writing line itself raises *a leaf Variable that requires grad is being used in an in-place operation*:
+  `inplace-on-leaf`.
+""",
+    references=(links.IN_PLACE, links.LOAD_STATE_DICT, links.NO_GRAD, links.FUNCTIONAL_CALL),
+)
+
+SICK = (
+    Example(
+        name="start-weights-restored-before-the-meta-backward",
+        code="""\
+import copy
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+start = copy.deepcopy(net.state_dict())
+query_losses = []
+for phase in torch.rand(2):
+    x = torch.linspace(-1, 1, 6).unsqueeze(1)
+    y = torch.sin(3 * x + phase)
+    grads = torch.autograd.grad((net(x) - y).pow(2).mean(), list(net.parameters()))
+    with torch.no_grad():
+        for p, g in zip(net.parameters(), grads, strict=True):
+            p.sub_(0.1 * g)
+    query_losses.append((net(x) - y).pow(2).mean())
+    net.load_state_dict(start)
+torch.stack(query_losses).mean().backward()
+""",
+        fails="modified by an inplace operation",
+        line="net.load_state_dict(start)",
+    ),
+    Example(
+        name="soft-update-before-the-backward",
+        code="""\
+import copy
+
+import torch
+from torch import nn
+
+
+class Critic:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+        self.target = copy.deepcopy(self.net)
+
+    def loss(self, obs, next_obs):
+        return (self.net(obs) - 0.9 * self.target(next_obs)).pow(2).mean()
+
+    @torch.no_grad()
+    def track(self, tau=0.05):
+        for slow, fast in zip(self.target.parameters(), self.net.parameters(), strict=True):
+            slow.copy_(tau * fast + (1 - tau) * slow)
+
+
+torch.manual_seed(0)
+critic = Critic()
+loss = critic.loss(torch.randn(4, 3), torch.randn(4, 3))
+critic.track()
+loss.backward()
+""",
+        fails="modified by an inplace operation",
+        line="slow.copy_(tau * fast + (1 - tau) * slow)",
+    ),
+    Example(
+        name="weights-clipped-before-the-backward",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Linear(6, 1))
+optimizer = torch.optim.RMSprop(critic.parameters())
+
+
+def clip(module, limit=0.05):
+    with torch.no_grad():
+        for p in module.parameters():
+            p.clamp_(-limit, limit)
+
+
+gap = critic(torch.randn(4, 2)).mean() - critic(torch.randn(4, 2)).mean()
+clip(critic)
+optimizer.zero_grad()
+gap.backward()
+optimizer.step()
+""",
+        fails="modified by an inplace operation",
+        line="p.clamp_(-limit, limit)",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="soft-update-after-the-step",
+        code="""\
+import copy
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+target = copy.deepcopy(net)
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    obs, next_obs = torch.randn(4, 3), torch.randn(4, 3)
+    with torch.no_grad():
+        bootstrap = 0.9 * target(next_obs)
+    loss = (net(obs) - bootstrap).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    with torch.no_grad():
+        for slow, fast in zip(target.parameters(), net.parameters(), strict=True):
+            slow.lerp_(fast, 0.05)
+""",
+    ),
+    Example(
+        name="target-written-between-a-no-grad-forward-and-backward",
+        code="""\
+import copy
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+target = copy.deepcopy(net)
+with torch.no_grad():
+    bootstrap = target(torch.randn(4, 3))
+loss = (net(torch.randn(4, 3)) - bootstrap).pow(2).mean()
+target.load_state_dict(net.state_dict())
+loss.backward()
+""",
+    ),
+    Example(
+        name="weights-clipped-after-the-step",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Sequential(nn.Linear(2, 6), nn.Tanh(), nn.Linear(6, 1))
+optimizer = torch.optim.RMSprop(critic.parameters())
+for _ in range(3):
+    gap = critic(torch.randn(4, 2)).mean() - critic(torch.randn(4, 2)).mean()
+    optimizer.zero_grad()
+    gap.backward()
+    optimizer.step()
+    with torch.no_grad():
+        for p in critic.parameters():
+            p.clamp_(-0.05, 0.05)
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale parameter whose first write since it was saved is no optimizer's step."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "parameter-overwritten":
+        return None
+    strength, confidence = trust(found, 0.96)
+    writer = found.writers[0] if found.writers else None
+    who = f"{readable(writer)} at {where(writer.frame)}" if writer is not None and writer.frame else "A write"
+    advice = (
+        "This loss is not meant to train what lies there: it can take the value as a constant."
+        if found.constant
+        else "Let it write after the backward, or run the forward on clones of the parameters."
+    )
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the "
+        f"old values. {advice}",
+        story(evidence, found, _causes(evidence, found)),
+        facts_of(evidence, found),
+        overwritten_remedies(evidence, found),
+    )
+
+
+def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+    """The write as the user calls it; the forward that ran before it, or the value that should be a constant."""
+    writer = found.writers[0] if found.writers else None
+    at = scene(evidence, found)
+    out: list[Span] = []
+    if writer is not None and writer.frame is not None:
+        out.append(span("cause", writer.frame, f"{readable(writer)} overwrites {called(found.stale)}", evidence))
+    if found.constant and found.reuse is not None and found.reuse.carries:
+        return [*out, *constant_places(evidence, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
+    for frame in at.lines[:2] if at is not None else ():
+        out.append(span("cause", frame, "this forward ran with the values from before", evidence))
+    return out
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: as for a step, but less frequent."""
+    found = mismatch(evidence)
+    if found is None or not found.may_be("parameter") or found.integer or not (found.leaf or found.transposed_weight):
+        return None
+    return from_message(
+        evidence,
+        VERSION,
+        strength=0.30,
+        title=TITLE,
+        explanation=(
+            "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
+            "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
+            "backward."
+        ),
+        label="this backward needs the parameter as it was in the forward pass",
+    )
+
+
+CAUSE = Cause(
+    code="GD206",
+    slug="parameter-overwritten",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

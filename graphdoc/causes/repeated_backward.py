@@ -1,0 +1,233 @@
+"""GD107: backward is called twice on the same tensor."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.oldgraph import call_name
+from graphdoc.causes.recomputing import repeated
+from graphdoc.causes.reuse import analyse
+from graphdoc.causes.spans import distinct, span_of
+from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.evidence import Evidence
+
+TITLE = "The same tensor is differentiated twice"
+
+PAGE = Page(
+    what_happened="""\
+`backward()` or `torch.autograd.grad()` is called a second time on a tensor whose graph the first call has freed. The
+two calls may stand far apart: one in a helper that "computes the loss" and one in the training loop; one plain and one
+through a gradient scaler; one in a hook or a logging function that measures a gradient. Or one line runs several times
+on one result: a gradient for each input, each class, each repetition of an inner loop that does not run the forward
+pass again.
+""",
+    why="""\
+Calling backward frees the graph below the tensor, unless `retain_graph=True` was given, or `create_graph=True`, which
+implies it where `retain_graph` is not set. A loss that has been differentiated is a number afterwards, as far as
+autograd is concerned. To differentiate again, run the forward pass again.
+
+Repeating a backward on a kept graph brings nothing new: the same gradients are computed once more and added to `.grad`
+again.
+""",
+    example="""\
+output = model(a, b)
+grads = [torch.autograd.grad(output.sum(), x)[0] for x in (a, b)]
+""",
+    use_instead="""\
+output = model(a, b)
+grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
+""",
+    fix_safety="""\
+- **Two calls by accident:** removing one is safe if nothing happens between them; keep the one that `zero_grad()` and
+  `step()` surround. Both together, with the graph kept, would double the gradient.
+- **A gradient for each of several inputs:** ask for all of them in one call. Safe, and cheaper.
+- **Several steps on one batch:** move the forward pass into the inner loop, so that each step sees the new weights.
+  Unsafe: it changes the training, to what was probably meant.
+- **Several gradients of one graph, and no step between them** (each row of a Jacobian, the norm of one term's gradient
+  before the real backward): this is where `retain_graph=True` belongs, on all calls but the last. Safe.
+""",
+    not_this="""\
+- Two *different* losses, one common forward pass: `shared-subgraph-losses`.
+- The tensor has grown in between: `accumulated-loss`.
+- The call stands once in the program and fails in a later iteration: `carried-state`, `graph-built-once`.
+- A gradient is differentiated, and the first call had no `create_graph=True`: `missing-create-graph`.
+""",
+    references=(links.BACKWARD, links.GRAD),
+)
+
+SICK = (
+    Example(
+        name="one-gradient-call-for-each-input",
+        code="""\
+import torch
+
+
+def attribute(f, *inputs):
+    output = f(*inputs)
+    grads = []
+    for x in inputs:
+        grads.append(torch.autograd.grad(output, x)[0])
+    return grads
+
+
+torch.manual_seed(0)
+image = torch.randn(3, requires_grad=True)
+text = torch.randn(3, requires_grad=True)
+attribute(lambda a, b: torch.tanh(a * b).sum(), image, text)
+""",
+        fails="backward through the graph a second time",
+        line="grads.append(torch.autograd.grad(output, x)[0])",
+    ),
+    Example(
+        name="helper-that-already-differentiates",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def compute_loss(x):
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    return loss
+
+
+for _ in range(2):
+    optimizer.zero_grad()
+    objective = compute_loss(torch.randn(4, 3))
+    objective.backward()
+    optimizer.step()
+""",
+        fails="backward through the graph a second time",
+        line="objective.backward()",
+    ),
+    Example(
+        name="inner-steps-without-a-new-forward",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(policy.parameters())
+
+
+def update(score, repeats=3):
+    for _ in range(repeats):
+        optimizer.zero_grad()
+        (-score).backward()
+        optimizer.step()
+
+
+update(policy(torch.randn(6, 4)).mean())
+""",
+        fails="backward through the graph a second time",
+        line="(-score).backward()",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="all-inputs-in-one-call",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+image = torch.randn(3, requires_grad=True)
+text = torch.randn(3, requires_grad=True)
+output = torch.tanh(image * text).sum()
+grads = torch.autograd.grad(output, (image, text))
+""",
+    ),
+    Example(
+        name="rows-of-a-jacobian",
+        code="""\
+import torch
+
+torch.manual_seed(0)
+x = torch.randn(3, requires_grad=True)
+y = torch.tanh(x) ** 2
+rows = []
+for i in range(3):
+    rows.append(torch.autograd.grad(y[i], x, retain_graph=i < 2)[0])
+jacobian = torch.stack(rows)
+""",
+    ),
+    Example(
+        name="gradient-norm-measured-before-the-backward",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    loss = model(torch.randn(4, 3)).pow(2).mean()
+    norm = torch.autograd.grad(loss, model[2].weight, retain_graph=True)[0].norm()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The journal: two calls on the very same root."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "repeated-backward" or reuse.failing is None:
+        return None
+    failed = span_of("cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence)
+    first = reuse.freeing.stack if reuse.freeing is not None else []
+    kept = reuse.freeing is not None and reuse.freeing.retain_graph
+    # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
+    freed = span_of("freed" if kept else "cause", first, "the first call on this result freed its graph", evidence)
+    return Finding(
+        0.94,
+        "certain",
+        TITLE,
+        f"This {call_name(reuse.failing)} starts from the very tensor from which an earlier call started. Every call "
+        "frees the graph that it has walked unless it is told to keep it.",
+        distinct(
+            (
+                *failed,
+                *freed,
+                *span_of("failed", reuse.failing.stack, "the second call on the same result", evidence),
+            )
+        ),
+        (),
+        repeated(evidence, reuse),
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.26,
+        title=TITLE,
+        explanation=(
+            "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
+            "one of the two, ask for all inputs in one call, or run the forward pass again in between."
+        ),
+        label="this call differentiates a graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD107",
+    slug="repeated-backward",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,87 @@
+"""Ways to write no saved tensor: out of place where it is written, or a clone where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphdoc.causes.base import Remedy
+from graphdoc.causes.spans import innermost_user, place, where
+from graphdoc.causes.versions import Mutation, Writer
+from graphdoc.causes.writing import builders, is_statement, operands_named, target_of
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.model import Safety
+
+SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
+CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
+
+
+def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
+    """One remedy for all edits; none where there are none."""
+    distinct = [e for i, e in enumerate(edits) if e not in edits[:i]]
+    if not distinct:
+        return []
+    if len(distinct) == 1:
+        return [Remedy(distinct[0]["kind"], title, safety, note, distinct[0]["args"])]
+    return [Remedy("several", title, safety, note, {"edits": distinct})]
+
+
+def out_of_place(evidence: Evidence, writers: Sequence[Writer]) -> list[Remedy]:
+    """New tensors instead of writes at every writing place; then clones before the writes."""
+    auto: list[dict[str, Any]] = []
+    clones: list[dict[str, Any]] = []
+    shown: list[str] = []
+    for w in writers:
+        container = {"container": True} if target_of(evidence, w.frame).path.endswith("]") else {}
+        for frame in write_places(evidence, w):
+            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container}})
+            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone"}})
+            shown.append(where(frame))
+    lines = ", ".join(dict.fromkeys(shown[:4]))
+    targets = [target_of(evidence, w.frame) for w in writers]
+    safety: Safety = "unsafe" if any(t.parameter and not t.local for t in targets) else "safe"
+    note = SAME if safety == "safe" else CALLER
+    return [
+        *together(auto, f"write out of place, at {lines}", safety, note),
+        *together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
+    ]
+
+
+def write_places(evidence: Evidence, writer: Writer) -> list[Frame]:
+    """Where a write can be changed: its own line, or the call that built the module with ``inplace=True``."""
+    if writer.frame is None:
+        return []
+    if is_statement(evidence, writer.frame):
+        return [writer.frame]
+    return builders(evidence, writer.frame, list(writer.stack))
+
+
+def clone_what_is_saved(evidence: Evidence, found: Mutation) -> list[Remedy]:
+    """Clone the result right where an operation has saved it, so that the writes go into the clone."""
+    edits = []
+    shown = []
+    for s in found.stales:
+        node = evidence.node(s.node)
+        frame = innermost_user(node.stack) if node is not None else None
+        if s.output and frame is not None and frame.column:
+            edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
+            shown.append(where(frame))
+    return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", SAME)
+
+
+def clone_operand(evidence: Evidence, found: Mutation) -> list[Remedy]:
+    """Give the operation that saves the tensor a clone of it: found by its name in the expression."""
+    edits = []
+    shown = []
+    for s in found.stales:
+        node = evidence.node(s.node)
+        frame = innermost_user(node.stack) if node is not None else None
+        names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
+        for name in dict.fromkeys(n for n in names if n):
+            operands = operands_named(evidence, frame, name)
+            if frame is not None and frame.column and operands:
+                edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})
+                shown.append(f"{operands[0]} at {where(frame)}")
+                break
+    note = "The operation keeps a copy of the values of now; later writes do not reach it. The numbers stay the same."
+    return together(edits, f"use a clone of {', '.join(dict.fromkeys(shown[:3]))}", "safe", note)

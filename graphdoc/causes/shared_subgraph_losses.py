@@ -1,0 +1,248 @@
+"""GD104: two losses of one iteration share a part of the graph, and each calls backward."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.oldgraph import call_name, facts_of, flow, listed
+from graphdoc.causes.reuse import analyse
+from graphdoc.causes.separating import remedies_for
+from graphdoc.causes.spans import distinct, span_of
+from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.evidence import Evidence
+from graphdoc.model import Span
+
+TITLE = "Two losses share a part of the forward pass, and the first backward frees it for the second"
+
+PAGE = Page(
+    what_happened="""\
+Two losses are computed from the same features: two heads on one encoder, a policy and a value loss on one trunk, a
+reconstruction and an adversarial loss of one generated image. Each calls `backward()`. The two graphs are separate near
+the losses and one and the same further down. The first backward frees the saved tensors of the common part, and the
+second arrives there and finds nothing.
+""",
+    why="""\
+A backward frees what it has passed, and it cannot know that another loss is still going to come along the same way.
+Two losses of one forward pass are no trouble as such: if the parts that they share save nothing (an addition, a slice,
+the parameters themselves), both backward calls succeed.
+
+The sum of the losses has one graph in which the common part occurs once. Since the derivative of a sum is the sum of
+the derivatives, one backward of the sum leaves in every `.grad` what two calls would have added up there, at the price
+of one walk through the common part instead of two.
+""",
+    example="""\
+features = encoder(x)
+class_loss = F.cross_entropy(classifier(features), labels)
+depth_loss = F.mse_loss(depth_head(features), depth)
+
+optimizer.zero_grad()
+class_loss.backward()
+depth_loss.backward()
+optimizer.step()
+""",
+    use_instead="""\
+features = encoder(x)
+class_loss = F.cross_entropy(classifier(features), labels)
+depth_loss = F.mse_loss(depth_head(features), depth)
+
+optimizer.zero_grad()
+(class_loss + depth_loss).backward()
+optimizer.step()
+""",
+    fix_safety="""\
+Safe where nothing happens between the two calls: no `step()`, no `zero_grad()`, no reading or clipping of gradients.
+The merged call then gives the same gradients, up to the rounding of sums in another order, in less time.
+
+Here, and in few other places, `retain_graph=True` on the first call is correct too: the second call needs the graph
+intact, no weight has changed in between, and the second call frees it. It costs a second walk through the common part
+and keeps its memory for longer, so merging comes first. Give the flag to the first call only; on the last one it keeps
+the graph for nobody.
+
+With a `step()` between the two calls neither is right as it stands: see `optimizer-step-before-backward`. With two
+optimizers, merging sends each loss into both networks; if one loss was not meant for the other's parameters, detach
+instead: `undetached-target`.
+""",
+    not_this="""\
+- The shared part leads only to parameters that this loss should not train: `undetached-target`.
+- Both calls start from the same tensor: `repeated-backward`.
+- The shared part was computed before the loop: `graph-built-once`.
+- The first of the two calls belongs to an earlier iteration: `carried-state`.
+""",
+    references=(links.BACKWARD, links.SAVED_TENSORS),
+)
+
+SICK = (
+    Example(
+        name="two-heads-on-one-trunk",
+        code="""\
+import torch
+from torch import nn
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+        self.policy, self.value = nn.Linear(8, 3), nn.Linear(8, 1)
+
+    def forward(self, obs):
+        z = self.trunk(obs)
+        return self.policy(z), self.value(z).squeeze(-1)
+
+
+torch.manual_seed(0)
+net = TwoHeads()
+optimizer = torch.optim.Adam(net.parameters())
+logits, values = net(torch.randn(5, 4))
+policy_loss = nn.functional.cross_entropy(logits, torch.tensor([0, 1, 2, 0, 1]))
+value_loss = (values - torch.randn(5)).pow(2).mean()
+optimizer.zero_grad()
+policy_loss.backward()
+value_loss.backward()
+optimizer.step()
+""",
+        fails="backward through the graph a second time",
+        line="value_loss.backward()",
+    ),
+    Example(
+        name="losses-in-a-dict",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder, decoder = nn.Linear(6, 2), nn.Linear(2, 6)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+
+
+def losses(x):
+    code = torch.tanh(encoder(x))
+    return {"recon": (decoder(code) - x).pow(2).mean(), "prior": code.pow(2).mean()}
+
+
+for _ in range(2):
+    optimizer.zero_grad()
+    for name, loss in losses(torch.randn(8, 6)).items():
+        loss.backward()
+    optimizer.step()
+""",
+        fails="backward through the graph a second time",
+        line="loss.backward()",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="merged-into-one-backward",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder, decoder = nn.Linear(6, 2), nn.Linear(2, 6)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+for _ in range(2):
+    x = torch.randn(8, 6)
+    code = torch.tanh(encoder(x))
+    losses = {"recon": (decoder(code) - x).pow(2).mean(), "prior": code.pow(2).mean()}
+    optimizer.zero_grad()
+    sum(losses.values()).backward()
+    optimizer.step()
+""",
+    ),
+    Example(
+        name="retained-for-the-second-loss-no-step-between",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+trunk = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+heads = nn.ModuleList([nn.Linear(8, 1), nn.Linear(8, 1)])
+optimizer = torch.optim.Adam([*trunk.parameters(), *heads.parameters()])
+for _ in range(3):
+    z = trunk(torch.randn(5, 4))
+    first, second = (head(z).pow(2).mean() for head in heads)
+    optimizer.zero_grad()
+    first.backward(retain_graph=True)
+    second.backward()
+    optimizer.step()
+""",
+    ),
+    Example(
+        name="two-losses-that-share-only-parameters",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+real, fake = torch.randn(4, 3), torch.randn(4, 3)
+optimizer.zero_grad()
+net(real).mean().backward()
+(-net(fake)).mean().backward()
+optimizer.step()
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: two backward calls of one pass, and what they share is meant to learn from both."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "shared-subgraph-losses":
+        return None
+    calls: list[Span] = []
+    if reuse.freeing is not None:
+        calls += span_of("cause", reuse.freeing.stack, "this call freed the part that both losses share", evidence)
+    if reuse.failing is not None:
+        name = call_name(reuse.failing)
+        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", evidence)
+    shared = [
+        s
+        for c in reuse.carries[:1]
+        if (n := evidence.node(c.producer))
+        for s in span_of("cause", n.stack, "both losses come through here", evidence)
+    ]
+    exact = bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
+    return Finding(
+        0.92 if exact else 0.8,
+        "certain" if exact else "likely",
+        TITLE,
+        f"Both losses were computed in one forward pass and share the part behind {listed(reuse.behind, 3)}. The first "
+        "backward call frees what it has walked, so the second finds nothing there. Both are meant to train these "
+        "parameters: add the losses and differentiate once.",
+        distinct((*shared[:1], *calls, *flow(evidence, reuse))),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.32,
+        title=TITLE,
+        explanation=(
+            "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
+            "the part that they share. With no optimizer step in between, add the losses and call backward once."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD104",
+    slug="shared-subgraph-losses",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,102 @@
+"""From a frame of the evidence to a labelled place in a finding, and to the source text that stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.model import Role, Span
+
+
+def innermost_user(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's own code, or None. ``stack`` is outermost first, as everywhere."""
+    return next((frame for frame in reversed(stack) if frame.user), None)
+
+
+def innermost(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost user frame, or the innermost frame at all where the user's code is not on the stack."""
+    return innermost_user(stack) or (stack[-1] if stack else None)
+
+
+def span(role: Role, frame: Frame, label: str = "", evidence: Evidence | None = None) -> Span:
+    """The frame's place as a span; the file stays as the frame names it.
+
+    A frame without columns gives the whole line where ``evidence`` holds its source, and otherwise an empty span at
+    column 1 (``column == end_column``), which stands for the whole line.
+    """
+    if frame.column > 0:
+        end_line = frame.end_line or frame.line
+        end_column = frame.end_column or frame.column
+        return Span(role, frame.file, frame.line, frame.column, end_line, end_column, label)
+    raw = _raw_line(evidence, frame) if evidence else ""
+    text = raw.strip()
+    column = len(raw) - len(raw.lstrip()) + 1 if text else 1
+    return Span(role, frame.file, frame.line, column, frame.line, column + len(text), label)
+
+
+def span_of(role: Role, stack: Sequence[Frame], label: str = "", evidence: Evidence | None = None) -> tuple[Span, ...]:
+    """The place of a stack (its innermost user frame) as a tuple of one span, or of none for an empty stack."""
+    frame = innermost(stack)
+    return (span(role, frame, label, evidence),) if frame else ()
+
+
+def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The spans without those whose place and role came before, so that no place is told twice.
+
+    Where a cause stands at the very place at which something was made or used, the cause's label alone is kept.
+    """
+    seen: dict[tuple[str, str, int, int, int, int], Span] = {}
+    causes = set()
+    for s in spans:
+        at = (s.file, s.line, s.column, s.end_line, s.end_column)
+        if s.role == "cause":
+            causes.add(at)
+        elif s.role in ("created", "consumed", "related") and at in causes:
+            continue
+        seen.setdefault((s.role, *at), s)
+    return tuple(seen.values())
+
+
+def place(frame: Frame) -> dict[str, object]:
+    """The frame's place as the arguments of a remedy carry it: file, line, column, end_line, end_column."""
+    return {
+        "file": frame.file,
+        "line": frame.line,
+        "column": frame.column,
+        "end_line": frame.end_line,
+        "end_column": frame.end_column,
+    }
+
+
+def where(frame: Frame | None) -> str:
+    """``train.py:12``: the short form for a sentence; empty for None."""
+    if frame is None:
+        return ""
+    name = frame.file.replace("\\", "/").rsplit("/", 1)[-1]
+    return f"{name}:{frame.line}"
+
+
+def line_text(evidence: Evidence, frame: Frame | None) -> str:
+    """The source line of the frame without indentation, or an empty string where the source is not kept."""
+    return _raw_line(evidence, frame).strip() if frame else ""
+
+
+def code_at(evidence: Evidence, frame: Frame | None) -> str:
+    """The exact expression that the frame was executing; the whole line where no columns are known."""
+    if frame is None:
+        return ""
+    if frame.column <= 0 or frame.end_column <= 0:
+        return line_text(evidence, frame)
+    lines = evidence.sources.get(frame.file, "").splitlines()
+    last = frame.end_line or frame.line
+    if not 1 <= frame.line <= last <= len(lines):
+        return ""
+    part = lines[frame.line - 1 : last]
+    part[-1] = part[-1][: frame.end_column - 1]
+    part[0] = part[0][frame.column - 1 :]
+    return "\n".join(part)
+
+
+def _raw_line(evidence: Evidence | None, frame: Frame) -> str:
+    lines = evidence.sources.get(frame.file, "").splitlines() if evidence else []
+    return lines[frame.line - 1] if 1 <= frame.line <= len(lines) else ""

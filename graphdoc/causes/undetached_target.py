@@ -1,0 +1,285 @@
+"""GD103: what should be a constant for this loss carries the graph of another objective."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.oldgraph import calls_of, constant_places, earlier_uses, facts_of, flow, listed, names_of, steps_of
+from graphdoc.causes.reuse import Reuse, analyse
+from graphdoc.causes.separating import remedies_for
+from graphdoc.causes.spans import distinct, span
+from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.evidence import Evidence
+
+TITLE = "A target or advantage, meant as a constant, carries another network's graph"
+
+PAGE = Page(
+    what_happened="""\
+Two networks have a loss and an optimizer each, and the output of one enters the loss of the other: the critic's value
+as the advantage of a policy, the target network's estimate as a TD target, a teacher's output, the generator's image
+given to the discriminator. For that loss the value is meant to be a number to compare with. As a tensor it still has
+its `grad_fn`, so the backward of one loss runs on through the *other* network and frees that network's graph. The
+other loss then finds it gone, or this one does if it comes second.
+""",
+    why="""\
+Autograd does not know which loss was written for which network. It follows every edge from the loss down to the leaves,
+computes a gradient for every parameter that it meets, and frees the saved tensors on the way. An optimizer plays no
+part in this: it only decides which of the accumulated gradients are used.
+
+The crash is the lucky outcome. Where both graphs happen to be fresh, nothing is raised, and the foreign loss adds its
+gradient to the critic's or generator's `.grad`, where that network's own optimizer takes it unless `zero_grad()` comes
+in between.
+""",
+    example="""\
+value = critic(obs)
+advantage = returns - value                 # carries the critic's graph
+critic_optimizer.zero_grad()
+advantage.pow(2).mean().backward()          # frees it
+critic_optimizer.step()
+
+actor_loss = -(log_prob * advantage).mean()
+actor_loss.backward()                       # walks into the critic again
+""",
+    use_instead="""\
+value = critic(obs)
+advantage = returns - value
+critic_optimizer.zero_grad()
+advantage.pow(2).mean().backward()
+critic_optimizer.step()
+
+actor_loss = -(log_prob * advantage.detach()).mean()  # a constant for the actor
+actor_loss.backward()
+""",
+    fix_safety="""\
+Unsafe: after `.detach()` this loss sends no gradient into the network behind the value. That is what algorithms with
+separate optimizers (actor-critic, DQN, the discriminator's step of a GAN, distillation) call for. Who owns which
+parameter confirms it: the loss must not lose a parameter that its own optimizer holds.
+
+Detach at the *use*, not where the value is computed: the network's own loss still needs the graph. A value that no loss
+differentiates (a target network, a teacher) is better computed under `torch.no_grad()`, which saves the memory as well.
+
+Adding the two losses and calling `backward()` once also ends the error, and changes the training: the critic is then
+trained by the actor's loss too. Where the other network's gradient is truly wanted (a generator trained through its
+discriminator, an actor trained through `critic(obs, actor(obs))`) do not detach: see `optimizer-step-before-backward`
+for the right order.
+""",
+    not_this="""\
+- The shared part leads to parameters that *both* losses train, with one optimizer: `shared-subgraph-losses`.
+- The value comes from the previous iteration of the same network: `carried-state`.
+- It was stored in a rollout and several updates read it: `stored-with-graph`.
+- The message is *modified by an inplace operation*: the other optimizer has stepped already. The same `.detach()` is
+  right if the value is a constant: `optimizer-step-before-backward`.
+""",
+    references=(links.DETACH, links.NO_GRAD, links.GRAPH_HISTORY),
+)
+
+SICK = (
+    Example(
+        name="advantage-of-an-actor-critic",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actor = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+actor_opt = torch.optim.Adam(actor.parameters(), lr=1e-3)
+critic_opt = torch.optim.SGD(critic.parameters(), lr=1e-3)
+
+for _ in range(2):
+    obs, returns = torch.randn(6, 4), torch.randn(6)
+    dist = torch.distributions.Categorical(logits=actor(obs))
+    log_prob = dist.log_prob(dist.sample())
+    advantage = returns - critic(obs).squeeze(-1)
+
+    actor_opt.zero_grad()
+    (-log_prob * advantage).mean().backward()
+    actor_opt.step()
+
+    critic_opt.zero_grad()
+    advantage.pow(2).mean().backward()
+    critic_opt.step()
+""",
+        fails="backward through the graph a second time",
+        line="(-log_prob * advantage).mean().backward()",
+    ),
+    Example(
+        name="fakes-given-to-the-discriminator",
+        code="""\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+
+
+class GAN:
+    def __init__(self):
+        self.g = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 3))
+        self.d = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+        self.opt_g = torch.optim.Adam(self.g.parameters())
+        self.opt_d = torch.optim.Adam(self.d.parameters())
+
+    def step(self, real):
+        fake = self.g(torch.randn(len(real), 2))
+        d_loss = F.softplus(-self.d(real)).mean() + F.softplus(self.d(fake)).mean()
+        self.opt_d.zero_grad()
+        d_loss.backward()
+        self.opt_d.step()
+        g_loss = F.softplus(-self.d(fake)).mean()
+        self.opt_g.zero_grad()
+        g_loss.backward()
+        self.opt_g.step()
+
+
+GAN().step(torch.randn(5, 3))
+""",
+        fails="backward through the graph a second time",
+        line="d_loss = F.softplus(-self.d(real)).mean() + F.softplus(self.d(fake)).mean()",
+    ),
+    Example(
+        name="td-target-shared-by-two-critics",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+
+
+critics = {name: mlp() for name in ("left", "right")}
+optimizers = {name: torch.optim.Adam(net.parameters()) for name, net in critics.items()}
+target_net = mlp()
+obs, next_obs, reward = torch.randn(7, 3), torch.randn(7, 3), torch.randn(7, 1)
+target = reward + 0.9 * target_net(next_obs)
+for name, net in critics.items():
+    loss = nn.functional.mse_loss(net(obs), target)
+    optimizers[name].zero_grad()
+    loss.backward()
+    optimizers[name].step()
+""",
+        fails="backward through the graph a second time",
+        line="target = reward + 0.9 * target_net(next_obs)",
+    ),
+)
+
+HEALTHY = (
+    Example(
+        name="advantage-detached-for-the-actor",
+        code="""\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actor = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+critic = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+actor_opt = torch.optim.Adam(actor.parameters(), lr=1e-3)
+critic_opt = torch.optim.SGD(critic.parameters(), lr=1e-3)
+for _ in range(2):
+    obs, returns = torch.randn(6, 4), torch.randn(6)
+    dist = torch.distributions.Categorical(logits=actor(obs))
+    advantage = returns - critic(obs).squeeze(-1)
+    actor_opt.zero_grad()
+    (-dist.log_prob(dist.sample()) * advantage.detach()).mean().backward()
+    actor_opt.step()
+    critic_opt.zero_grad()
+    advantage.pow(2).mean().backward()
+    critic_opt.step()
+""",
+    ),
+    Example(
+        name="generator-trained-through-the-discriminator",
+        code="""\
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+g = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 3))
+d = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+opt_g, opt_d = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+for _ in range(2):
+    fake = g(torch.randn(5, 2))
+    opt_d.zero_grad()
+    (F.softplus(-d(torch.randn(5, 3))).mean() + F.softplus(d(fake.detach())).mean()).backward()
+    opt_d.step()
+    opt_g.zero_grad()
+    F.softplus(-d(fake)).mean().backward()
+    opt_g.step()
+""",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: what lies behind the shared part belongs to another optimizer than the one this loss is for."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    return found_in(evidence, reuse) if reuse.kind == "undetached-target" else None
+
+
+def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
+    """The finding for a reuse of this kind."""
+    carries = evidence.siblings if reuse.detach_in_freeing and evidence.siblings else reuse.carries
+    what = names_of(evidence, carries, 2) or "a value"
+    earlier = (
+        [
+            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", evidence)
+            for frame, name in earlier_uses(evidence, reuse)
+        ]
+        if reuse.detach_in_freeing and not evidence.siblings
+        else []
+    )
+    whose = "The earlier loss" if reuse.detach_in_freeing else "This loss"
+    return Finding(
+        0.93 if reuse.meant_known else 0.7,
+        "certain" if reuse.meant_known and reuse.behind else "likely",
+        TITLE,
+        f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
+        f"{listed(reuse.behind) or 'other parameters'}. Another "
+        "loss and its optimizer train those; for this one they are constants. Two backward calls meet in "
+        "one graph, and the first one has used it up.",
+        distinct(
+            (
+                *earlier[:2],
+                *constant_places(evidence, carries, "enters this loss with the graph of another objective"),
+                *flow(evidence, reuse),
+                *steps_of(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.34,
+        title=TITLE,
+        explanation=(
+            "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
+            "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
+            "constant."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD103",
+    slug="undetached-target",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+    sick=SICK,
+    healthy=HEALTHY,
+)

@@ -1,0 +1,1 @@
+"""The command line: ``arguments`` reads it, ``app`` puts the commands together, one thin file for each."""

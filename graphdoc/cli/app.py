@@ -1,0 +1,60 @@
+"""The command line in typer: every command is one thin file beside this one."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from graphdoc import __version__
+from graphdoc.cli import causes, fix, run, show
+from graphdoc.cli.arguments import KIND, split
+
+
+class Everything(TyperCommand):
+    """A command whose last argument takes everything from the program's name on, even ``--help``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with_value = {name for p in self.params if not getattr(p, "is_flag", True) for name in p.opts}
+        ours, kind, rest = split(args, with_value)
+        ctx.meta[KIND] = kind
+        return super().parse_args(ctx, [*ours, "--", *rest])
+
+
+# Plain help text: typer's decorated one costs an import of rich at every start.
+app = typer.Typer(
+    name="graphdoc",
+    help="A crash doctor for PyTorch's autograd: what broke the graph, where in your code, and a patch that was tried.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"graphdoc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A crash doctor for PyTorch's autograd: what broke the graph, where in your code, and a patch that was tried."""
+
+
+app.command("run", cls=Everything, short_help="Run a program and say what broke its graph.")(run.command)
+app.command("fix", short_help="Print or apply the patch for the last run.")(fix.command)
+if importlib.util.find_spec("graphdoc.cli.explain") is not None:
+    explain = importlib.import_module("graphdoc.cli.explain")
+    app.command("explain", short_help="Explain a cause, a pasted message or a job's log.")(explain.command)
+app.command("show", short_help="Show a kept run again, in any format.")(show.command)
+app.command("causes", short_help="List the catalogue of causes.")(causes.command)

@@ -1,0 +1,100 @@
+"""Where reports go: ``--report FORMAT[:FILE]``, the terminal, and GitHub Actions when we run there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from graphdoc.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphdoc.model import Report
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One ``--report``: a format, and the file it goes to (None: stderr)."""
+
+    format: str
+    file: Path | None = None
+
+
+def parse_reports(values: Sequence[str]) -> list[Wanted]:
+    """Read the values of ``--report``.
+
+    Raises:
+        UsageError: a format does not exist, or the file's folder does not.
+    """
+    wanted = []
+    for value in values:
+        name, _, file = value.partition(":")
+        check_format(name)
+        if file and not Path(file).absolute().parent.is_dir():
+            raise UsageError(f"--report {value}: the folder {Path(file).parent} does not exist")
+        wanted.append(Wanted(name, Path(file) if file else None))
+    return wanted
+
+
+def check_format(name: str) -> None:
+    """Raises UsageError for a format that does not exist."""
+    from graphdoc.render import FORMATS
+
+    if name not in FORMATS:
+        raise UsageError(f"unknown report format {name!r}; the formats are {', '.join(FORMATS)}")
+
+
+def say(line: str) -> None:
+    """One line of our own on stderr."""
+    print("graphdoc:", " ".join(line.split()), file=sys.stderr, flush=True)
+
+
+def show(report: Report, fmt: str, stream: TextIO) -> None:
+    """Write the report to ``stream`` in one format, as wide and as coloured as the stream can take."""
+    from graphdoc.render import render
+    from graphdoc.render.options import terminal_options
+
+    width, color = terminal_options(stream)
+    put(render(report, fmt, width=width, color=color), stream)
+
+
+def put(text: str, stream: TextIO) -> None:
+    """Write text to a stream whose encoding may not know all of its characters."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
+
+
+def write_reports(report: Report, wanted: Sequence[Wanted]) -> None:
+    """Write each report that was asked for; one that cannot be written costs a line on stderr, not the others."""
+    from graphdoc.files import write_whole
+    from graphdoc.render import render
+
+    for one in wanted:
+        if one.file is None:
+            show(report, one.format, sys.stderr)
+            continue
+        try:
+            write_whole(one.file, render(report, one.format).encode("utf-8", "backslashreplace"))
+        except OSError as e:
+            say(f"cannot write {one.file}: {e.strerror or e}")
+
+
+def tell_github(report: Report, wanted: Sequence[Wanted]) -> None:
+    """On GitHub Actions: annotations in the job's log and the story in its summary."""
+    if os.environ.get("GITHUB_ACTIONS") != "true" or not report.diagnoses:
+        return
+    if not any(one.format == "github" and one.file is None for one in wanted):
+        show(report, "github", sys.stderr)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        from graphdoc.render import render
+
+        try:
+            with open(summary, "a", encoding="utf-8", errors="backslashreplace") as stream:
+                stream.write(render(report, "markdown"))
+        except OSError as e:
+            say(f"cannot write the step summary: {e.strerror or e}")

@@ -1,0 +1,153 @@
+"""Running a program and telling about it: what ``graphdoc run`` does once its options are read.
+
+Imports little before the program starts: everything between the user's Enter and the program's first line is felt.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
+from graphdoc.errors import UsageError
+from graphdoc.launch import Ended, Kind, Request, end_like, launch
+
+if TYPE_CHECKING:
+    from graphdoc.launch.keep import Kept
+    from graphdoc.model import Report
+
+
+def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool = True, nan: bool = False) -> int:
+    """Run the program, keep what was recorded, print and write the reports; returns the status to end with.
+
+    ``words`` is the program and its arguments, ``reports`` are values of ``--report``. If the program died by a
+    signal, so does this process.
+
+    Raises:
+        UsageError: the program cannot be started, or a report is of no known format. Nothing has been written.
+    """
+    wanted = parse_reports(reports)
+    request = Request(list(words), kind, cwd=os.getcwd(), mode="observe:nan" if nan else "observe")
+    if request.kind == "script":
+        check_script(request.command[0])
+    folder, trouble = _make_folder()
+    ended = launch(request, folder)
+    try:
+        _tell(request, ended, folder, trouble, wanted, rerun=rerun)
+    except KeyboardInterrupt:
+        say("interrupted")
+    except Exception as e:
+        if os.environ.get("GRAPHDOC_DEBUG"):
+            sys.excepthook(*sys.exc_info())
+        say(f"internal error after the program had ended: {type(e).__name__}: {e}")
+    return end_like(ended)
+
+
+def check_script(script: str) -> None:
+    """Refuse, before anything starts, what cannot run.
+
+    Raises:
+        UsageError: the script is missing, cannot be read or does not parse.
+    """
+    if script == "-":
+        return
+    if os.path.isdir(script):
+        if not any(os.path.isfile(os.path.join(script, "__main__" + end)) for end in (".py", ".pyc")):
+            raise UsageError(f"{script} is a folder without a __main__.py")
+        return
+    try:
+        with open(script, "rb") as stream:
+            source = stream.read()
+    except OSError as e:
+        raise UsageError(f"cannot open {script}: {e.strerror or e}") from e
+    if b"\0" in source[:4096]:
+        return  # an archive or bytecode
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, script, "exec", dont_inherit=True)
+    except SyntaxError as e:
+        line = f"line {e.lineno}: " if e.lineno else ""
+        raise UsageError(f"{script} does not parse: {line}{e.msg}") from e
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        pass  # Python itself shall say what it thinks of it
+
+
+def _make_folder() -> tuple[Path | None, str]:
+    """The folder for this run's evidence, and a line to say afterwards if it is not where it should be."""
+    from graphdoc.launch.keep import PLACE, new_run, temporary_run
+
+    try:
+        return new_run(Path.cwd()), ""
+    except OSError as e:
+        reason = e.strerror or str(e)
+    try:
+        folder = temporary_run()
+    except OSError:
+        return None, f"{PLACE} cannot be made here ({reason}), so the program was not observed"
+    return folder, f"{PLACE} cannot be made here ({reason}); what was recorded is in {folder}"
+
+
+def _tell(
+    request: Request, ended: Ended, folder: Path | None, trouble: str, wanted: list[Wanted], *, rerun: bool
+) -> None:
+    from graphdoc.launch.keep import keep
+
+    kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
+    if folder is not None:
+        try:
+            kept.save()
+        except OSError as e:
+            say(f"the run cannot be kept in {folder}: {e.strerror or e}")
+    result = _diagnose(kept)
+    if result.diagnoses or result.notes:
+        show(result, "terminal", sys.stderr)
+    for line in [trouble, *ended.troubles][:4]:
+        if line:
+            say(line)
+    write_reports(result, wanted)
+    tell_github(result, wanted)
+
+
+def _diagnose(kept: Kept) -> Report:
+    """The report for a run; if our own diagnosis breaks, the bare facts and a line about it."""
+    if not kept.evidence and kept.exit_status == 0:
+        return bare_report(kept)
+    try:
+        from graphdoc.diagnose import report_for
+
+        return _with_patches(kept, report_for(kept, announce=say))
+    except Exception as e:
+        if os.environ.get("GRAPHDOC_DEBUG"):
+            sys.excepthook(*sys.exc_info())
+        say(f"the run could not be diagnosed: {type(e).__name__}: {e}")
+        return bare_report(kept)
+
+
+def _with_patches(kept: Kept, report: Report) -> Report:
+    """The report with the diffs of its fixes, untried; without them where the sources have changed meanwhile."""
+    if not report.diagnoses:
+        return report
+    from graphdoc.fixes import propose
+
+    try:
+        return propose(kept, report, verify=False)
+    except UsageError as e:
+        say(str(e))
+        return report
+
+
+def bare_report(kept: Kept) -> Report:
+    """What is known of a run without looking at its evidence."""
+    import platform
+
+    from graphdoc.model import Report, Run
+
+    command = tuple(kept.request.command)
+    run = Run(command, platform.python_version(), "", kept.exit_status, kept.seconds)
+    return Report(run, "completed" if kept.exit_status == 0 else "other-failure")

@@ -1,0 +1,203 @@
+"""Runs the causes over the evidence of a run, ranks what they find and makes the report of it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from graphdoc.causes import all_causes
+from graphdoc.causes.base import Cause, Finding
+from graphdoc.evidence import Evidence
+from graphdoc.launch.keep import Kept
+from graphdoc.messages.recognise import Match, recognise_exception
+from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
+from graphdoc.processes import Processes, read_processes
+
+MOST = 3
+"""Diagnoses told for one failure."""
+KEPT_SHARE = 0.6
+"""A further diagnosis is told only where its evidence is at least this part of the best one's."""
+
+Announce = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding with the cause that it is of."""
+
+    cause: Cause
+    finding: Finding
+
+
+def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
+    """What the causes find, best first, and sentences about what could not be told.
+
+    Every cause is asked: a cause that names message families looks at more than the message. A recogniser that raises
+    is our own fault: it becomes a sentence, and the others go on. Where the exception is none of autograd's, only those
+    causes are asked that name no family: they look at the program before they speak.
+    """
+    match = _match(evidence)
+    if evidence.raised is None:
+        return [], []
+    found: list[Found] = []
+    notes: list[str] = []
+    for cause in all_causes():
+        if match is None and cause.families:
+            continue
+        try:
+            finding = cause.recognise(evidence)
+        except Exception as e:
+            notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
+            continue
+        if finding is not None:
+            found.append(Found(cause, finding))
+    found.sort(key=lambda f: (-f.finding.strength, CONFIDENCE_ORDER.index(f.finding.confidence)))
+    if not found:
+        return [], [*notes, _unexplained(match) + _made_at(evidence)] if match is not None else notes
+    return [f for f in found if f.finding.strength >= KEPT_SHARE * found[0].finding.strength][:MOST], notes
+
+
+def diagnose(evidence: Evidence) -> Report:
+    """The report for one process's evidence alone. Fixes are described, not yet built: they have no diff."""
+    found, notes = findings_for(evidence)
+    raised = evidence.raised
+    status = evidence.exit_status if evidence.exit_status is not None else int(raised is not None)
+    outcome: Outcome = "autograd-failure" if found else "other-failure" if status else "completed"
+    return Report(
+        run=Run(
+            command=tuple(evidence.command or evidence.process.argv),
+            python=evidence.process.python or ("" if evidence.from_text else platform.python_version()),
+            torch=evidence.process.torch,
+            exit_status=status,
+            seconds=evidence.seconds,
+            ranks=max(evidence.process.world_size, 1),
+        ),
+        outcome=outcome,
+        exception={"type": raised.type, "message": raised.message} if raised else None,
+        diagnoses=tuple(_diagnosis(f) for f in found),
+        notes=(*notes, *evidence.degraded),
+        sources=dict(evidence.sources),
+    )
+
+
+def report_for(kept: Kept, evidence: Evidence | None = None, *, announce: Announce | None = None) -> Report:
+    """The report for a kept run: the evidence of the process that failed first, or ``evidence`` in its place.
+
+    Where that evidence leaves a question that a second run answers, and the user has not refused one, the program is
+    run again; ``announce`` is told so in one line. What that gave is kept beside the first evidence, so it happens
+    once for a run.
+    """
+    processes = Processes(evidence) if evidence is not None else read_processes(kept)
+    first = processes.first
+    run = Run(
+        command=tuple(kept.request.command),
+        python=first.process.python if first else platform.python_version(),
+        torch=first.process.torch if first else "",
+        exit_status=kept.exit_status,
+        seconds=kept.seconds,
+        ranks=processes.ranks,
+    )
+    if first is None or first.raised is None:
+        return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(processes.notes))
+    match = _match(first)
+    notes = list(processes.notes)
+    exception = {"type": first.raised.type, "message": first.raised.message}
+    if not first.raised.uncaught and kept.exit_status == 0:
+        # The program has dealt with it: what is none of its trouble is none of ours.
+        if match is not None:
+            notes.append(f"an autograd error was raised{_at(first)} and caught by the program: {_first_line(first)}")
+        return Report(run, "completed", None, (), tuple(notes))
+    if match is not None and kept.rerun and evidence is None:
+        from graphdoc.probe import deepen
+
+        first = deepen(kept, first, announce) or first
+    inner = diagnose(first)
+    outcome: Outcome = "autograd-failure" if inner.diagnoses else "other-failure" if kept.exit_status else "completed"
+    about = (*inner.notes, *_second_run(first)) if match is not None or inner.diagnoses else ()
+    return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources)
+
+
+def _diagnosis(found: Found) -> Diagnosis:
+    finding = found.finding
+    return Diagnosis(
+        code=found.cause.code,
+        cause=found.cause.slug,
+        confidence=finding.confidence,
+        title=finding.title,
+        explanation=finding.explanation,
+        spans=finding.spans,
+        facts=finding.facts,
+        fixes=tuple(Fix(r.kind, r.title, r.safety, note=r.note) for r in finding.remedies),
+    )
+
+
+def _match(evidence: Evidence) -> Match | None:
+    """The known autograd error that the exception, or one behind it, carries."""
+    raised = evidence.raised
+    if raised is None:
+        return None
+    named = [(raised.type, raised.message)]
+    for text in raised.causes:
+        name, _, message = text.partition(": ")
+        named.append((name, message))
+    for name, message in named:
+        match = recognise_exception(name, message)
+        if match is None or match.kind != "error":
+            continue
+        if match.generic and not (_raised_in_torch(evidence, name) or _reads_a_gradient(evidence)):
+            continue  # words that any program prints: something else must speak for autograd
+        return match
+    return None
+
+
+def _raised_in_torch(evidence: Evidence, kind: str) -> bool:
+    """Whether torch raised it: from its Python code, or from C++ out of a line that raises nothing itself."""
+    from graphdoc.causes.spans import line_text
+
+    stack = evidence.raised.stack if evidence.raised else []
+    if not stack or not stack[-1].user:
+        return bool(stack) and "torch" in stack[-1].file
+    return kind in ("RuntimeError", "IndexError") and not line_text(evidence, stack[-1]).startswith("raise")
+
+
+def _reads_a_gradient(evidence: Evidence) -> bool:
+    """Whether a None was met on a line that reads ``.grad``: an ordinary exception with autograd behind it."""
+    from graphdoc.causes.spans import innermost_user, line_text
+
+    if evidence.raised is None or "NoneType" not in evidence.raised.message:
+        return False
+    return ".grad" in line_text(evidence, innermost_user(evidence.raised.stack))
+
+
+def _unexplained(match: Match) -> str:
+    """What is known of an error that no cause was found for."""
+    means = match.means.rstrip(".")
+    known = [c for c in all_causes() if c.slug in match.causes]
+    if not known:
+        return f"{means}. Nothing in the graph was found at fault."
+    names = ", ".join(f"{c.slug} ({c.code})" for c in known)
+    return f"{means}. The run does not show which cause it has; the message allows {names}."
+
+
+def _made_at(evidence: Evidence) -> str:
+    """Where the function was called whose backward gave something that is not a number."""
+    node = evidence.node(evidence.failing) if "returned nan" in evidence.message else None
+    frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
+    return f" The function was called at {frame.file}:{frame.line}." if frame is not None else ""
+
+
+def _at(evidence: Evidence) -> str:
+    stack = evidence.raised.stack if evidence.raised else []
+    frame = next((f for f in reversed(stack) if f.user), None)
+    return f" at {frame.file}:{frame.line}" if frame else ""
+
+
+def _first_line(evidence: Evidence) -> str:
+    text = " ".join(evidence.message.split())
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _second_run(evidence: Evidence) -> tuple[str, ...]:
+    told = evidence.extras.get("second_run")
+    return (told,) if isinstance(told, str) and told else ()

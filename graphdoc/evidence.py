@@ -1,0 +1,420 @@
+"""The Evidence document: everything that crosses from the user's process, as plain typed data with a version.
+
+Standard library only: the capture imports it inside the user's process, everything to the right of it (causes, fixes,
+renderers) reads it later, on any machine, without torch. It holds shapes, dtypes, names, places, versions and source
+text, never tensor values and never environment variables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import tempfile
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+EVIDENCE_VERSION = 1
+
+T = TypeVar("T")
+
+
+class EvidenceError(ValueError):
+    """An evidence file that cannot be read: truncated, not JSON, or of a version that this graphdoc does not know."""
+
+
+@dataclass
+class Frame:
+    """One call on a Python stack. Lines and columns from 1 (columns in characters), ``end_column`` exclusive.
+
+    A column of 0 means that only the line is known (no position table, or a pasted traceback). ``user`` tells the
+    user's own code from the standard library, site-packages and torch.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+    function: str = ""
+    user: bool = True
+
+
+@dataclass
+class Step:
+    """One step of an access path: ``kind`` is name, attribute, key, index or cell; ``type`` the class found there."""
+
+    kind: str
+    key: str
+    type: str = ""
+
+
+@dataclass
+class Holder:
+    """How the program can reach a tensor: ``path`` as Python (``self.memory['h'][0]``), and the same step by step.
+
+    ``function`` and ``file`` say in which frame the first name lives ("<module>" for a global). ``exact`` is True when
+    the very tensor is held there; False when what is held was made at the same place in a later iteration.
+
+    ``base`` is the part of the path that a statement can assign (names and attributes only) and ``structure`` what
+    stands there: "tensor", {"tuple": [...]}, {"list": ...}, {"dict": ...}, {"deque": ...}; None where it is none of
+    these throughout.
+    """
+
+    path: str
+    function: str = "<module>"
+    file: str = ""
+    steps: list[Step] = field(default_factory=list)
+    exact: bool = True
+    base: str = ""
+    structure: Any = None
+
+
+@dataclass
+class Tensor:
+    """What is known of a tensor without its values. ``kind``: parameter, buffer, activation, leaf, input or unknown.
+
+    ``owners`` are the ids of the optimizers that hold it; ``made`` is the stack of the operation that made it, where
+    that is told.
+    """
+
+    kind: str = "unknown"
+    name: str = ""
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    version: int = -1
+    requires_grad: bool = False
+    is_leaf: bool = False
+    owners: list[int] = field(default_factory=list)
+    holders: list[Holder] = field(default_factory=list)
+    made: list[Frame] = field(default_factory=list)
+
+
+@dataclass
+class Node:
+    """A node of the autograd graph. ``state``: live, released or stale. ``stack``: where it was made, outermost first.
+
+    ``sequence`` is PyTorch's own counter (-1 where it has none). ``epoch`` counts the backward calls before it was
+    made, ``iteration`` the same for calls from the place of the failing backward.
+    """
+
+    id: int
+    op: str
+    sequence: int = -1
+    stack: list[Frame] = field(default_factory=list)
+    state: str = "live"
+    epoch: int = -1
+    iteration: int = -1
+    shape: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Event:
+    """One entry of the journal: a backward, grad, step, zero_grad, load_state_dict or grad-mode switch, in order.
+
+    ``root`` is the sequence number of the (first) root, ``sequence`` the counter's value when it happened, ``reaches``
+    the parameters behind the roots where that was measured. ``optimizer`` is an id in ``Evidence.optimizers``.
+    """
+
+    index: int
+    kind: str
+    sequence: int = -1
+    stack: list[Frame] = field(default_factory=list)
+    root: int = -1
+    root_op: str = ""
+    root_count: int = 1
+    retain_graph: bool = False
+    create_graph: bool = False
+    optimizer: int = -1
+    occurrence: int = 0
+    reaches: list[str] = field(default_factory=list)
+    failed: bool = False
+    detail: str = ""
+
+
+@dataclass
+class Optimizer:
+    """An optimizer: its class, how the program calls it, its parameters by name, and how often it has stepped."""
+
+    id: int
+    type: str
+    name: str = ""
+    parameters: list[str] = field(default_factory=list)
+    unnamed: int = 0
+    fused: bool = False
+    steps: int = 0
+    alive: bool = True
+
+
+@dataclass
+class Write:
+    """One in-place write. ``op`` is the operator (``add_``, ``copy_``), ``version`` the counter after it."""
+
+    op: str
+    stack: list[Frame] = field(default_factory=list)
+    version: int = -1
+    count: int = 1
+    event: int = -1
+    grad_mode: bool = True
+    certain: bool = True
+
+
+@dataclass
+class Stale:
+    """A saved tensor whose version moved: which node saved it, as what, and who wrote it.
+
+    ``behind`` are the parameters that the node leads to, the stale one included.
+    """
+
+    node: int
+    attribute: str
+    tensor: Tensor
+    expected: int
+    current: int
+    is_view: bool = False
+    output: bool = False
+    producer: int = -1
+    writes: list[Write] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Carry:
+    """An edge from a fresh node to one that an earlier backward already used.
+
+    ``consumer`` uses ``tensor``, the output of ``producer``. ``behind`` are the parameters reachable through it,
+    ``freed_by`` the index of the event that released what lies behind (-1: unknown). ``dead`` tells whether anything
+    behind it is released or stale. ``recurrent``: a newer output of the same expression depends on it; ``remade``: the
+    failing graph holds a newer output of the same expression.
+    """
+
+    consumer: int
+    producer: int
+    tensor: Tensor
+    behind: list[str] = field(default_factory=list)
+    freed_by: int = -1
+    dead: bool = True
+    operands: list[str] = field(default_factory=list)
+    recurrent: bool = False
+    remade: bool = False
+
+
+@dataclass
+class Cut:
+    """Where a chain of gradients ends: ``op`` took something with a graph and gave something without.
+
+    ``reason``: conversion, detach, no-grad, nondifferentiable, frozen, constant, input or unknown. ``before`` is the
+    place of the last operation that had a graph; ``switch`` where grad mode was switched off.
+    """
+
+    reason: str
+    op: str
+    stack: list[Frame] = field(default_factory=list)
+    before: list[Frame] = field(default_factory=list)
+    before_op: str = ""
+    switch: list[Frame] = field(default_factory=list)
+    switch_kind: str = ""
+    certain: bool = True
+    behind: list[str] = field(default_factory=list)
+    operands: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Parameter:
+    """A parameter or buffer by name, with the optimizers that hold it. ``grad``: none, zero or present."""
+
+    name: str
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    requires_grad: bool = True
+    buffer: bool = False
+    is_leaf: bool = True
+    version: int = -1
+    owners: list[int] = field(default_factory=list)
+    grad: str = ""
+    steps_with_grad: int = 0
+
+
+@dataclass
+class Raised:
+    """The exception as it was raised. ``stack`` is its traceback, outermost first; ``causes`` the chain behind it."""
+
+    type: str
+    message: str
+    stack: list[Frame] = field(default_factory=list)
+    uncaught: bool = True
+    causes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Process:
+    """The process that wrote this file."""
+
+    pid: int = 0
+    rank: int = -1
+    world_size: int = 1
+    local_rank: int = -1
+    argv: list[str] = field(default_factory=list)
+    cwd: str = ""
+    python: str = ""
+    torch: str = ""
+    started: float = 0.0
+    written: float = 0.0
+
+
+@dataclass
+class Evidence:
+    """One process's account of one run. See the classes above for each part.
+
+    ``capture`` names how stacks were recorded (cheap-stacks, node-hook, anomaly, none). ``sources`` maps a file, as
+    named in the frames, to its text during the run; ``hashes`` to its sha256. ``degraded`` says in plain sentences
+    what could not be observed. ``siblings`` are the edges by which an earlier backward call of the same forward pass
+    enters the part that it shares with the failing one; ``lingering`` are tensors that the program still holds with a
+    graph made before an earlier backward call. ``probe`` is the kind of the second run that added to this, if one did.
+    """
+
+    version: int = EVIDENCE_VERSION
+    process: Process = field(default_factory=Process)
+    command: list[str] = field(default_factory=list)
+    capture: str = "cheap-stacks"
+    exit_status: int | None = None
+    seconds: float = 0.0
+    raised: Raised | None = None
+    warnings: list[str] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    optimizers: list[Optimizer] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
+    stale: list[Stale] = field(default_factory=list)
+    carries: list[Carry] = field(default_factory=list)
+    siblings: list[Carry] = field(default_factory=list)
+    lingering: list[Tensor] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    root: int = -1
+    failing: int = -1
+    failing_event: int = -1
+    fresh_reaches: list[str] = field(default_factory=list)
+    reaches: list[str] = field(default_factory=list)
+    graph_size: int = 0
+    extras: dict[str, Any] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+    probe: str = ""
+    from_text: bool = False
+
+    # -- looking things up ---------------------------------------------------------------------------------------
+
+    def node(self, ident: int) -> Node | None:
+        """The node with this id, or None."""
+        return next((n for n in self.nodes if n.id == ident), None)
+
+    def event(self, index: int) -> Event | None:
+        """The journal entry with this index, or None (the journal is bounded)."""
+        return next((e for e in self.events if e.index == index), None)
+
+    def optimizer(self, ident: int) -> Optimizer | None:
+        return next((o for o in self.optimizers if o.id == ident), None)
+
+    def parameter(self, name: str) -> Parameter | None:
+        return next((p for p in self.parameters if p.name == name), None)
+
+    @property
+    def message(self) -> str:
+        """The text of the exception, or an empty string."""
+        return self.raised.message if self.raised else ""
+
+    # -- writing and reading -------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    def write(self, path: str) -> None:
+        """Write atomically: a reader sees the whole document or none.
+
+        Raises:
+            OSError: the folder cannot be written or the disk is full; nothing is left behind.
+        """
+        folder = os.path.dirname(path) or "."
+        handle, temporary = tempfile.mkstemp(prefix=".evidence-", dir=folder)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as f:
+                json.dump(self.to_json(), f, ensure_ascii=True, separators=(",", ":"))
+            os.replace(temporary, path)
+        except BaseException:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+            raise
+
+    @classmethod
+    def from_json(cls, data: Any) -> Evidence:
+        """Build from parsed JSON; unknown fields are ignored so that older readers accept newer files.
+
+        Raises:
+            EvidenceError: the document is not an evidence document or has another version.
+        """
+        if not isinstance(data, dict) or "version" not in data or "process" not in data:
+            raise EvidenceError("not a graphdoc evidence document")
+        if data["version"] != EVIDENCE_VERSION:
+            raise EvidenceError(
+                f"evidence version {data['version']!r} is not the one this graphdoc reads ({EVIDENCE_VERSION})"
+            )
+        try:
+            return typing.cast(Evidence, _build(cls, data))
+        except (TypeError, ValueError, KeyError, AttributeError) as e:
+            raise EvidenceError(f"damaged evidence document: {e}") from e
+
+    @classmethod
+    def read(cls, path: str) -> Evidence:
+        """Read a file.
+
+        Raises:
+            EvidenceError: missing, truncated, not JSON, or of an unknown version.
+        """
+        try:
+            with open(path, encoding="utf-8") as f:
+                data = json.load(f)
+        except OSError as e:
+            raise EvidenceError(f"cannot read {path}: {e.strerror}") from e
+        except (ValueError, RecursionError) as e:
+            raise EvidenceError(f"{path} is truncated or not an evidence file: {e}") from e
+        return cls.from_json(data)
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def _build(hint: Any, value: Any) -> Any:
+    """Turn parsed JSON into the annotated dataclass, checking types as it goes."""
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if not isinstance(value, dict):
+            raise TypeError(f"expected an object for {hint.__name__}, got {type(value).__name__}")
+        hints = _HINTS.setdefault(hint, typing.get_type_hints(hint))
+        known = {f.name for f in dataclasses.fields(hint)}
+        return hint(**{k: _build(hints[k], v) for k, v in value.items() if k in known})
+    origin = typing.get_origin(hint)
+    if origin is list:
+        if not isinstance(value, list):
+            raise TypeError(f"expected a list, got {type(value).__name__}")
+        (inner,) = typing.get_args(hint)
+        return [_build(inner, v) for v in value]
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise TypeError(f"expected an object, got {type(value).__name__}")
+        inner = typing.get_args(hint)[1]
+        return {str(k): _build(inner, v) for k, v in value.items()}
+    if origin is types.UnionType or origin is typing.Union:
+        if value is None:
+            return None
+        return _build(next(a for a in typing.get_args(hint) if a is not type(None)), value)
+    if hint is Any:
+        return value
+    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and not isinstance(value, hint):
+        raise TypeError(f"expected {hint.__name__}, got {type(value).__name__}")
+    return value

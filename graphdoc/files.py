@@ -1,0 +1,62 @@
+"""Writing files whole: a reader sees the old content or the new, never a part."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` atomically, keeping the mode of a file that is already there.
+
+    A symbolic link stays a link: the file behind it is replaced. Pipes and devices (``/dev/stdout``) are written to
+    directly.
+
+    Raises:
+        OSError: the file or its folder cannot be written; nothing is left behind.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode: int | None = target.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(21, "Is a directory", str(path))
+        with open(path, "wb") as stream:
+            stream.write(data)
+        return
+    if mode is not None and not os.access(target, os.W_OK):
+        # Replacing would work wherever the folder is writable, but a read-only file was made so on purpose.
+        raise PermissionError(13, "Permission denied", str(path))
+    temporary = write_beside(target, data, mode)
+    try:
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_beside(target: Path, data: bytes, mode: int | None) -> Path:
+    """Write ``data`` to a new file in the folder of ``target`` and return it, ready for ``os.replace``.
+
+    ``mode`` is the ``st_mode`` it gets; None stands for what a newly made file has.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if mode is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        os.chmod(temporary, stat.S_IMODE(mode))
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary

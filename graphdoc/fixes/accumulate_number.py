@@ -1,0 +1,71 @@
+"""Accumulate a number (or a tensor without graph) instead of the graph of every iteration.
+
+``total += loss`` → ``total += loss.detach()``, ``total = total + loss`` and ``losses.append(loss)`` likewise.
+
+Args:
+    place: the accumulating statement, or an expression in it.
+    mode: ``"detach"`` (default) or ``"item"``.
+    backward: optional; the ``total.backward()`` call that is to run on this iteration's loss instead.
+    name: with ``backward``: the name of this iteration's loss; by default the added name. An added expression gets a
+        name of its own before the statement.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.structures import convert_expression
+from graphdoc.source.blocks import insert_before
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path, same
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import fresh_name
+from graphdoc.source.tokens import outer_span
+
+KIND = "accumulate_number"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = statement(sources, required(args, "place"))
+    method = str(args.get("mode", "detach"))
+    addend = _addend(node)
+    if addend is None:
+        raise CannotFix("nothing is accumulated there")
+    if isinstance(addend, ast.Constant):
+        raise CannotFix("what is added is a number already")
+    if args.get("backward") is None:
+        return convert_expression(source, addend, "tensor", method)
+    other, backward = call(sources, args["backward"])
+    if other is not source or not isinstance(backward.func, ast.Attribute) or backward.func.attr != "backward":
+        raise CannotFix("the backward call to change was not found")
+    start, end = outer_span(source, backward.func.value)
+    if is_path(addend) or args.get("name"):
+        name = str(args.get("name") or source.segment(addend))
+        return [*convert_expression(source, addend, "tensor", method), Edit(source.file, start, end, name)]
+    name = fresh_name(source, "loss", "step_loss")
+    first, last = outer_span(source, addend)
+    return [
+        *insert_before(source, node, [f"{name} = {_one_line(source, addend)}"]),
+        Edit(source.file, first, last, f"{name}.{method}()"),
+        Edit(source.file, start, end, name),
+    ]
+
+
+def _one_line(source: Source, node: ast.expr) -> str:
+    text = source.segment(node)
+    return ast.unparse(node) if "\n" in text or "\r" in text else text
+
+
+def _addend(node: ast.stmt) -> ast.expr | None:
+    if isinstance(node, ast.AugAssign):
+        return node.value
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp):
+        left, right = node.value.left, node.value.right
+        if same(left, node.targets[0]):
+            return right
+        return left if same(right, node.targets[0]) else None
+    value = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and len(value.args) == 1:
+        return value.args[0] if value.func.attr in ("append", "appendleft", "add") else None
+    return None

@@ -1,0 +1,104 @@
+"""What every kind of fix uses: looking up its places, refusing with a reason, detaching nested structures.
+
+A kind is a module of this package with ``KIND`` (its own name) and ``edit(sources, args) -> list[Edit]``. All positions
+refer to the text of the run; ``graphdoc.fixes.kinds.build`` makes the edits and checks the result.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from graphdoc.source.module import Source
+from graphdoc.source.places import Edit, Place
+
+Sources = Mapping[str, Source]
+Args = Mapping[str, Any]
+
+
+class CannotFix(Exception):
+    """This kind of fix does not apply here; the message is the reason, in words for the user."""
+
+
+def place(value: object) -> Place:
+    """A place from args.
+
+    Raises:
+        CannotFix: it names no file and line.
+    """
+    try:
+        return Place.of(value)
+    except ValueError as e:
+        raise CannotFix("the place to change is not known") from e
+
+
+def required(args: Args, name: str) -> Any:
+    """An argument that the kind cannot do without."""
+    value = args.get(name)
+    if value is None:
+        raise CannotFix(f"the fix was asked for without its {name!r}")
+    return value
+
+
+def source_of(sources: Sources, at: Place) -> Source:
+    """The parsed source that a place lies in.
+
+    Raises:
+        CannotFix: the text is not known or does not parse.
+    """
+    source = sources.get(at.file)
+    if source is None:
+        raise CannotFix(f"the source of {at.file} is not at hand")
+    if source.tree is None:
+        raise CannotFix(f"{at.file} cannot be parsed")
+    return source
+
+
+def expression(sources: Sources, value: object) -> tuple[Source, ast.expr]:
+    """The expression at exactly this place; for the place of an expression statement or assignment, its value."""
+    at = place(value)
+    source = source_of(sources, at)
+    node = source.node_expression(at)
+    if node is None:
+        owner = source.node_statement(at)
+        inner = getattr(owner, "value", None)
+        if owner is not None and isinstance(inner, ast.expr) and _covers(source, owner, at):
+            node = inner
+    if node is None:
+        raise CannotFix(f"no expression stands exactly at {at.file}:{at.line}")
+    if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        raise CannotFix(f"what stands at {at.file}:{at.line} is assigned, not used")
+    if isinstance(node, ast.Starred):
+        node = node.value
+    return source, node
+
+
+def _covers(source: Source, owner: ast.stmt, at: Place) -> bool:
+    if not at.exact:
+        return len([s for s in source.node_statements() if s.lineno == at.line]) == 1
+    return source.place(owner) == Place(at.file, at.line, at.column, at.end_line, at.end_column)
+
+
+def call(sources: Sources, value: object) -> tuple[Source, ast.Call]:
+    """The call at exactly this place; with only a line, the one call that the statement is."""
+    source, node = expression(sources, value)
+    if not isinstance(node, ast.Call):
+        raise CannotFix(f"what stands at {place(value).file}:{node.lineno} is not a call")
+    return source, node
+
+
+def statement(sources: Sources, value: object) -> tuple[Source, ast.stmt]:
+    """The innermost statement at a place."""
+    at = place(value)
+    source = source_of(sources, at)
+    node = source.node_statement(at)
+    if node is None:
+        raise CannotFix(f"no statement stands at {at.file}:{at.line}")
+    return source, node
+
+
+def replace(source: Source, node: ast.AST, text: str) -> Edit:
+    """Put a text in place of a node."""
+    start, end = source.span(node)
+    return Edit(source.file, start, end, text)

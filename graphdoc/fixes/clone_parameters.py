@@ -1,0 +1,61 @@
+"""Run a forward on cloned parameters, so that a later step does not change what its backward needs.
+
+Args:
+    place: the call of the module, ``net(x, k=y)`` or ``net.forward(x)``.
+    single: True for a single linear layer: ``F.linear(x, fc.weight.clone(), fc.bias.clone())``.
+    bias: with ``single``, whether the layer has a bias (True by default).
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import name_for
+from graphdoc.source.tokens import outer_span
+
+KIND = "clone_parameters"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = call(sources, required(args, "place"))
+    module = node.func
+    if isinstance(module, ast.Attribute) and module.attr in ("forward", "__call__"):
+        module = module.value
+    if not is_path(module):
+        raise CannotFix("the module that is called has no name here")
+    net = source.segment(module)
+    if net.split(".")[-1] == "functional_call" or net.split(".")[0] in ("F", "torch"):
+        raise CannotFix(f"{net} is a function and not a module")
+    if args.get("single"):
+        return _linear(source, node, net, bool(args.get("bias", True)))
+    positional = [_outer(source, a) for a in node.args]
+    tupled = f"({positional[0]},)" if len(positional) == 1 else f"({', '.join(positional)})"
+    named = [
+        f'"{k.arg}": {_outer(source, k.value)}' if k.arg else f"**{_outer(source, k.value)}" for k in node.keywords
+    ]
+    name = name_for(source, "torch.func.functional_call", node, "import torch")
+    clones = f"{{k: v.clone() for k, v in {net}.named_parameters()}}"
+    parts = [net, clones, tupled, *([f"{{{', '.join(named)}}}"] if named else [])]
+    return [replace(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
+
+
+def _linear(source: Source, node: ast.Call, net: str, bias: bool) -> list[Edit]:
+    if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
+        raise CannotFix(f"{net} is not called with exactly one input")
+    name = name_for(source, "torch.nn.functional.linear", node, "import torch")
+    parts = [_outer(source, node.args[0]), f"{net}.weight.clone()", *([f"{net}.bias.clone()"] if bias else [])]
+    return [replace(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
+
+
+def _outer(source: Source, node: ast.expr) -> str:
+    if isinstance(node, ast.Starred):
+        return "*" + _outer(source, node.value)
+    start, end = outer_span(source, node)
+    text = source.code[start:end]
+    if isinstance(node, ast.GeneratorExp) or not text:
+        return text if text.startswith("(") else f"({text})"
+    return text

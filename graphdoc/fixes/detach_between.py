@@ -1,0 +1,87 @@
+"""Detach a value where one of several losses of a block uses it.
+
+Args:
+    places: the statements that compute the value.
+    backward: the backward call of the loss that takes it as a constant.
+    others: places of the other backward calls, whose losses keep the gradient.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.detach_expression import convert
+from graphdoc.fixes.slices import binds, reads
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key
+from graphdoc.source.places import Edit, Place
+
+KIND = "detach_between"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    edits: list[Edit] = []
+    for at, operands in entries(sources, args):
+        edits += convert(sources, {"place": at, "operands": operands}, "detach")
+    return edits
+
+
+def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
+    """The expressions in which the loss takes the value up, and as what: those that no other loss goes through.
+
+    Raises:
+        CannotFix: there is none.
+    """
+    source, backward = statement(sources, required(args, "backward"))
+    seeds = [statement(sources, p) for p in required(args, "places")]
+    if any(s is not source for s, _ in seeds):
+        raise CannotFix("the value and the loss stand in different files")
+    others = [statement(sources, p)[1] for p in args.get("others") or ()]
+    mine = _slice(source, backward)
+    theirs = {id(n) for o in others for n in _slice(source, o)}
+    tainted: set[str] = set()
+    shared: set[str] = set()
+    for node in mine:
+        seed = any(node is s for _, s in seeds)
+        if seed or reads(node) & tainted:
+            tainted |= _bound(node)
+            if seed or id(node) in theirs:
+                shared |= _bound(node)
+    found: list[tuple[Place, list[str]]] = []
+    for node in mine:
+        if any(node is s for _, s in seeds) or id(node) in theirs or node is backward:
+            continue
+        used = sorted(reads(node) & shared)
+        value = getattr(node, "value", None)
+        if used and isinstance(value, ast.expr):
+            found.append((source.place(value), used))
+    if not found:
+        raise CannotFix("the loss does not use the value in a statement of its own")
+    return found
+
+
+def _slice(source: Source, backward: ast.stmt) -> list[ast.stmt]:
+    """The assignments before a backward call that its loss is made of, in order; the call itself last."""
+    function = source.node_function(backward)
+    scope: ast.AST = function if function is not None else source.tree or backward
+    start = source.span(backward)[0]
+    before = [
+        n
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Assign | ast.AnnAssign | ast.AugAssign) and source.span(n)[0] < start
+    ]
+    before.sort(key=lambda n: source.span(n)[0])
+    live = reads(backward)
+    found: list[ast.stmt] = [backward]
+    for node in reversed(before):
+        if _bound(node) & live:
+            found.insert(0, node)
+            if not isinstance(node, ast.AugAssign):
+                live -= _bound(node)
+            live |= reads(node)
+    return found
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    return {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)

@@ -1,0 +1,47 @@
+"""Keep only a detached copy of a result in an attribute; the function itself goes on with the live one.
+
+``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` …
+``return x * map_``.
+
+Args:
+    place: the assignment ``self.name = …``, or an expression in it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.source.blocks import insert_after
+from graphdoc.source.paths import same
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import fresh_name
+
+KIND = "detach_stored"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, anchor = statement(sources, required(args, "place"))
+    if not isinstance(anchor, ast.Assign) or len(anchor.targets) != 1:
+        raise CannotFix("the result is not stored by a plain assignment")
+    target = anchor.targets[0]
+    if not isinstance(target, ast.Attribute):
+        raise CannotFix("the result is not stored in an attribute")
+    function = source.node_function(anchor)
+    if function is None:
+        raise CannotFix("the result is stored outside of a function")
+    if ".detach()" in source.segment(anchor.value):
+        raise CannotFix("what is stored is detached already")
+    end = source.span(anchor)[1]
+    reads = [
+        n
+        for n in ast.walk(function)
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
+    ]
+    stored = source.segment(target)
+    name = fresh_name(source, target.attr, f"{target.attr}_")
+    return [
+        replace(source, target, name),
+        *insert_after(source, anchor, [f"{stored} = {name}.detach()"]),
+        *(replace(source, read, name) for read in reads),
+    ]

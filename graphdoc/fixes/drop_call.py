@@ -1,0 +1,119 @@
+"""Take out what cuts the chain: ``.item()``, ``.detach()``, ``.data``, ``.cpu().numpy()``, ``float(x)``, ``Variable``.
+
+A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``). A statement
+``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed.
+
+Args:
+    place: the call, the attribute access, or the statement.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
+from graphdoc.fixes.contexts import last_name
+from graphdoc.source.blocks import delete
+from graphdoc.source.module import Source
+from graphdoc.source.paths import binding
+from graphdoc.source.places import Edit
+from graphdoc.source.tokens import outer_span
+
+KIND = "drop_call"
+
+_WRAPPERS = frozenset(
+    {"float", "int", "Variable", "tensor", "as_tensor", "from_numpy", "asarray", "array", "Tensor", "FloatTensor"}
+    | {"stop_gradient"}
+)
+_METHODS = frozenset(
+    {"item", "detach", "detach_", "numpy", "tolist", "cpu", "data", "requires_grad_", "long", "int", "round", "bool"}
+)
+# Only a step on the way out of the graph: dropped together with the step beside it.
+_ALONG = frozenset({"detach", "cpu", "numpy", "data", "item", "tolist"})
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    at = place(required(args, "place"))
+    source = source_of(sources, at)
+    owner = source.node_statement(at)
+    if owner is None:
+        raise CannotFix(f"no statement stands at {at.file}:{at.line}")
+    if _cover_up(owner):
+        return delete(source, owner)
+    node = source.node_expression(at)
+    if node is None and isinstance(getattr(owner, "value", None), ast.Call):
+        node = owner.value  # type: ignore[attr-defined]
+    core = _inside(node) if node is not None else None
+    if node is None or core is None:
+        raise CannotFix("no call that can be dropped stands exactly there")
+    top = node
+    while (deeper := _inside(core)) is not None and _is_step(core):
+        core = deeper
+    while (wider := _outside(source, top)) is not None:
+        top = wider
+    return _keep(source, top, core)
+
+
+def _cover_up(owner: ast.stmt) -> bool:
+    if isinstance(owner, ast.Assign) and len(owner.targets) == 1:
+        target = owner.targets[0]
+        return isinstance(target, ast.Attribute) and target.attr == "requires_grad"
+    return (
+        isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call) and last_name(owner.value) == "requires_grad_"
+    )
+
+
+def _inside(node: ast.expr) -> ast.expr | None:
+    """What stays when this call or attribute access is dropped."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+            return node.func.value
+        if last_name(node) in _WRAPPERS and node.args and not isinstance(node.args[0], ast.Starred):
+            return node.args[0]
+        return None
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "data" else None
+
+
+def _is_step(node: ast.expr) -> bool:
+    return last_name(node) in _ALONG
+
+
+def _outside(source: Source, node: ast.expr) -> ast.expr | None:
+    """The conversion around this one that would fail or cut again without it."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Attribute):
+        outer = source.parents.get(above)
+        called = isinstance(outer, ast.Call) and outer.func is above
+        if above.attr == "data" and not called:
+            return above
+        if (
+            called
+            and isinstance(outer, ast.Call)
+            and above.attr in _ALONG
+            and not (above.attr == "cpu" and not _leads_out(source, outer))
+        ):
+            return outer
+    if isinstance(above, ast.Call) and above.args and above.args[0] is node and last_name(above) in _WRAPPERS:
+        return above if last_name(above) not in ("int", "array", "asarray") else None
+    return None
+
+
+def _leads_out(source: Source, node: ast.expr) -> bool:
+    above = source.parents.get(node)
+    return isinstance(above, ast.Attribute) and above.attr in ("numpy", "tolist", "item", "detach", "data")
+
+
+def _keep(source: Source, top: ast.expr, core: ast.expr) -> list[Edit]:
+    """Reduce ``top`` to ``core``, with parentheses where what stands around binds tighter."""
+    start, end = source.span(top)
+    first, last = outer_span(source, core)
+    above = source.parents.get(top)
+    tight = isinstance(
+        above, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare | ast.BoolOp | ast.Await
+    )
+    bare = (first, last) == source.span(core) and binding(core) < 13 and first > start
+    wrap = tight and bare
+    edits = []
+    if first > start or wrap:
+        edits.append(Edit(source.file, start, first, "(" if wrap else ""))
+    return [*edits, Edit(source.file, last, end, ")" if wrap else "")]

@@ -1,0 +1,71 @@
+"""Ask for the gradients of all inputs in one ``torch.autograd.grad`` call instead of one call for each.
+
+``grads = []`` … ``for x in xs: grads.append(torch.autograd.grad(y, x)[0])`` becomes
+``grads.extend(torch.autograd.grad(y, list(xs)))``; a comprehension becomes ``list(torch.autograd.grad(y, xs))``.
+
+Args:
+    place: the call of ``torch.autograd.grad`` in the loop or comprehension.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.contexts import last_name
+from graphdoc.source.module import Source
+from graphdoc.source.places import Edit
+
+KIND = "grad_of_all"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = call(sources, required(args, "place"))
+    if last_name(node) != "grad" or len(node.args) < 2:
+        raise CannotFix("no torch.autograd.grad with its inputs stands there")
+    element = _first_of(source, node)
+    above = source.parents.get(element)
+    if isinstance(above, ast.ListComp) and above.elt is element and len(above.generators) == 1:
+        generator = above.generators[0]
+        if generator.ifs or not _is(node.args[1], generator.target):
+            raise CannotFix("the inputs are not simply those that are gone through")
+        return [replace(source, above, f"list({_asked(source, node, generator.iter)})")]
+    loop, target = _appending_loop(source, element, node)
+    return [replace(source, loop, f"{target}.extend({_asked(source, node, loop.iter)})")]
+
+
+def _first_of(source: Source, node: ast.Call) -> ast.expr:
+    """The ``[0]`` around the call: the gradient itself rather than the tuple of one."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Subscript) and isinstance(above.slice, ast.Constant) and above.slice.value == 0:
+        return above
+    raise CannotFix("the result is not taken as a single gradient")
+
+
+def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[ast.For, str]:
+    append = source.parents.get(element)
+    statement = source.parents.get(append) if append is not None else None
+    loop = source.parents.get(statement) if statement is not None else None
+    if (
+        isinstance(append, ast.Call)
+        and isinstance(append.func, ast.Attribute)
+        and append.func.attr == "append"
+        and isinstance(statement, ast.Expr)
+        and isinstance(loop, ast.For)
+        and len(loop.body) == 1
+        and not loop.orelse
+        and _is(node.args[1], loop.target)
+    ):
+        return loop, source.segment(append.func.value)
+    raise CannotFix("the gradients are not collected in a plain loop")
+
+
+def _is(argument: ast.expr, target: ast.expr) -> bool:
+    return isinstance(argument, ast.Name) and isinstance(target, ast.Name) and argument.id == target.id
+
+
+def _asked(source: Source, node: ast.Call, inputs: ast.expr) -> str:
+    function = source.segment(node.func)
+    others = [source.segment(a) for a in node.args[2:]]
+    kept = [f"{k.arg}={source.segment(k.value)}" for k in node.keywords if k.arg and k.arg != "retain_graph"]
+    return f"{function}({', '.join([source.segment(node.args[0]), source.segment(inputs), *others, *kept])})"

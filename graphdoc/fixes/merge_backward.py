@@ -1,0 +1,163 @@
+"""Merge backward calls of one block into one: ``(a + b).backward()`` at the last, the earlier ones go.
+
+With a single place inside ``for loss in losses: loss.backward()`` the loop becomes ``sum(losses).backward()``.
+
+Args:
+    places: the places of the ``X.backward(...)`` calls.
+    drop_zero_grad: True also removes a ``zero_grad()`` that stands between them (otherwise it is a reason to refuse).
+    move_steps: True moves a ``step()`` that stands between them behind the merged call (otherwise likewise).
+"""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, place, replace, required
+from graphdoc.source.arguments import drop_arguments
+from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.module import Source
+from graphdoc.source.paths import binding, key, same, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.tokens import outer_span
+
+KIND = "merge_backward"
+
+_KEPT = {"create_graph"}
+_READS_GRADIENTS = {"clip_grad_norm_", "clip_grad_value_", "unscale_", "grad"}
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    found = [_backward(sources, p) for p in required(args, "places")]
+    if not found:
+        raise CannotFix("no backward call was named")
+    source = found[0][0]
+    if any(s is not source for s, _, _ in found):
+        raise CannotFix("the backward calls stand in different files")
+    unique = {id(owner): (node, owner) for _, node, owner in found}
+    pairs = sorted(unique.values(), key=lambda p: source.span(p[1])[0])
+    if len(pairs) == 1:
+        return _merge_loop(source, *pairs[0])
+    blocks = [source.node_block(owner) for _, owner in pairs]
+    if any(b is None or blocks[0] is None or b[0] is not blocks[0][0] for b in blocks):
+        raise CannotFix("the backward calls do not stand in one block")
+    block = blocks[0][0]  # type: ignore[index]
+    indices = [b[1] for b in blocks if b is not None]
+    between = [s for s in block[indices[0] : indices[-1]] if all(s is not owner for _, owner in pairs)]
+    return _merge(source, pairs, between, args)
+
+
+def _backward(sources: Sources, at: object) -> tuple[Source, ast.Call, ast.stmt]:
+    source, node = call(sources, at)
+    owner = source.node_owner(node)
+    if not (isinstance(node.func, ast.Attribute) and node.func.attr == "backward"):
+        raise CannotFix(f"{place(at).file}:{node.lineno} does not call backward on a loss")
+    if not isinstance(owner, ast.Expr) or owner.value is not node:
+        raise CannotFix("the backward call is part of a larger statement")
+    allowed = {"retain_graph", *_KEPT}
+    if node.args or any(k.arg not in allowed for k in node.keywords):
+        raise CannotFix("a backward call with its own gradient or inputs cannot be merged")
+    return source, node, owner
+
+
+def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list[ast.stmt], args: Args) -> list[Edit]:
+    last_call, last = pairs[-1]
+    losses = [node.func.value for node, _ in pairs if isinstance(node.func, ast.Attribute)]
+    edits: list[Edit] = []
+    moved: list[ast.stmt] = []
+    for statement in between:
+        method = _method(statement)
+        if method == "zero_grad":
+            if not args.get("drop_zero_grad"):
+                raise CannotFix("gradients are set to zero between the backward calls")
+            edits += delete(source, statement)
+        elif method == "step":
+            if not args.get("move_steps"):
+                raise CannotFix("an optimizer steps between the backward calls")
+            moved.append(statement)
+            edits += delete(source, statement)
+        elif any(_named(n) in _READS_GRADIENTS for n in ast.walk(statement)):
+            raise CannotFix("gradients are read between the backward calls")
+        elif any(_named(n) in ("step", "zero_grad", "backward") for n in ast.walk(statement)):
+            raise CannotFix("a step or backward hides in a statement between the backward calls")
+    if len({key(loss) for loss in losses}) == 1:
+        edits += _accumulate(source, pairs, between, losses[0])
+    else:
+        _check_unchanged(losses[:-1], between)
+        edits.append(replace_outer(source, losses[-1], _sum([source.segment(x) for x in losses], losses)))
+    for _, owner in pairs[:-1]:
+        edits += delete(source, owner)
+    edits += _drop_retain(source, last_call)
+    if moved:
+        edits += place_text(source, last, [text_of(source, s, indent_of(source, last)) for s in moved], after=True)
+    return edits
+
+
+def replace_outer(source: Source, node: ast.expr, text: str) -> Edit:
+    start, end = outer_span(source, node)
+    return Edit(source.file, start, end, text)
+
+
+def _sum(texts: list[str], nodes: list[ast.expr]) -> str:
+    return "(" + " + ".join(t if binding(n) >= 9 else f"({t})" for t, n in zip(texts, nodes, strict=True)) + ")"
+
+
+def _accumulate(
+    source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list[ast.stmt], loss: ast.expr
+) -> list[Edit]:
+    """One name for every loss: each later ``loss = value`` becomes ``loss = loss + value``."""
+    name = key(loss)
+    stops = [source.span(owner)[0] for _, owner in pairs]
+    edits: list[Edit] = []
+    for begin, end in pairwise(stops):
+        here = [s for s in between if begin < source.span(s)[0] < end]
+        again = [s for s in here if any(same(t, loss) for t in targets_of(s))]
+        if not again:
+            continue  # the same loss twice: the repeated call only goes
+        if len(again) > 1 or not isinstance(again[0], ast.Assign) or len(again[0].targets) != 1:
+            raise CannotFix(f"{name} is computed in a way that cannot become a sum")
+        value = again[0].value
+        if not same(again[0].targets[0], loss) or any(same(n, loss) for n in ast.walk(value)):
+            raise CannotFix(f"{name} is computed in a way that cannot become a sum")
+        if any(same(n, loss) for s in here if s is not again[0] for n in ast.walk(s) if isinstance(n, ast.expr)):
+            raise CannotFix(f"{name} is used between the backward calls, where it would become the sum")
+        start, finish = outer_span(source, value)
+        tight = binding(value) >= 9 or (start, finish) != source.span(value)
+        edits.append(Edit(source.file, start, start, f"{name} + " + ("" if tight else "(")))
+        if not tight:
+            edits.append(Edit(source.file, finish, finish, ")"))
+    return edits
+
+
+def _check_unchanged(losses: list[ast.expr], between: list[ast.stmt]) -> None:
+    read = {n.id for loss in losses for n in ast.walk(loss) if isinstance(n, ast.Name)}
+    for statement in between:
+        for node in (statement, *ast.walk(statement)):
+            for target in targets_of(node):
+                if isinstance(target, ast.Name) and target.id in read:
+                    raise CannotFix(f"{target.id} changes between the backward calls")
+
+
+def _named(node: ast.AST) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+
+
+def _method(statement: ast.stmt) -> str | None:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.attr
+    return None
+
+
+def _drop_retain(source: Source, node: ast.Call) -> list[Edit]:
+    return drop_arguments(source, node, lambda _, name: name == "retain_graph")
+
+
+def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt) -> list[Edit]:
+    loop = source.parents.get(owner)
+    loss = node.func.value  # type: ignore[attr-defined]
+    if not isinstance(loop, ast.For) or len(loop.body) != 1 or loop.orelse or not same(loop.target, loss):
+        raise CannotFix("only one backward call was named, and it is not the body of a loop over losses")
+    start, end = outer_span(source, loop.iter)
+    keywords = [source.segment(k) for k in node.keywords if k.arg in _KEPT]
+    return [replace(source, loop, f"sum({source.code[start:end]}).backward({', '.join(keywords)})")]

@@ -1,0 +1,121 @@
+"""Compute something again in each iteration: move its statements to the head of a loop's or function's body.
+
+A statement whose result is also read before the loop is copied instead of moved.
+
+Args:
+    places: the statements, in the order in which they are to run (or ``place`` for one).
+    loop: the loop, or anything in its body.
+    into: instead of ``loop``: a function (or anything in it) of the same class, such as ``forward``, for a statement of
+        ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the statement's own.
+    keep: True copies, False moves; by default as said above.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.paths import key, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import bound_names, parameters
+
+KIND = "move_into_loop"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    places = args.get("places") or [required(args, "place")]
+    found = [statement(sources, p) for p in places]
+    source = found[0][0]
+    chosen = [node for _, node in found]
+    if args.get("into") is not None:
+        target, owner = _function(sources, args["into"])
+    else:
+        target, owner = _loop(sources, required(args, "loop"))
+    if any(s is not target for s, _ in found):
+        raise CannotFix("the statements stand in another file")
+    for node in chosen:
+        if owner in source.node_ancestors(node):
+            raise CannotFix("the statement already runs there")
+        if isinstance(owner, Function):
+            _check_names(source, node, owner)
+        elif source.node_function(node) is not source.node_function(owner):
+            raise CannotFix("the statement and the loop stand in different functions")
+    head = _head(owner)
+    indent = indent_of(source, head)
+    edits = place_text(source, head, [text_of(source, n, indent) for n in chosen], after=False)
+    for node in chosen:
+        keep = args.get("keep")
+        if not (_read_elsewhere(source, node, owner, chosen) if keep is None else keep):
+            edits += delete(source, node)
+    return edits
+
+
+def _loop(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
+    source, node = statement(sources, at)
+    loop = node if isinstance(node, Loop) else source.node_loop(node)
+    if loop is None:
+        raise CannotFix("no loop stands around that place")
+    return source, loop
+
+
+def _function(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
+    source, node = statement(sources, at)
+    function = node if isinstance(node, Function) else source.node_function(node)
+    if function is None:
+        raise CannotFix("no function stands around that place")
+    return source, function
+
+
+def _head(owner: ast.stmt) -> ast.stmt:
+    body: list[ast.stmt] = owner.body  # type: ignore[attr-defined]
+    first = body[0]
+    docstring = isinstance(owner, Function) and isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1] if docstring and len(body) > 1 else first
+
+
+def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
+    """A statement of another function may use only self, the module's names and builtins."""
+    origin = source.node_function(node)
+    assert isinstance(owner, Function)
+    if origin is not None and origin in source.node_ancestors(owner):
+        # A closure sees what the statement sees, but for the names that it binds itself.
+        own = bound_names(owner) - {key(t) for t in targets_of(node)}
+        hidden = sorted(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in own)
+        if hidden:
+            raise CannotFix(f"{hidden[0]} is another variable in {owner.name}")
+        return
+    mine, its = parameters(origin)[:1] if origin else [], parameters(owner)[:1]
+    known = set(dir(builtins)) | (bound_names(source.tree) if source.tree else set())
+    if mine == its:
+        known |= set(mine)
+    local = bound_names(origin) if origin else set()
+    inner = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for name in ast.walk(node):
+        if (
+            isinstance(name, ast.Name)
+            and name.id not in inner
+            and (name.id in local - set(mine) or name.id not in known)
+        ):
+            raise CannotFix(f"{name.id} is not known in {owner.name}")
+
+
+def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, chosen: list[ast.stmt]) -> bool:
+    """Whether what the statement assigns is read where the moved statement no longer serves."""
+    bound = {key(t) for t in targets_of(node)}
+    skipped = {id(n) for s in (owner, *chosen) for n in ast.walk(s)}
+    scope: ast.AST | None = source.node_function(owner) or source.tree
+    origin = source.node_function(node)
+    if origin is not None and origin in source.node_ancestors(owner):
+        scope = origin
+    elif isinstance(owner, Function):
+        scope = next((a for a in source.node_ancestors(owner) if isinstance(a, ast.ClassDef)), source.tree)
+    begin, end = source.span(node)[1], source.span(owner)[0]
+    for other in ast.walk(scope) if scope is not None else ():
+        if not isinstance(other, ast.Name | ast.Attribute) or id(other) in skipped or key(other) not in bound:
+            continue
+        if isinstance(other.ctx, ast.Load) and (isinstance(owner, Function) or begin <= source.span(other)[0] < end):
+            return True
+    return False

@@ -1,0 +1,51 @@
+"""Move a statement to right behind or before another one of the same block, or of one around its ``with``.
+
+Out of an ``if`` or a loop nothing is moved: it would run at other times. Name the place of the ``if`` to move it whole.
+
+Args:
+    place: the statement to move; the innermost one there.
+    after, before: the place of the other statement; exactly one of the two.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.module import Source
+from graphdoc.source.places import Edit
+
+KIND = "move_statement"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = statement(sources, required(args, "place"))
+    after = args.get("after") is not None
+    other, anchor = statement(sources, args["after"] if after else required(args, "before"))
+    if other is not source or source.node_function(anchor) is not source.node_function(node):
+        raise CannotFix("the two statements stand in different functions")
+    if anchor is node or any(a is node for a in source.node_ancestors(anchor)):
+        raise CannotFix("a statement cannot move to its own place")
+    found = source.node_block(anchor)
+    if found is None or not _reaches(source, node, found[0]):
+        raise CannotFix("the other statement stands in another block")
+    block, index = found
+    neighbour = index + 1 if after else index - 1
+    if 0 <= neighbour < len(block) and block[neighbour] is node:
+        raise CannotFix("the statement already stands there")
+    text = text_of(source, node, indent_of(source, anchor))
+    return [*delete(source, node), *place_text(source, anchor, [text], after)]
+
+
+def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:
+    """Whether the block is the statement's own, or one around it that runs it exactly as often."""
+    at: ast.AST = node
+    while isinstance(at, ast.stmt):
+        found = source.node_block(at)
+        if found is not None and found[0] is block:
+            return True
+        at = source.parents.get(at, block[0])
+        if not isinstance(at, ast.With | ast.AsyncWith):
+            return False
+    return False

@@ -1,0 +1,251 @@
+"""Compute a new tensor instead of writing into one that backward needs.
+
+``x += y`` → ``x = x + y``; ``x.relu_()`` → ``x = x.relu()`` (chains too); ``F.relu(x, inplace=True)`` and
+``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it, ``y[y < 0] = 0`` becomes
+``torch.where``, and a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``.
+
+Args:
+    place: the write: the whole statement (``x += y``), the subscript that is assigned, the call of the method or of
+        the function or class with ``inplace``. Without columns: the one statement of that line.
+    mode: ``"auto"`` (default), or ``"clone"``: only clone the tensor before the write.
+    base: optional; the text of the tensor that is written, where it is not the whole path before the last subscript.
+    container: True where an item of a dict or list is assigned (``d[k] += v``), False where it is a part of a tensor;
+        by default True for a string key.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
+from graphdoc.fixes.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
+from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
+from graphdoc.source.arguments import drop_arguments, set_keyword
+from graphdoc.source.blocks import insert_before
+from graphdoc.source.module import Loop, Source
+from graphdoc.source.paths import SYMBOLS, binding, is_path, key, operator_binding, same, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_name
+from graphdoc.source.tokens import outer_span
+
+KIND = "out_of_place"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    at = place(required(args, "place"))
+    source = source_of(sources, at)
+    owner = source.node_statement(at)
+    if owner is None:
+        raise CannotFix(f"no statement stands at {at.file}:{at.line}")
+    node = source.node_expression(at)
+    if node is None and isinstance(owner, ast.Expr | ast.Return | ast.Assign) and isinstance(owner.value, ast.Call):
+        node = owner.value
+    if isinstance(node, ast.Call):
+        return _call(source, node, owner, args)
+    if isinstance(owner, ast.AugAssign) and (node is None or node is owner.target):
+        return _augmented(source, owner, args)
+    written = _subscript(owner, node)
+    if written is not None and isinstance(owner, ast.Assign):
+        return rewrite(source, owner, written, args)
+    raise CannotFix("nothing is written in place there")
+
+
+def _subscript(owner: ast.stmt, node: ast.expr | None) -> ast.Subscript | None:
+    found = [t for t in targets_of(owner) if isinstance(t, ast.Subscript)]
+    if isinstance(node, ast.Subscript) and node in found:
+        return node
+    return found[0] if node is None and len(found) == 1 else None
+
+
+def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
+    target = owner.target
+    if not is_path(target):
+        raise CannotFix("the target would have to be computed twice")
+    if isinstance(target, ast.Subscript):
+        container = args.get("container")
+        if container is None:
+            container = isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str)
+        if not container:
+            return rewrite(source, owner, target, args)
+    if args.get("mode") == "clone":
+        return clone_before(source, owner, source.segment(target))
+    refuse_for_caller(source, owner, target)
+    symbol = SYMBOLS[type(owner.op)]
+    start, end = outer_span(source, owner.value)
+    begin = source.span(target)[1]
+    at = source.code.index(f"{symbol}=", begin, start)
+    edits = [Edit(source.file, at, at + len(symbol) + 1, f"= {source.segment(target)} {symbol}")]
+    # As the right operand a value of the same rank needs parentheses: a - (b - c).
+    loose = binding(owner.value) <= operator_binding(owner.op) and not isinstance(owner.op, ast.Pow)
+    if (start, end) == source.span(owner.value) and (
+        loose or (binding(owner.value) < 11 and isinstance(owner.op, ast.Pow))
+    ):
+        edits += [Edit(source.file, start, start, "("), Edit(source.file, end, end, ")")]
+    return edits
+
+
+def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if isinstance(node.func, ast.Attribute) and _writes(name) and not _is_library(source, node.func.value):
+        return _method(source, node, owner, args)
+    flag = next((k for k in node.keywords if k.arg == "inplace"), None)
+    if flag is not None and isinstance(flag.value, ast.Constant) and flag.value.value is True:
+        known = name in POSITIONS or name == "partial"
+        edits = drop_arguments(source, node, lambda _, k: k == "inplace") if known else []
+        edits = edits or set_keyword(source, node, "inplace", "False")
+        return [*edits, *_bind_first(source, node, owner)]
+    at = POSITIONS.get(name)
+    if at is not None and len(node.args) == at + 1 and getattr(node.args[at], "value", None) is True:
+        return [*drop_arguments(source, node, lambda i, k: i == at and k is None), *_bind_first(source, node, owner)]
+    out = next((k.value for k in node.keywords if k.arg == "out"), None)
+    if out is not None and is_path(out) and isinstance(owner, ast.Expr) and owner.value is node:
+        start = source.span(node)[0]
+        drop = drop_arguments(source, node, lambda _, k: k == "out")
+        return [Edit(source.file, start, start, f"{source.segment(out)} = "), *drop]
+    if _writes(name) and node.args:  # torch.relu_(x), F.relu_(x)
+        end = source.span(node.func)[1]
+        return [*_bind_first(source, node, owner), Edit(source.file, end - 1, end, "")]
+    raise CannotFix("the call does not write in place")
+
+
+def _writes(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_") and not name.endswith("__")
+
+
+def _is_library(source: Source, node: ast.expr) -> bool:
+    modules = ("torch", "torch.nn.functional", "torch.special")
+    return is_path(node) and key(node) in {imported_as(source, m, node) for m in modules}
+
+
+def _bind_first(source: Source, node: ast.Call, owner: ast.stmt) -> list[Edit]:
+    """A bare ``F.relu(x, inplace=True)`` changed x: ``x = F.relu(x)``."""
+    if not isinstance(owner, ast.Expr) or owner.value is not node:
+        return []
+    if not node.args or not is_path(node.args[0]):
+        raise CannotFix("the result would be lost")
+    start = source.span(node)[0]
+    return [Edit(source.file, start, start, f"{source.segment(node.args[0])} = ")]
+
+
+def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
+    chain = _chain(source, node)
+    names = [c.func.attr for c in chain]  # type: ignore[attr-defined]
+    root: ast.expr = chain[0].func.value  # type: ignore[attr-defined]
+    top = chain[-1]
+    if any(n in NOT_A_WRITE for n in names):
+        raise CannotFix(f"{names[0]} writes no element of the tensor")
+    whole = isinstance(owner, ast.Expr) and owner.value is top
+    simple = is_path(root) and (not isinstance(root, ast.Subscript) or bool(args.get("container")))
+    replaced = names[0] in REPLACEMENTS
+    if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
+        return clone_before(source, owner, args.get("base") or _base(source, root))
+    text = source.segment(root)
+    refuse_for_caller(source, owner, root)
+    if isinstance(root, ast.Name) and not is_rebindable(source, root.id, owner):
+        raise CannotFix(f"{text} belongs to an enclosing scope and cannot be bound anew here")
+    if replaced:
+        if not whole or len(chain) > 1:
+            return clone_before(source, owner, text)
+        return _written_anew(source, top, names[0], text)
+    strip = [_without_underscore(source, c) for c in chain]
+    start, end = source.span(top)
+    if whole:
+        return [Edit(source.file, start, start, f"{text} = "), *strip]
+    if not _needed_later(source, owner, root):
+        return strip
+    if isinstance(owner, ast.Assign) and owner.value is top:
+        begin = outer_span(source, top)[0]
+        return [Edit(source.file, begin, begin, f"{text} = "), *strip]
+    if not isinstance(owner, ast.Return | ast.Assign | ast.Expr | ast.AnnAssign) or _conditional(source, top, owner):
+        raise CannotFix(f"{text} is used again after this expression")
+    before = source.code[start:end]
+    for cut in reversed(strip):
+        before = before[: cut.start - start] + before[cut.end - start :]
+    return [*insert_before(source, owner, [f"{text} = {before}"]), Edit(source.file, start, end, text)]
+
+
+def _chain(source: Source, node: ast.Call) -> list[ast.Call]:
+    """The in-place calls made on one another, innermost first."""
+    chain = [node]
+    inner = node.func.value  # type: ignore[attr-defined]
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and _writes(inner.func.attr):
+        chain.insert(0, inner)
+        inner = inner.func.value
+    while True:
+        access = source.parents.get(chain[-1])
+        outer = source.parents.get(access) if isinstance(access, ast.Attribute) else None
+        if not (isinstance(access, ast.Attribute) and isinstance(outer, ast.Call) and outer.func is access):
+            return chain
+        if not _writes(access.attr):
+            return chain
+        chain.append(outer)
+
+
+def _without_underscore(source: Source, node: ast.Call) -> Edit:
+    end = source.span(node.func)[1]
+    return Edit(source.file, end - 1, end, "")
+
+
+def _written_anew(source: Source, top: ast.Call, name: str, text: str) -> list[Edit]:
+    torch = torch_name(source, top)
+    wanted = {"zero_": 0, "fill_": 1, "copy_": 1}[name]
+    if len(top.args) != wanted or top.keywords:
+        raise CannotFix(f"{name} is called with arguments that its replacement does not take")
+    given = source.segment(top.args[0]) if wanted else ""
+    if name == "copy_" and binding(top.args[0]) < 13:
+        given = f"({given})"
+    new = REPLACEMENTS[name].format(torch=torch.text, x=text, a=given)
+    start, end = source.span(top)
+    return [Edit(source.file, start, end, f"{text} = {new}"), *(torch.edits if name != "copy_" else ())]
+
+
+def _base(source: Source, root: ast.expr) -> str:
+    """The tensor behind views: ``x`` of ``x[:, 0]``, ``x.view(-1)`` and ``x.data``."""
+    while not isinstance(root, ast.Name):
+        if isinstance(root, ast.Attribute) and root.attr not in ("data", "T", "mT", "real", "imag"):
+            break
+        inner = root.func if isinstance(root, ast.Call) else root
+        if isinstance(root, ast.Call) and not isinstance(inner, ast.Attribute):
+            break
+        deeper = inner.value if isinstance(inner, ast.Attribute | ast.Subscript) else None
+        if deeper is None:
+            break
+        root = deeper
+    if not is_path(root):
+        raise CannotFix("the tensor that is written has no name here")
+    return source.segment(root)
+
+
+def _needed_later(source: Source, owner: ast.stmt, root: ast.expr) -> bool:
+    """Whether the written tensor is read again under this name after the statement."""
+    if not isinstance(root, ast.Name):
+        return True
+    if any(same(t, root) for t in targets_of(owner)) or isinstance(owner, ast.Return):
+        return False
+    scope = scope_of(source, owner)
+    end = source.span(owner)[1]
+    loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
+    inside = {id(n) for n in ast.walk(owner)}
+    for node in ast.walk(scope) if scope is not None else ():
+        if (
+            isinstance(node, ast.Name)
+            and node.id == root.id
+            and isinstance(node.ctx, ast.Load)
+            and id(node) not in inside
+        ):
+            if source.span(node)[0] > end:
+                return True
+            if any(loop in source.node_ancestors(node) for loop in loops):
+                return True
+    return False
+
+
+def _conditional(source: Source, node: ast.expr, owner: ast.stmt) -> bool:
+    """Whether the expression may be evaluated never or more than once within its statement."""
+    several = (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    for above in source.node_ancestors(node):
+        if above is owner:
+            return False
+        if isinstance(above, several):
+            return True
+    return True

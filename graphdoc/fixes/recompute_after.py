@@ -1,0 +1,106 @@
+"""Compute a value again behind an optimizer step, so that the loss uses the weights of now.
+
+The statements that compute it are moved behind the step, with what they go through on the way to the loss; one whose
+result is also used before the step is copied and stays where it is.
+
+Args:
+    places: the statements that ran with the old weights.
+    after: the step (or another write into the weights).
+    backward: optional; the backward call that needs the value. Only what it needs is computed again.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.slices import Stretch, binds, reads, stretch, wanted_behind
+from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key
+from graphdoc.source.places import Edit
+
+KIND = "recompute_after"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, after = statement(sources, required(args, "after"))
+    seeds = []
+    for place in required(args, "places"):
+        other, node = statement(sources, place)
+        if other is not source or source.node_function(node) is not source.node_function(after):
+            raise CannotFix("the forward and the step stand in different functions")
+        seeds.append(node)
+    backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
+    found = stretch(source, seeds, after)
+    chosen = _chosen(found, backward)
+    if not chosen:
+        raise CannotFix("nothing that was computed before the step is used behind it")
+    _check(source, found, chosen)
+    anchor = found.block[found.anchor]
+    indent = indent_of(source, anchor)
+    texts = [text_of(source, found.block[i], indent) for i in chosen]
+    edits = place_text(source, anchor, texts, after=True)
+    for i in chosen:
+        if _movable(found, chosen, i):
+            edits += delete(source, found.block[i])
+    return edits
+
+
+def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
+    """The statements to run again: those through which the value reaches what is read behind the anchor."""
+    tainted: set[str] = set()
+    passed: list[int] = []
+    for i in range(found.seeds[0], found.anchor):
+        node = found.block[i]
+        touched = i in found.seeds or bool(reads(node) & tainted)
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            if touched:
+                passed.append(i)
+                tainted |= binds(node)
+            else:
+                tainted -= binds(node)
+        elif touched and isinstance(node, ast.AugAssign):
+            passed.append(i)
+            tainted.add(key(node.target))
+        elif i in found.seeds:
+            raise CannotFix("the forward stands in a loop, a branch or a call of its own")
+    live = wanted_behind(found.following, backward, tainted)
+    chosen: list[int] = []
+    for i in reversed(passed):
+        node = found.block[i]
+        bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+        if bound & live:
+            chosen.insert(0, i)
+            live |= reads(node) & tainted
+    return chosen
+
+
+def _check(source: Source, found: Stretch, chosen: list[int]) -> None:
+    """Running the statements later must mean the same, but for the weights."""
+    fresh: set[str] = set()
+    for i in chosen:
+        node = found.block[i]
+        if isinstance(node, ast.AugAssign) and key(node.target) not in fresh:
+            raise CannotFix(f"{key(node.target)} would be added to twice")
+        if any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node)):
+            raise CannotFix("the forward does more than compute a value")
+        inputs = reads(node) - fresh
+        for j in range(i + 1, found.anchor):
+            if j not in chosen and _rebinds(found.block[j]) & inputs:
+                raise CannotFix("what the forward is computed from has changed by then")
+        fresh |= binds(node)
+
+
+def _rebinds(node: ast.stmt) -> set[str]:
+    """Every plain name that a statement may bind, in whatever block of it."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} | binds(node)
+
+
+def _movable(found: Stretch, chosen: list[int], index: int) -> bool:
+    """Whether nothing that stays in place reads what the statement binds."""
+    node = found.block[index]
+    bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+    staying = [found.block[j] for j in range(index + 1, found.anchor + 1) if j not in chosen]
+    copied = [found.block[j] for j in chosen if j > index and not _movable(found, chosen, j)]
+    return not any(reads(s) & bound for s in (*staying, *copied))

@@ -1,0 +1,32 @@
+"""Start an accumulator anew: ``total = 0`` before a statement.
+
+Args:
+    place: the statement (a loop) before which it is set.
+    name: the accumulator's name or attribute path.
+    value: Python source of the start value, ``"0"`` by default.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.source.blocks import insert_before
+from graphdoc.source.paths import is_path, parse_expression
+from graphdoc.source.places import Edit
+
+KIND = "reset_accumulator"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = statement(sources, required(args, "place"))
+    name, value = str(required(args, "name")), str(args.get("value", "0"))
+    target = parse_expression(name)
+    if target is None or not is_path(target):
+        raise CannotFix(f"{name} cannot be assigned")
+    text = f"{name} = {value}"
+    found = source.node_block(node)
+    before = found[0][found[1] - 1] if found is not None and found[1] else None
+    if before is not None and ast.unparse(before) == ast.unparse(ast.parse(text)):
+        raise CannotFix(f"{name} is already set there")
+    return insert_before(source, node, [text])

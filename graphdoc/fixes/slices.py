@@ -1,0 +1,122 @@
+"""Which statements of a block a value goes through: from what computes it to the backward call that needs it."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphdoc.fixes.base import CannotFix
+from graphdoc.source.module import Loop, Source
+from graphdoc.source.paths import key, targets_of
+
+
+@dataclass
+class Stretch:
+    """A run of one block's statements: ``seeds`` compute the value, ``anchor`` is the last before it is needed again.
+
+    ``following`` are the statements that run behind the anchor, in order, those at the head of a loop's next iteration
+    last. ``wraps``: the following ones begin anew with the loop.
+    """
+
+    block: list[ast.stmt]
+    seeds: list[int]
+    anchor: int
+    following: list[ast.stmt]
+
+
+def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt) -> Stretch:
+    """Find the block that holds the anchor (or what it stands in) and all seeds.
+
+    Raises:
+        CannotFix: they share no block, or a seed stands behind the anchor.
+    """
+    at: ast.AST = anchor
+    while isinstance(at, ast.stmt):
+        found = source.node_block(at)
+        if found is not None:
+            block, index = found
+            lifted = [_lift(source, s, block) for s in seeds]
+            if all(i is not None for i in lifted):
+                places = sorted({i for i in lifted if i is not None})
+                if places[-1] >= index:
+                    raise CannotFix("the value is computed behind the write already")
+                return Stretch(block, places, index, _following(source, at))
+        at = source.parents.get(at, source.tree or anchor)
+        if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+    raise CannotFix("the value and the write stand in different blocks")
+
+
+def _lift(source: Source, node: ast.AST, block: list[ast.stmt]) -> int | None:
+    for i, s in enumerate(block):
+        if s is node or any(a is s for a in source.node_ancestors(node)):
+            return i
+    return None
+
+
+def _following(source: Source, at: ast.stmt) -> list[ast.stmt]:
+    out: list[ast.stmt] = []
+    node: ast.AST = at
+    while isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        found = source.node_block(node)
+        if found is not None:
+            out += found[0][found[1] + 1 :]
+        above = source.parents.get(node)
+        if isinstance(above, Loop) and found is not None and found[0] is above.body:
+            out += above.body[: found[1] + 1]
+        if above is None:
+            break
+        node = above
+    return out
+
+
+def reads(node: ast.AST) -> set[str]:
+    """Every name and dotted path that is read; for ``a.b.c`` also ``a.b`` and ``a``."""
+    return {
+        key(n)
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name | ast.Attribute) and isinstance(getattr(n, "ctx", None), ast.Load)
+    }
+
+
+def binds(node: ast.stmt) -> set[str]:
+    """What a plain assignment binds anew."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return {key(t) for t in targets_of(node)}
+    return set()
+
+
+def needed(following: list[ast.stmt], backward: ast.stmt | None) -> tuple[list[ast.stmt], bool]:
+    """The statements from the anchor to the backward call, and whether it was found among them."""
+    if backward is None:
+        return following, False
+    for i, s in enumerate(following):
+        if s is backward or any(n is backward for n in ast.walk(s)):
+            return following[: i + 1], True
+    return following, False
+
+
+def wanted_behind(following: list[ast.stmt], backward: ast.stmt | None, names: set[str]) -> set[str]:
+    """Those of the names that are read behind the anchor before they are bound anew, for the backward call's sake."""
+    steps, found = needed(following, backward)
+    live: set[str] = set()
+    if found:
+        # Back from the call: only what its loss is made of.
+        live = reads(steps[-1])
+        for s in reversed(steps[:-1]):
+            bound = binds(s)
+            if bound & live:
+                live = (live - bound) | reads(s)
+            elif isinstance(s, ast.AugAssign) and key(s.target) in live:
+                live |= reads(s.value)
+        return live & names
+    decided: set[str] = set()
+    for s in steps:
+        read = reads(s)
+        for name in names - decided:
+            if name in read:
+                live.add(name)
+                decided.add(name)
+            elif name in binds(s):
+                decided.add(name)
+    return live

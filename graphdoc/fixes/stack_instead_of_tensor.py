@@ -1,0 +1,78 @@
+"""Join tensors with their graphs: ``torch.tensor([a, b])`` → ``torch.stack([a, b])``; ``torch.tensor(x)`` → ``x``.
+
+``.item()`` and ``float()`` on the elements go too.
+
+Args:
+    place: the call of ``torch.tensor`` (``as_tensor``, ``Tensor``, ``FloatTensor``).
+    structure: ``"list"`` where the argument is a variable that holds a list; ``"tensor"`` by default.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
+from graphdoc.fixes.contexts import last_name
+from graphdoc.source.arguments import drop_arguments
+from graphdoc.source.module import Source
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import name_for
+from graphdoc.source.tokens import outer_span
+
+KIND = "stack_instead_of_tensor"
+
+_MAKERS = ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "from_numpy")
+_LISTS = ("list", "tuple", "sorted")
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = call(sources, required(args, "place"))
+    if last_name(node) not in _MAKERS or not node.args:
+        raise CannotFix("the call does not make a tensor from a list")
+    given = node.args[0]
+    several = isinstance(given, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
+    several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)
+    structure = args.get("structure")
+    if not several and not (structure == "list" or (isinstance(structure, dict) and "list" in structure)):
+        start, end = source.span(node)
+        first, last = outer_span(source, given)
+        return [Edit(source.file, start, first, ""), Edit(source.file, last, end, "")]
+    name = name_for(source, "torch.stack", node, "import torch")
+    start, end = source.span(node.func)
+    return [
+        Edit(source.file, start, end, name.text),
+        *drop_arguments(source, node, lambda index, keyword: index > 0 or keyword is not None),
+        *_elements(source, given, name.text),
+        *name.edits,
+    ]
+
+
+def _elements(source: Source, given: ast.expr, stack: str) -> list[Edit]:
+    if isinstance(given, ast.GeneratorExp | ast.ListComp):
+        edits = _element(source, given.elt, stack)
+        if isinstance(given, ast.GeneratorExp):
+            raise CannotFix("torch.stack takes a list, not a generator")
+        return edits
+    if isinstance(given, ast.List | ast.Tuple):
+        if not given.elts:
+            raise CannotFix("the list is empty")
+        return [e for element in given.elts for e in _element(source, element, stack)]
+    return []
+
+
+def _element(source: Source, node: ast.expr, stack: str) -> list[Edit]:
+    if isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant):
+        raise CannotFix("plain numbers stand among the elements")
+    start, end = source.span(node)
+    if isinstance(node, ast.List | ast.ListComp):
+        return [
+            Edit(source.file, start, start, f"{stack}("),
+            *_elements(source, node, stack),
+            Edit(source.file, end, end, ")"),
+        ]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        return [Edit(source.file, outer_span(source, node.func.value)[1], end, "")]
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
+        first, last = outer_span(source, node.args[0])
+        return [Edit(source.file, start, first, ""), Edit(source.file, last, end, "")]
+    return []

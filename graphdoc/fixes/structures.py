@@ -1,0 +1,173 @@
+"""How to detach (or clone) a value that is more than a tensor: tuples, lists, dicts, deques, named tuples, objects.
+
+A structure is ``"tensor"``, ``None`` or ``"value"`` for what is no tensor, ``{"tuple": [structure, …]}``,
+``{"list": structure}``, ``{"dict": structure}``, ``{"deque": structure}``, ``{"namedtuple": [structure, …]}``,
+``{"attribute": {name: structure}}`` or ``{"dataclass": {name: structure}}`` (made anew with ``dataclasses.replace``).
+Several structures in a list may differ; one structure without a list stands for all elements.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from graphdoc.fixes.base import CannotFix
+from graphdoc.source.module import Source
+from graphdoc.source.paths import binding, is_atom, is_path, parse_expression
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import is_rebindable, name_for
+from graphdoc.source.tokens import grouping
+
+_ELEMENTS = ("t", "u", "v", "w")
+_VALUE = "_the_value_"
+# A child of a Sequential or ModuleList as PyTorch names it (``net.0.state``): in Python text it is an item.
+_CHILD = re.compile(r"\.(\d+)(?=[.\[]|$)")
+_KEYS = (("k", "v"), ("key", "value"), ("name", "item"))
+
+
+def converted(structure: Any, text: str, method: str = "detach", depth: int = 0) -> str:
+    """An expression for ``text`` with every tensor in it detached; ``text`` must be able to carry ``.detach()``.
+
+    Raises:
+        CannotFix: the structure cannot be written as one expression.
+    """
+    if structure == "tensor":
+        return f"{text}.{method}()"
+    if structure in (None, "value"):
+        return text
+    if not isinstance(structure, Mapping) or len(structure) < 1 or depth >= 3:
+        raise CannotFix("the value is nested in a way that has no short expression")
+    kind = next(iter(structure))
+    inner = structure[kind]
+    element = _ELEMENTS[depth]
+    if kind in ("tuple", "namedtuple") and isinstance(inner, list | tuple) and len({repr(s) for s in inner}) > 1:
+        if not is_path(parse_expression(text) or ast.Constant(0)):
+            raise CannotFix("the elements of the tuple differ, and its expression cannot be repeated")
+        items = ", ".join(converted(s, f"{text}[{i}]", method, depth + 1) for i, s in enumerate(inner))
+        return f"({items})" if kind == "tuple" else f"type({text})({items})"
+    if kind in ("tuple", "namedtuple", "list", "deque"):
+        one = inner[0] if isinstance(inner, list | tuple) and inner else inner
+        if isinstance(inner, list | tuple) and not inner:
+            raise CannotFix("the value is empty")
+        body = f"{converted(one, element, method, depth + 1)} for {element} in {text}"
+        if kind == "tuple":
+            return f"tuple({body})"
+        if kind == "list":
+            return f"[{body}]"
+        if kind == "namedtuple":
+            return f"type({text})(*({body}))"
+        return f"type({text})(({body}), {text}.maxlen)"
+    if kind == "dict":
+        name, value = _KEYS[depth]
+        one = converted(inner, value, method, depth + 1)
+        return f"{{{name}: {one} for {name}, {value} in {text}.items()}}"
+    if kind == "dataclass" and isinstance(inner, Mapping):
+        fields = ", ".join(f"{n}={converted(s, f'{text}.{n}', method, depth + 1)}" for n, s in inner.items())
+        return f"dataclasses.replace({text}, {fields})"
+    raise CannotFix("the value is nested in a way that has no short expression")
+
+
+def convert_expression(source: Source, node: ast.expr, structure: Any, method: str = "detach") -> list[Edit]:
+    """Edits that put the detached value in place of an expression, with parentheses only where they are needed."""
+    if isinstance(node, ast.NamedExpr):  # the name is bound to the detached value too
+        return convert_expression(source, node.value, structure, method)
+    text = source.segment(node)
+    if _already(node, structure, method):
+        raise CannotFix(f"the expression already ends in .{method}()")
+    if isinstance(structure, Mapping) and "tuple" in structure and isinstance(node, ast.Tuple):
+        return _elementwise(source, node, structure["tuple"], method)
+    if isinstance(structure, Mapping) and "list" in structure and isinstance(node, ast.List):
+        return _elementwise(source, node, [structure["list"]] * len(node.elts), method)
+    pairs = grouping(source, node)
+    start, end = pairs[0] if pairs else source.span(node)
+    atom = bool(pairs) or is_atom(node, text)
+    edits: list[Edit] = []
+    if isinstance(structure, Mapping) and "dataclass" in structure:
+        edits += name_for(source, "dataclasses", node).edits
+    bare = atom or (_iterated(structure) and binding(node) > 0)
+    template = converted(structure, _VALUE if bare else f"({_VALUE})", method)
+    if template.count(_VALUE) == 1:
+        before, after = template.split(_VALUE)
+        opening = [Edit(source.file, start, start, before)] if before else []
+        return [*edits, *opening, *([Edit(source.file, end, end, after)] if after else [])]
+    if not is_path(node):
+        raise CannotFix("the expression would have to be computed twice")
+    return [*edits, Edit(source.file, start, end, converted(structure, source.code[start:end], method))]
+
+
+def _iterated(structure: Any) -> bool:
+    """Whether the value is written as ``… for t in VALUE``, where any operator is fine without parentheses."""
+    return isinstance(structure, Mapping) and next(iter(structure), "") in ("tuple", "list")
+
+
+def _elementwise(source: Source, node: ast.Tuple | ast.List, structures: Any, method: str) -> list[Edit]:
+    if isinstance(structures, str | Mapping):
+        structures = [structures] * len(node.elts)
+    if len(structures) != len(node.elts) or any(isinstance(e, ast.Starred) for e in node.elts):
+        raise CannotFix("the elements written here are not those that the run saw")
+    edits: list[Edit] = []
+    for element, structure in zip(node.elts, structures, strict=True):
+        if structure not in (None, "value") and not _already(element, structure, method):
+            edits += convert_expression(source, element, structure, method)
+    if not edits:
+        raise CannotFix(f"every element already ends in .{method}()")
+    return edits
+
+
+def _already(node: ast.expr, structure: Any, method: str) -> bool:
+    if structure == "tensor":
+        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr
+        return called == method or (method == "detach" and called in ("item", "detach_"))
+    if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+        return _already(node.args[0].elt, "tensor", method)
+    if isinstance(node, ast.ListComp):
+        return _already(node.elt, "tensor", method)
+    return isinstance(node, ast.DictComp) and _already(node.value, "tensor", method)
+
+
+def rebinding(
+    source: Source, at: ast.stmt, path: str, structure: Any, method: str = "detach"
+) -> tuple[list[str], list[Edit]]:
+    """Statements that give a path its detached value at a statement, and the imports that they need.
+
+    A variable of an enclosing scope cannot be bound anew here: it is changed in place.
+
+    Raises:
+        CannotFix: the path is no assignable name, attribute or item.
+    """
+    path = _CHILD.sub(r"[\1]", path)
+    node = parse_expression(path)
+    if node is None or not is_path(node):
+        raise CannotFix(f"{path} is not a name, attribute or item that can be assigned")
+    if isinstance(structure, Mapping) and "attribute" in structure:
+        texts: list[str] = []
+        edits: list[Edit] = []
+        for name, inner in structure["attribute"].items():
+            more, needed = rebinding(source, at, f"{path}.{name}", inner, method)
+            texts += more
+            edits += needed
+        return texts, edits
+    if structure in (None, "value"):
+        return [], []
+    edits = []
+    if isinstance(structure, Mapping) and "dataclass" in structure:
+        edits += name_for(source, "dataclasses", at).edits
+    if isinstance(node, ast.Name) and not is_rebindable(source, node.id, at):
+        return [_in_place(path, structure, method)], edits
+    return [f"{path} = {converted(structure, path, method)}"], edits
+
+
+def _in_place(path: str, structure: Any, method: str) -> str:
+    value = "" if structure == "tensor" else converted(structure, path, method)
+    if structure == "tensor" and method == "detach":
+        return f"{path}.detach_()"
+    if isinstance(structure, Mapping) and "list" in structure:
+        return f"{path}[:] = {value}"
+    if isinstance(structure, Mapping) and "dict" in structure:
+        return f"{path}.update({value})"
+    if isinstance(structure, Mapping) and "deque" in structure:
+        element = converted(structure["deque"], f"{path}.popleft()", method, 1)
+        return f"{path}.extend([{element} for _ in range(len({path}))])"
+    raise CannotFix(f"{path} belongs to an enclosing scope and cannot be bound anew here")

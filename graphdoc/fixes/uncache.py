@@ -1,0 +1,73 @@
+"""Compute a cached value each time.
+
+``if key not in cache: cache[key] = expr`` (also ``is None``, ``not hasattr``, ``not x``) becomes its body;
+``if key in cache: return cache[key]`` goes; with an ``else`` the computing branch stays; ``@lru_cache`` and ``@cache``
+are removed.
+
+Args:
+    place: anything in the ``if`` (its test, the assignment, the return), or the function with the decorator.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.remove_decorator import removal
+from graphdoc.source.blocks import delete, unwrap
+from graphdoc.source.module import Function, Source
+from graphdoc.source.places import Edit
+
+KIND = "uncache"
+
+_DECORATORS = ("lru_cache", "cache", "cached_property")
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = statement(sources, required(args, "place"))
+    for above in (node, *source.node_ancestors(node)):
+        if isinstance(above, ast.If):
+            present = _present(above.test)
+            if present is not None:
+                return _without(source, above, present)
+        if isinstance(above, Function):
+            for decorator in above.decorator_list:
+                name = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                if name.split(".")[-1] in _DECORATORS[:2]:
+                    return removal(source, above, decorator)
+            break
+    raise CannotFix("no cache is recognised around that place")
+
+
+def _without(source: Source, node: ast.If, present: bool) -> list[Edit]:
+    found = source.node_block(node)
+    above = source.parents.get(node)
+    if isinstance(above, ast.If) and node in above.orelse and source.code.startswith("elif", source.span(node)[0]):
+        raise CannotFix("the cache is one of several branches")
+    if not present:
+        return unwrap(source, node)
+    if node.orelse:
+        return unwrap(source, node, node.orelse)
+    if found is None or len(found[0]) < 2 or not isinstance(node.body[-1], ast.Return):
+        raise CannotFix("nothing would compute the value")
+    return delete(source, node)
+
+
+def _present(test: ast.expr) -> bool | None:
+    """True where the test holds for a cached value, False where for a missing one, None where it is no such test."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _present(test.operand)
+        if inner is None and isinstance(test.operand, ast.Name | ast.Attribute):
+            return False
+        return None if inner is None else not inner
+    if isinstance(test, ast.Call):
+        return True if getattr(test.func, "id", "") == "hasattr" else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    operator, right = test.ops[0], test.comparators[0]
+    none = isinstance(right, ast.Constant) and right.value is None
+    if isinstance(operator, ast.In | ast.NotIn):
+        return isinstance(operator, ast.In)
+    if none and isinstance(operator, ast.Is | ast.IsNot | ast.Eq | ast.NotEq):
+        return isinstance(operator, ast.IsNot | ast.NotEq)
+    return None

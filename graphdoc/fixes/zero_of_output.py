@@ -1,0 +1,28 @@
+"""Start a loss from a zero that has a graph: ``torch.zeros(())`` → ``output.sum() * 0.0``.
+
+Args:
+    place: the constant.
+    name: the tensor that the zero is built from; it must be known there.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, expression, required
+from graphdoc.source.paths import is_path, parse_expression
+from graphdoc.source.places import Edit
+
+KIND = "zero_of_output"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = expression(sources, required(args, "place"))
+    name = str(required(args, "name"))
+    value = parse_expression(name)
+    if value is None or not is_path(value):
+        raise CannotFix(f"{name} is no name or attribute")
+    text = f"{name}.sum() * 0.0"
+    start, end = source.span(node)
+    whole = isinstance(next(iter(source.node_ancestors(node)), None), ast.stmt)
+    return [Edit(source.file, start, end, text if whole else f"({text})")]

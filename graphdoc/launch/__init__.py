@@ -1,0 +1,191 @@
+"""Starts the user's program as Python itself would, lets the capture watch it, and tells how it ended.
+
+The program runs in a process of its own, of the same interpreter, started with a folder in front of PYTHONPATH: that
+folder's ``sitecustomize`` is all that graphdoc adds. So arguments, search path, ``__main__``, traceback and exit are
+Python's own, not an imitation. Standard library only, and little of it: the program starts before anything else loads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from graphdoc.errors import UsageError
+from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch.signals import die_by, relay
+
+__all__ = ["Ended", "Kind", "Request", "end_like", "launch"]
+
+Kind = Literal["script", "module", "command"]
+
+HOOK = Path(__file__).parent / "hook"
+_VARIABLES = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH", "GRAPHDOC_PATCHES")
+
+
+@dataclass
+class Request:
+    """What to run. ``command`` is the script and its arguments, the module and its arguments, or a whole command.
+
+    ``mode`` is handed to the capture: "observe" ("observe:nan" to look for non-finite gradients as well),
+    "probe:writes", "probe:cuts" or "verify". ``patches`` maps absolute paths to the text to run instead of the file's.
+    ``timeout`` is in seconds. ``quiet`` cuts the program off from stdin, stdout and stderr and from this terminal, for
+    runs that a user should not notice; all processes that it started end with it.
+    """
+
+    command: list[str]
+    kind: Kind = "script"
+    cwd: str | None = None
+    mode: str = "observe"
+    patches: dict[str, str] | None = None
+    timeout: float | None = None
+    quiet: bool = False
+
+
+@dataclass
+class Ended:
+    """How a program ended. ``exit_status`` is 128 + n after signal n. ``seconds`` is wall-clock time.
+
+    ``troubles`` are lines about what could not be observed; ``evidence`` the files that its processes left.
+    """
+
+    exit_status: int
+    signal: int | None = None
+    seconds: float = 0.0
+    timed_out: bool = False
+    troubles: list[str] = field(default_factory=list)
+    evidence: list[Path] = field(default_factory=list)
+
+
+def launch(request: Request, out: Path | None) -> Ended:
+    """Run the program to its end. Its processes write their evidence into ``out``; None runs it unobserved.
+
+    Raises:
+        UsageError: the command does not exist or cannot be started.
+    """
+    words = _words(request)
+    observed = out is not None and os.environ.get("GRAPHDOC_DISABLE", "0") in ("", "0")
+    environment = _environment(request, out if observed else None)
+    if observed and out is not None and request.patches is not None:
+        (out / "patches.json").write_text(json.dumps(request.patches), encoding="utf-8")
+    devnull = subprocess.DEVNULL if request.quiet else None
+    started = time.monotonic()
+    timed_out = False
+    with relay() as wait:
+        try:
+            process = subprocess.Popen(
+                words,
+                cwd=request.cwd,
+                env=environment,
+                stdin=devnull,
+                stdout=devnull,
+                stderr=devnull,
+                close_fds=request.quiet,  # python train.py 3<file: the program gets what the shell opened for it
+                start_new_session=request.quiet,
+            )
+        except OSError as e:
+            raise UsageError(f"cannot start {words[0]}: {e.strerror or e}") from e
+        try:
+            status = process.wait(request.timeout) if request.quiet else wait(process, request.timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            _kill(process, request.quiet)
+            status = process.wait()
+        except BaseException:
+            _kill(process, request.quiet)
+            process.wait()
+            raise
+        if request.quiet:
+            _kill(process, True)
+    ended = Ended(status if status >= 0 else 128 - status, -status if status < 0 else None, timed_out=timed_out)
+    ended.seconds = time.monotonic() - started
+    if observed and out is not None:
+        ended.evidence = sorted(out.glob("evidence-*.json"))
+        ended.troubles = _troubles(out)
+        if request.kind != "command" and not hook_works(options()):
+            ended.troubles.append("Python was started with -I, -E or -S, so the program was not observed")
+    return ended
+
+
+def end_like(ended: Ended) -> int:
+    """End this process by the signal that ended the program; otherwise return the exit status to end with."""
+    if ended.signal is not None:
+        die_by(ended.signal)
+    return ended.exit_status
+
+
+def _words(request: Request) -> list[str]:
+    """The command line to start."""
+    if not request.command:
+        raise UsageError("nothing to run")
+    if request.kind == "command":
+        return [_program(request.command[0]), *request.command[1:]]
+    module = ["-m"] if request.kind == "module" else []
+    return [sys.executable, *options(), *module, *request.command]
+
+
+def _program(name: str) -> str:
+    """The command to start: found as a shell finds it, else beside this Python (an environment not activated).
+
+    Raises:
+        UsageError: it is in neither place.
+    """
+    if shutil.which(name) is not None:
+        return name
+    beside = shutil.which(name, path=os.path.dirname(sys.executable)) if os.path.basename(name) == name else None
+    if beside is None:
+        raise UsageError(f"{name}: command not found")
+    return beside
+
+
+def _environment(request: Request, out: Path | None) -> dict[str, str]:
+    """This process's environment, with the hook in front of PYTHONPATH if the program is observed."""
+    environment = {k: v for k, v in os.environ.items() if k not in _VARIABLES}
+    path = environment.get("PYTHONPATH")
+    if path is not None and path.split(os.pathsep)[0] == str(HOOK):
+        # Observed ourselves (graphdoc run -- pytest, with graphdoc run in a test): one hook is enough.
+        path = os.environ.get("GRAPHDOC_PYTHONPATH")
+        if path is None:
+            del environment["PYTHONPATH"]
+        else:
+            environment["PYTHONPATH"] = path
+    if out is None:
+        return environment
+    environment["PYTHONPATH"] = os.pathsep.join([str(HOOK), path]) if path else str(HOOK)
+    environment["GRAPHDOC_OUT"] = str(out.absolute())
+    environment["GRAPHDOC_MODE"] = request.mode
+    environment["GRAPHDOC_KIND"] = request.kind
+    if path is not None:
+        environment["GRAPHDOC_PYTHONPATH"] = path
+    if request.patches is not None:
+        environment["GRAPHDOC_PATCHES"] = str(out.absolute() / "patches.json")
+    return environment
+
+
+def _kill(process: subprocess.Popen[bytes], group: bool) -> None:
+    """End the child, with its whole process group where it has its own."""
+    try:
+        if group and hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except OSError:
+        pass
+
+
+def _troubles(out: Path) -> list[str]:
+    """What the hook had to say in the processes below, each thing once."""
+    found: list[str] = []
+    for file in sorted(out.glob("trouble-*.txt")):
+        try:
+            found += file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError as e:
+            found.append(f"{file.name} cannot be read: {e.strerror}")
+    return list(dict.fromkeys(line.strip() for line in found if line.strip()))

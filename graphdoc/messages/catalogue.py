@@ -1,0 +1,190 @@
+"""The known messages, read from patterns.json: each with its literal anchor, so that looking for it is quick."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+GROUPS = (
+    "second-backward",
+    "inplace",
+    "no-grad",
+    "higher-order",
+    "misuse",
+    "nonfinite",
+    "distributed",
+    "checkpoint",
+    "compile",
+    "other",
+)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """One way in which a message is or was written.
+
+    ``pattern`` is a regular expression over text with single spaces, in which every repetition is bounded. ``anchor``
+    is its longest literal part, ``before`` the most characters that can stand between its start and the anchor.
+    ``partial`` marks the beginning of a message that may have been cut off.
+    """
+
+    pattern: str
+    versions: str
+    anchor: str
+    before: int
+    example: str = ""
+
+    @property
+    def partial(self) -> bool:
+        return self.versions == "truncated"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One known message. ``causes`` are slugs of the catalogue of causes, the likeliest first; may be empty.
+
+    ``group`` is the coarse kind that causes go by (one of GROUPS), ``family`` the fine one. ``means`` says in plain
+    words what the message means. ``versions`` tells since or until when PyTorch printed it, where that is known.
+    ``generic`` marks words that other programs print as well: they count only where other things speak for it.
+    """
+
+    id: str
+    kind: str
+    exception: str
+    family: str
+    group: str
+    versions: str
+    causes: tuple[str, ...]
+    means: str
+    example: str
+    wordings: tuple[Wording, ...]
+    generic: bool = False
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """All known messages, in the order of the file."""
+    data: list[dict[str, Any]] = json.loads(
+        resources.files("graphdoc.messages").joinpath("patterns.json").read_text(encoding="utf-8")
+    )
+    return tuple(_entry(item) for item in data)
+
+
+@functools.cache
+def wordings() -> tuple[tuple[Entry, Wording], ...]:
+    """Every wording with its entry, in the order of the file."""
+    return tuple((entry, wording) for entry in entries() for wording in entry.wordings)
+
+
+WORD = re.compile(r"\w+")
+
+
+@functools.cache
+def by_word() -> dict[str, tuple[int, ...]]:
+    """For each telling word, the indices in ``wordings`` of those in whose anchor it is the rarest one.
+
+    A text without the word cannot hold the wording; so few of them have to be looked for in a short text.
+    """
+    counts = Counter(word for _, wording in wordings() for word in set(WORD.findall(wording.anchor)))
+    found: dict[str, list[int]] = {}
+    for index, (_, wording) in enumerate(wordings()):
+        # The first and the last word may go on in what surrounds the anchor.
+        words = [m for m in WORD.finditer(wording.anchor) if m.start() > 0 and m.end() < len(wording.anchor)]
+        word = min((m.group() for m in words), key=lambda w: (counts[w], -len(w)), default="")
+        found.setdefault(word, []).append(index)
+    return {word: tuple(indices) for word, indices in found.items()}
+
+
+@functools.cache
+def compiled(pattern: str, tight: bool = False) -> re.Pattern[str]:
+    """The compiled pattern; ``tight`` for text from which all spaces were taken."""
+    return re.compile(pattern.replace(" ?", "").replace(" ", "") if tight else pattern, re.DOTALL)
+
+
+def _entry(item: dict[str, Any]) -> Entry:
+    first = _wording(item["pattern"], item["versions"], item["example"])
+    others = (_wording(a["pattern"], a["versions"], a.get("example", "")) for a in item["aliases"])
+    return Entry(
+        id=item["id"],
+        kind=item["kind"],
+        exception=item["exception"],
+        family=item["family"],
+        group=item["group"],
+        versions=item["versions"],
+        causes=tuple(item["causes"]),
+        means=item["means"],
+        example=item["example"],
+        wordings=(first, *others),
+        generic=item.get("generic", False),
+    )
+
+
+def _wording(pattern: str, versions: str, example: str) -> Wording:
+    anchor, before = anchor_of(pattern)
+    return Wording(pattern, versions, anchor, before, example)
+
+
+_REPEAT = re.compile(r"\{(\d+),(\d+)\}|[?]")
+
+
+def anchor_of(pattern: str) -> tuple[str, int]:
+    """The longest literal run outside all groups, and the most characters that can precede it."""
+    best, best_before = "", 0
+    run: list[str] = []
+    run_before = width = 0
+    opened: list[int] = []
+    i, end = 0, len(pattern)
+
+    def close_run() -> None:
+        nonlocal best, best_before, run
+        if len(run) > len(best):
+            best, best_before = "".join(run), run_before
+        run = []
+
+    while i < end:
+        c = pattern[i]
+        if c == "(":
+            close_run()
+            opened.append(width)
+            skip = re.compile(r"\(\?(?:P<\w+>|:|>)|\(").match(pattern, i)
+            i = skip.end() if skip else i + 1
+            continue
+        if c == "|":
+            i += 1
+            continue
+        before_atom = width
+        literal = ""
+        if c == ")":
+            before_atom = opened.pop()
+            i += 1
+        elif c == "[":
+            close = i + 2 if pattern[i + 1] == "^" else i + 1
+            while pattern[close] != "]":
+                close += 2 if pattern[close] == "\\" else 1
+            i, width = close + 1, width + 1
+        elif c == "\\":
+            literal = pattern[i + 1] if not pattern[i + 1].isalnum() else ""
+            i, width = i + 2, width + 1
+        else:
+            literal = c if c != "." else ""
+            i, width = i + 1, width + 1
+        repeat = _REPEAT.match(pattern, i)
+        if literal and not repeat and not opened:
+            if not run:
+                run_before = before_atom
+            run.append(literal)
+            continue
+        close_run()
+        if repeat:
+            if repeat.group(2):
+                width += (width - before_atom) * (int(repeat.group(2)) - 1)
+            i = repeat.end()
+            if pattern[i : i + 1] == "?":
+                i += 1
+    close_run()
+    return best, best_before

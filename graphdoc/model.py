@@ -1,0 +1,155 @@
+"""The Diagnosis model: what every cause produces and every output format renders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+SCHEMA_VERSION = 1
+
+Role = Literal["cause", "created", "consumed", "freed", "mutated", "failed", "related"]
+Confidence = Literal["certain", "likely", "possible"]
+Safety = Literal["safe", "unsafe", "display"]
+Outcome = Literal["autograd-failure", "other-failure", "completed"]
+
+CONFIDENCE_ORDER: tuple[Confidence, ...] = ("certain", "likely", "possible")
+
+
+@dataclass(frozen=True)
+class Span:
+    """One place in the user's source and what it has to do with the failure.
+
+    Lines and columns count from 1, columns in characters, ``end_column`` is exclusive. ``file`` is relative to the
+    working directory of the run where it lies below it, absolute otherwise.
+    """
+
+    role: Role
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    label: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "role": self.role,
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line,
+            "end_column": self.end_column,
+            "label": self.label,
+        }
+
+
+@dataclass(frozen=True)
+class Fix:
+    """One proposed change: a unified diff, how safe it is, and what was measured when it was tried.
+
+    ``diff`` has ``a/`` and ``b/`` headers and may touch several files; it is empty for a fix that is only described.
+    ``note`` says in one sentence what then flows where. ``verified`` is None until the fix was tried.
+    """
+
+    id: str
+    title: str
+    safety: Safety
+    diff: str = ""
+    note: str = ""
+    verified: bool | None = None
+    verification: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "safety": self.safety,
+            "note": self.note,
+            "diff": self.diff,
+            "verified": self.verified,
+            "verification": dict(self.verification),
+        }
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One cause found in the evidence, with the places that prove it and the fixes for it, best first.
+
+    ``title`` is one line in the user's words; ``explanation`` a few sentences; ``facts`` are short measured
+    statements (a parameter's name and versions, an iteration number) shown as notes.
+    """
+
+    code: str
+    cause: str
+    confidence: Confidence
+    title: str
+    explanation: str
+    spans: tuple[Span, ...] = ()
+    facts: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "cause": self.cause,
+            "confidence": self.confidence,
+            "title": self.title,
+            "explanation": self.explanation,
+            "facts": list(self.facts),
+            "spans": [s.to_json() for s in self.spans],
+            "fixes": [f.to_json() for f in self.fixes],
+        }
+
+    def with_fixes(self, fixes: tuple[Fix, ...]) -> Diagnosis:
+        return replace(self, fixes=fixes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How the observed program was started and how it ended. ``seconds`` is wall-clock time."""
+
+    command: tuple[str, ...] = ()
+    python: str = ""
+    torch: str = ""
+    exit_status: int = 0
+    seconds: float = 0.0
+    ranks: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "command": list(self.command),
+            "python": self.python,
+            "torch": self.torch,
+            "exit_status": self.exit_status,
+            "seconds": round(self.seconds, 3),
+            "ranks": self.ranks,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one run (or one pasted log) has to say; the only thing that a renderer sees.
+
+    ``exception`` is ``{"type": ..., "message": ...}`` or None. ``sources`` maps a span's file to that file's text as
+    it was during the run, so that a report can show code on another machine. ``notes`` are plain sentences about the
+    run itself: what was not observed, what a second run found, which ranks only waited.
+    """
+
+    run: Run
+    outcome: Outcome
+    exception: Mapping[str, str] | None = None
+    diagnoses: tuple[Diagnosis, ...] = ()
+    notes: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON document of the contract (``schema_version`` 1)."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "run": self.run.to_json(),
+            "outcome": self.outcome,
+            "exception": dict(self.exception) if self.exception else None,
+            "diagnoses": [d.to_json() for d in self.diagnoses],
+            "notes": list(self.notes),
+        }

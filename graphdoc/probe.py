@@ -1,0 +1,125 @@
+"""The second run: when the first one leaves a question that a slower look answers, run the program again and look."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from graphdoc.evidence import Evidence, EvidenceError, Stale
+from graphdoc.launch import launch
+from graphdoc.launch.keep import Kept
+from graphdoc.processes import DEEPENED, changed_sources, read_processes, same_failure
+
+SHORTEST_LIMIT = 30.0
+"""Seconds that a second run has at least."""
+TIMES_SLOWER = 6.0
+"""How many times the first run's seconds it may take."""
+
+_MISSING_GRAPH = (
+    "does not require grad and does not have a grad_fn",
+    "One of the differentiated Tensors does not require grad",
+    "appears to not have been used in the graph",
+    "there are no graph nodes that require computing gradients",
+    "nference tensor",
+)
+_STEP_WRITES = {"SGD": 1, "Adam": 1, "AdamW": 2}
+"""How far one step moves the version of a parameter, where that is known."""
+
+
+def question(evidence: Evidence) -> str:
+    """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``, or empty for none."""
+    if evidence.from_text or evidence.probe or evidence.raised is None:
+        return ""
+    message = " ".join(evidence.message[:4000].split())
+    if "modified by an inplace operation" in message:
+        return "probe:writes" if any(not _explained(s) for s in evidence.stale) else ""
+    return "probe:cuts" if any(text in message for text in _MISSING_GRAPH) else ""
+
+
+def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | None = None) -> Evidence | None:
+    """The evidence with what a second run has added, or None where none is needed.
+
+    It runs once for a kept run: its outcome is kept beside ``evidence`` and read from there afterwards. If the second
+    run does not fail in the same way, what is returned is the first evidence with a sentence about that in
+    ``extras["second_run"]``.
+    """
+    known = deepened(kept, evidence)
+    if known is not None:
+        return known
+    mode = question(evidence)
+    if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
+        return None
+    limit = max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds)
+    if announce is not None:
+        looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
+        announce(f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)")
+    result = _again(kept, evidence, mode, limit)
+    try:
+        result.write(str(_companion(kept, evidence)))
+    except OSError:
+        pass  # a full disk: the next command runs the program again, no worse
+    return result
+
+
+def deepened(kept: Kept, evidence: Evidence) -> Evidence | None:
+    """What an earlier second run of this kept run has left, or None. Nothing is run."""
+    companion = _companion(kept, evidence)
+    if not companion.exists():
+        return None
+    try:
+        return Evidence.read(str(companion))
+    except EvidenceError:
+        return None
+
+
+def _companion(kept: Kept, evidence: Evidence) -> Path:
+    return kept.folder / f"{DEEPENED}{evidence.process.pid}.json"
+
+
+def _again(kept: Kept, evidence: Evidence, mode: str, limit: float) -> Evidence:
+    with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
+        request = replace(kept.request, cwd=str(kept.cwd), mode=mode, quiet=True, timeout=limit)
+        ended = launch(request, Path(folder))
+        second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence)).first
+    if second is not None and same_failure(evidence, second):
+        second.exit_status = evidence.exit_status
+        second.seconds = evidence.seconds
+        second.probe = second.probe or mode
+        return second
+    ended_how = (
+        f"it was stopped after {limit:.0f} s" if ended.timed_out else f"it ended with exit status {ended.exit_status}"
+    )
+    evidence.extras["second_run"] = (
+        f"a second run that was to tell more did not fail in the same way ({ended_how}), so the first run alone speaks"
+    )
+    return evidence
+
+
+def _of_the_same_rank(files: list[Path], evidence: Evidence) -> list[Path]:
+    """The files of the rank that failed, where there are ranks."""
+    if evidence.process.rank < 0:
+        return files
+    found = []
+    for file in files:
+        try:
+            if Evidence.read(str(file)).process.rank == evidence.process.rank:
+                found.append(file)
+        except EvidenceError:
+            continue
+    return found or files
+
+
+def _explained(stale: Stale) -> bool:
+    """Whether the known writes account for every version that the tensor moved on."""
+    moved = 0
+    for write in stale.writes:
+        if write.op.endswith(".step"):
+            each = _STEP_WRITES.get(write.op.removesuffix(".step"))
+            if each is None:
+                return True
+            moved += each * write.count
+        else:
+            moved += write.count
+    return moved == stale.current - stale.expected

@@ -1,0 +1,47 @@
+"""Output formats: every module of this package that defines ``NAME`` and ``render`` is one format."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from types import ModuleType
+
+from graphdoc.model import Report
+
+FORMATS: tuple[str, ...]
+"""The names of all formats, sorted; found on first use. A new format is a new file here and no other change."""
+
+MIN_WIDTH = 80
+MAX_WIDTH = 160
+DEFAULT_WIDTH = 100
+
+
+@cache
+def _modules() -> dict[str, ModuleType]:
+    found = {}
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        if hasattr(module, "NAME"):
+            found[module.NAME] = module
+    return dict(sorted(found.items()))
+
+
+def __getattr__(name: str) -> object:
+    if name == "FORMATS":
+        return tuple(_modules())
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def render(report: Report, fmt: str, *, width: int | None = None, color: bool = False) -> str:
+    """The report in one format, ending in a newline, or an empty string where that format has nothing to say.
+
+    ``width`` is in terminal cells and is held between 80 and 160; ``color`` asks for ANSI colours. Both matter to
+    ``terminal`` only. Raises ValueError for a format that does not exist.
+    """
+    module = _modules().get(fmt)
+    if module is None:
+        raise ValueError(f"there is no format {fmt!r}; the formats are {', '.join(_modules())}")
+    cells = DEFAULT_WIDTH if width is None else max(MIN_WIDTH, min(MAX_WIDTH, width))
+    text: str = module.render(report, width=cells, color=color)
+    return text

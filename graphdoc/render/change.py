@@ -1,0 +1,74 @@
+"""A patch as a person reads it: only the lines that change, with their numbers."""
+
+from __future__ import annotations
+
+from graphdoc.render.marks import Row
+from graphdoc.render.patch import Change, parse
+from graphdoc.render.sourceline import SourceLine
+from graphdoc.render.text import flat
+
+_MOST = 30  # rows; the whole patch is one command away
+
+
+def highest_line(diff: str) -> int:
+    """The highest line number that ``change_rows`` prints for this diff."""
+    changes = [c for file in parse(diff) for c in file.changes]
+    return max((max(c.old_start + len(c.old), c.new_start + len(c.new)) for c in changes), default=1)
+
+
+def change_rows(diff: str, main_file: str, width: int, gutter: int) -> list[Row]:
+    """The changed lines, old above new; a file's name stands above them unless it is ``main_file`` alone."""
+    rows: list[Row] = []
+    files = parse(diff)
+    for file in files:
+        if len(files) > 1 or file.path != main_file:
+            rows.append([(" " * gutter + "--> ", "gutter"), (flat(file.path), "place")])
+        shown = 0  # the last line of the old text that is on the screen or gone
+        for change in file.changes:
+            first = change.old_start - (not change.old and change.before is not None)
+            if shown and first > shown + 1:
+                rows.append([("...", "gutter")])
+            rows += _rows(change, width, gutter, context=first > shown)
+            shown = change.old_start + len(change.old) - 1
+    if len(rows) > _MOST:
+        left = len(rows) - _MOST + 1
+        rows[_MOST - 1 :] = [[("...", "gutter"), (f" {left} more lines: `graphdoc fix --diff`", "")]]
+    return rows
+
+
+def _rows(change: Change, width: int, gutter: int, *, context: bool) -> list[Row]:
+    room = width - gutter - 3
+    rows: list[Row] = []
+    if not change.old and change.before is not None and context:  # shows where the new lines go
+        text = SourceLine(change.before, room).text
+        rows.append([(f"{change.old_start - 1:>{gutter}} | ", "gutter"), (text, "code")])
+    pairs = len(change.old) == len(change.new)
+    for sign, start, lines, others, style in (
+        ("-", change.old_start, change.old, change.new, "removed"),
+        ("+", change.new_start, change.new, change.old, "added"),
+    ):
+        for i, line in enumerate(lines):
+            part = _differing(line, others[i]) if pairs else (0, 0)
+            code = SourceLine(line, room, [part])
+            a, b = (code.cell(part[0]), code.cell(part[1])) if code.text.isascii() else (0, 0)
+            rows.append(
+                [
+                    (f"{start + i:>{gutter}} ", "gutter"),
+                    (f"{sign} {code.text[:a]}", style),
+                    (code.text[a:b], f"{style}-part"),
+                    (code.text[b:], style),
+                ]
+            )
+    return rows
+
+
+def _differing(line: str, other: str) -> tuple[int, int]:
+    """The part of ``line`` between what both lines begin and end with."""
+    limit = min(len(line), len(other))
+    begin = 0
+    while begin < limit and line[begin] == other[begin]:
+        begin += 1
+    end = 0
+    while end < limit - begin and line[-1 - end] == other[-1 - end]:
+        end += 1
+    return begin, len(line) - end

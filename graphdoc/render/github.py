@@ -1,0 +1,58 @@
+"""GitHub Actions workflow commands: one annotation for each diagnosis."""
+
+from __future__ import annotations
+
+from graphdoc.model import Diagnosis, Report, Span
+from graphdoc.render import story
+from graphdoc.render.text import flat, neutralise
+
+NAME = "github"
+
+_MOST = 10  # GitHub drops what a step says beyond ten errors, without a word
+
+
+def render(report: Report, *, width: int, color: bool) -> str:
+    """``::error`` or ``::warning`` lines, the best diagnosis first; empty without a diagnosis."""
+    return "".join(_command(report, d) for d in report.diagnoses[:_MOST])
+
+
+def _command(report: Report, diagnosis: Diagnosis) -> str:
+    properties: dict[str, str | int] = {"title": f"{diagnosis.code} {flat(diagnosis.title)}"}
+    place = story.main_place(diagnosis)
+    if place is not None:
+        properties |= {
+            "file": neutralise(story.repository_path(place.file)),
+            "line": place.line,
+            "endLine": max(place.line, place.end_line),
+            "col": place.column,
+        }
+        if place.end_line > place.line:
+            del properties["col"]  # GitHub refuses columns of a span over several lines
+        else:
+            properties["endColumn"] = max(place.column, place.end_column)
+    named = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    return f"::{story.level(report)} {named}::{_data(_message(report, diagnosis))}\n"
+
+
+def _message(report: Report, diagnosis: Diagnosis) -> str:
+    lines = [f"{story.cause_words(diagnosis)}: {flat(diagnosis.explanation)}"]
+    lines += [_line(span) for span in story.in_order(diagnosis.spans)]
+    lines += [f"note: {flat(fact)}" for fact in diagnosis.facts if flat(fact)]
+    if diagnosis.fixes:
+        best = diagnosis.fixes[0]
+        lines.append(f"help: {flat(best.title)} [{story.badge(best)}]" + (f": {flat(best.note)}" if best.note else ""))
+    lines.append("more: " + ", ".join(story.commands(report, diagnosis)))
+    return "\n".join(lines)
+
+
+def _line(span: Span) -> str:
+    place = f"{neutralise(story.repository_path(span.file))}:{span.line}"
+    return f"{place}: {story.label(span)}" if story.label(span) else place
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

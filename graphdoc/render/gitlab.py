@@ -1,0 +1,52 @@
+"""GitLab's Code Quality report: a JSON array with one entry for each diagnosis."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from graphdoc.model import Confidence, Diagnosis, Report
+from graphdoc.render import story
+from graphdoc.render.text import flat
+
+NAME = "gitlab"
+
+_SEVERITY: dict[str, dict[Confidence, str]] = {
+    "error": {"certain": "critical", "likely": "major", "possible": "minor"},
+    "warning": {"certain": "major", "likely": "minor", "possible": "info"},
+}
+
+
+def render(report: Report, *, width: int, color: bool) -> str:
+    """The artifact for ``artifacts:reports:codequality``; an empty array without a diagnosis."""
+    seen: dict[str, int] = {}
+    entries = []
+    for diagnosis in report.diagnoses:
+        entry = _entry(report, diagnosis)
+        times = seen[entry["fingerprint"]] = seen.get(entry["fingerprint"], 0) + 1
+        if times > 1:  # GitLab shows only one entry of equal fingerprints
+            entry["fingerprint"] += f"-{times}"
+        entries.append(entry)
+    return json.dumps(entries, indent=2) + "\n"
+
+
+def _entry(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
+    severity = _SEVERITY[story.level(report)]
+    return {
+        # GitLab does not show check_name, so the description begins with the code
+        "description": f"{diagnosis.code}: {flat(diagnosis.title)}",
+        "check_name": diagnosis.cause,
+        "severity": severity.get(diagnosis.confidence, severity["possible"]),
+        "fingerprint": story.fingerprint(report, diagnosis),
+        "location": _location(report, diagnosis),
+    }
+
+
+def _location(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
+    place = story.main_place(diagnosis)
+    if place is None:  # a location is obligatory: the script itself stands for a place that is not known
+        script = next((word for word in report.run.command if word.endswith(".py")), ".")
+        return {"path": story.repository_path(script), "lines": {"begin": 1}}
+    begin = {"line": place.line, "column": place.column}
+    end = {"line": max(place.line, place.end_line), "column": place.end_column}
+    return {"path": story.repository_path(place.file), "positions": {"begin": begin, "end": end}}

@@ -1,0 +1,28 @@
+"""The JSON document that other programs rely on, schema version 1."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from graphdoc.model import Report
+
+NAME = "json"
+
+
+def render(report: Report, *, width: int, color: bool) -> str:
+    """``Report.to_json()``, indented by two, ASCII only, ended by a newline."""
+    return json.dumps(plain_values(report.to_json()), indent=2) + "\n"
+
+
+def plain_values(value: Any) -> Any:
+    """What JSON can say: a measurement may be infinite or of a type that is not ours."""
+    if isinstance(value, Mapping):
+        return {str(k): plain_values(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_values(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value if value is None or isinstance(value, (str, bool, int, float)) else str(value)

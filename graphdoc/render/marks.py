@@ -1,0 +1,155 @@
+"""Where a span lies in the lines that are shown, and the underlines and labels below one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from graphdoc.model import Span
+from graphdoc.render import story
+from graphdoc.render.sourceline import SourceLine
+from graphdoc.render.text import cells, wrap
+
+Row = list[tuple[str, str]]
+"""Pieces of one printed line: text and the name of its style (see ``graphdoc.render.paint``)."""
+
+NARROWEST = 16  # cells that a label gets at least, even where it runs over the edge
+_ROOM = 32  # a label with less room than this right of its place moves to the left
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A span with characters counted from 0 and held inside its lines; ``column`` is a multi-line span's bar."""
+
+    line: int
+    start: int
+    end_line: int
+    end: int
+    label: str
+    primary: bool
+    column: int = 0
+
+    @property
+    def style(self) -> str:
+        return "primary" if self.primary else "secondary"
+
+    @property
+    def sign(self) -> str:
+        return "^" if self.primary else "-"
+
+
+class Canvas:
+    """Cells of one row that are drawn upon; a wide character takes two of them."""
+
+    def __init__(self) -> None:
+        self.drawn: dict[int, tuple[str, str]] = {}
+
+    def put(self, at: int, text: str, style: str) -> None:
+        """Draws ``text`` from cell ``at`` over what is there."""
+        if text.isascii():
+            self.drawn.update({at + i: (char, style) for i, char in enumerate(text)})
+            return
+        place = at
+        for i, char in enumerate(text):
+            before, after = cells(text[:i]), cells(text[: i + 1])
+            if after > before or i == 0:
+                place = at + before
+                self.drawn[place] = (char, style)
+            else:  # combining: belongs to the character before it
+                self.drawn[place] = (self.drawn[place][0] + char, style)
+
+    def row(self, width: int = 0) -> Row:
+        """The pieces from cell 0, filled up to ``width``."""
+        row: Row = []
+        at = 0
+        for cell, (char, style) in sorted(self.drawn.items()):
+            if cell > at:
+                row.append((" " * (cell - at), ""))
+            if row and row[-1][1] == style:
+                row[-1] = (row[-1][0] + char, style)
+            else:
+                row.append((char, style))
+            at = cell + max(1, cells(char))
+        if width > at:
+            row.append((" " * (width - at), ""))
+        return row
+
+
+def locate(span: Span, lines: Sequence[str]) -> Mark:
+    """The span within the text that is there. An empty span at column 1 stands for its whole line."""
+    line, end_line = max(1, span.line), max(span.line, span.end_line, 1)
+    start, end = max(0, span.column - 1), max(0, span.end_column - 1)
+    if line <= len(lines):
+        text = lines[line - 1]
+        if end_line > len(lines):
+            end_line, end = len(lines), len(lines[-1])
+        if end_line == line:
+            if start == 0 and end <= start:
+                end = len(text.rstrip())
+            start = min(start, max(0, len(text) - 1))
+            end = max(start + 1, min(end, len(text)))
+            while start < end - 1 and text[start].isspace():
+                start += 1
+        else:
+            start, end = min(start, len(text)), max(1, min(end, len(lines[end_line - 1])))
+    return Mark(line, start, end_line, end, story.label(span), span.role == "cause")
+
+
+def columns(bars: Sequence[Mark]) -> list[Mark]:
+    """Multi-line marks with a column each, from the left, so that no two overlapping ones share it."""
+    placed: list[Mark] = []
+    for bar in sorted(bars, key=lambda b: (b.line, -b.end_line)):
+        taken = {p.column for p in placed if p.line <= bar.end_line and bar.line <= p.end_line}
+        placed.append(replace(bar, column=next(c for c in range(len(taken) + 1) if c not in taken)))
+    return placed
+
+
+def underlines(marks: Sequence[Mark], code: SourceLine, width: int) -> list[Canvas]:
+    """The rows below a code line: all underlines on the first, one label beside them, the others hanging."""
+    if not marks:
+        return []
+    spread = [(m, a := code.cell(m.start), max(code.cell(m.end), a + 1)) for m in marks]
+    first = Canvas()
+    # the shorter lies upon the longer, a primary upon a secondary one of the same length
+    for mark, start, end in sorted(spread, key=lambda x: (x[1] - x[2], x[0].primary)):
+        first.put(start, mark.sign * (end - start), mark.style)
+    beside = _beside(spread, width)
+    if beside is not None:
+        mark, _, end = beside
+        first.put(end + 1, mark.label, mark.style)
+    hanging = [(start, m) for m, start, _ in spread if m.label and (beside is None or m is not beside[0])]
+    return [first, *_hanging(sorted(hanging, key=lambda x: -x[0]), width, single=len(marks) == 1)]
+
+
+def _beside(spread: Sequence[tuple[Mark, int, int]], width: int) -> tuple[Mark, int, int] | None:
+    """The mark whose label can stand on the row of the underlines: the last one, if it ends alone."""
+    mark, start, end = max(spread, key=lambda x: (x[1], x[2]))
+    alone = all(m is mark or (a < start and b <= end) for m, a, b in spread)
+    return (mark, start, end) if alone and mark.label and end + 1 + cells(mark.label) <= width else None
+
+
+def _hanging(labels: Sequence[tuple[int, Mark]], width: int, *, single: bool) -> list[Canvas]:
+    rows: list[Canvas] = []
+    if labels and not single:
+        rows.append(_connectors(labels))
+    for i, (start, mark) in enumerate(labels):
+        left_of_it = [x for x in labels[i + 1 :] if x[0] < start]
+        floor = max((x[0] + 2 for x in left_of_it), default=0)
+        left = label_left(mark.label, start, floor, width)
+        for text in wrap(mark.label, max(NARROWEST, width - left)):
+            row = _connectors(left_of_it)
+            row.put(left, text, mark.style)
+            rows.append(row)
+    return rows
+
+
+def _connectors(labels: Sequence[tuple[int, Mark]]) -> Canvas:
+    row = Canvas()
+    for start, mark in labels:
+        row.put(start, "|", mark.style)
+    return row
+
+
+def label_left(label: str, start: int, floor: int, width: int) -> int:
+    """The cell where a label on its own row begins: below its place, or further left where room is short."""
+    return max(floor, min(start, width - min(cells(label), _ROOM)))

@@ -1,0 +1,155 @@
+"""SARIF 2.1.0 for code scanning: the story as a code flow, the patch as replacements."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import graphdoc
+from graphdoc.model import Diagnosis, Fix, Report, Span
+from graphdoc.render import story
+from graphdoc.render.json import plain_values
+from graphdoc.render.patch import Change, parse
+from graphdoc.render.text import clip, flat
+
+NAME = "sarif"
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT = "%SRCROOT%"
+_LONGEST = 1024  # characters that GitHub takes of a rule's descriptions
+
+
+def render(report: Report, *, width: int, color: bool) -> str:
+    """One SARIF log with one run; without a diagnosis its results are empty, which closes older alerts."""
+    codes = list(dict.fromkeys(d.code for d in report.diagnoses))
+    seen: dict[str, int] = {}
+    run: dict[str, Any] = {
+        "tool": {
+            "driver": {
+                "name": "graphdoc",
+                "semanticVersion": graphdoc.__version__,
+                "rules": [_rule(next(d for d in report.diagnoses if d.code == code)) for code in codes],
+            }
+        },
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "toolExecutionNotifications": [
+                    {"level": "note", "message": {"text": flat(note)}} for note in report.notes if flat(note)
+                ],
+            }
+        ],
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "the root of the checked-out repository"}}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(report, d, codes.index(d.code), seen) for d in report.diagnoses],
+        "properties": {"outcome": report.outcome, "run": report.run.to_json()},
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [plain_values(run)]}, indent=2) + "\n"
+
+
+def _rule(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The cause's page as a rule; a cause that the catalogue lacks describes itself."""
+    from graphdoc.causes import find
+
+    cause = find(diagnosis.code)
+    if cause is None:
+        title, full, help_text, markdown = diagnosis.title, diagnosis.explanation, diagnosis.explanation, ""
+    else:
+        page = cause.page
+        title, full = cause.title, page.what_happened
+        prose = [page.what_happened, page.why, page.fix_safety, page.not_this]
+        help_text = "\n\n".join(part.strip() for part in prose if part.strip())
+        markdown = (
+            f"{page.what_happened.strip()}\n\n{page.why.strip()}\n\n```python\n{page.example.strip()}\n```\n\n"
+            f"Use instead:\n\n```python\n{page.use_instead.strip()}\n```\n\n{page.fix_safety.strip()}\n"
+        )
+    rule: dict[str, Any] = {
+        "id": diagnosis.code,
+        "name": "".join(word.capitalize() for word in diagnosis.cause.split("-")),
+        "shortDescription": {"text": clip(flat(title), _LONGEST)},
+        "fullDescription": {"text": clip(flat(full), _LONGEST)},
+        "help": {"text": help_text, **({"markdown": markdown} if markdown else {})},
+        "defaultConfiguration": {"level": "error"},
+        "properties": {"tags": ["pytorch", "autograd"]},
+    }
+    return rule
+
+
+def _result(report: Report, diagnosis: Diagnosis, index: int, seen: dict[str, int]) -> dict[str, Any]:
+    place = story.main_place(diagnosis)
+    others = [s for s in story.in_order(diagnosis.spans) if s is not place]
+    facts = [f"{flat(fact)}." for fact in diagnosis.facts if flat(fact)]
+    text = " ".join([f"{flat(diagnosis.title)}.", flat(diagnosis.explanation), *facts])
+    name = story.fingerprint(report, diagnosis)
+    seen[name] = seen.get(name, 0) + 1
+    result: dict[str, Any] = {
+        "ruleId": diagnosis.code,
+        "ruleIndex": index,
+        "level": story.level(report),
+        "message": {"text": text},
+        "locations": [_location(place)] if place else [],
+        "relatedLocations": [{"id": i, **_location(s)} for i, s in enumerate(others, start=1)],
+        "partialFingerprints": {"graphdocPlace/v1": f"{name}:{seen[name]}"},
+        "properties": {"cause": diagnosis.cause, "confidence": diagnosis.confidence},
+    }
+    flow = [s for s in story.in_order(diagnosis.spans) if s.role != "related"]
+    if len(flow) > 1:
+        steps = [
+            {"location": _location(s), "importance": "essential" if s.role == "cause" else "important"} for s in flow
+        ]
+        result["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
+    fixes = [_fix(fix) for fix in diagnosis.fixes if parse(fix.diff)]
+    if fixes:
+        result["fixes"] = fixes
+    return result
+
+
+def _location(span: Span) -> dict[str, Any]:
+    line, column = max(1, span.line), max(1, span.column)
+    end_line = max(line, span.end_line)
+    end_column = max(column if end_line == line else 1, span.end_column)
+    region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+    text = story.label(span)
+    return {
+        "physicalLocation": {"artifactLocation": _artifact(span.file), "region": region},
+        **({"message": {"text": text}} if text else {}),
+    }
+
+
+def _artifact(file: str) -> dict[str, str]:
+    path = story.repository_path(file).encode("utf-8", "backslashreplace").decode()
+    if path.startswith("/"):
+        return {"uri": f"file://{quote(path)}"}
+    return {"uri": quote(path), "uriBaseId": _ROOT}
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    changes = [
+        {"artifactLocation": _artifact(file.path), "replacements": [_replacement(c) for c in file.changes]}
+        for file in parse(fix.diff)
+    ]
+    return {"description": {"text": f"{flat(fix.title)} [{story.badge(fix)}]"}, "artifactChanges": changes}
+
+
+def _replacement(change: Change) -> dict[str, Any]:
+    """The same change as a region that goes and the text that takes its place."""
+    eol = "\r\n" if any(line.endswith("\r") for line in (*change.old, *change.new)) else "\n"
+    text = eol.join(line.removesuffix("\r") for line in change.new)
+    line, column = change.old_start, 1
+    end_line, end_column = line, 1
+    keeps_newline = change.new_newline >= change.old_newline
+    if change.old and ((change.new and keeps_newline) or not change.old_newline):
+        end_line = line + len(change.old) - 1  # the newline of the last line, if it has one, stays
+        end_column = len(change.old[-1].removesuffix("\r")) + 1
+        text += eol if change.new and change.new_newline > change.old_newline else ""
+    elif change.old:
+        end_line = line + len(change.old)
+    elif change.before is not None and change.new_newline:
+        line = end_line = line - 1  # the end of the line above, which exists even at the end of the file
+        column = end_column = len(change.before.removesuffix("\r")) + 1
+        text = eol + text
+    else:
+        text += eol if change.new_newline else ""
+    region = {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column}
+    return {"deletedRegion": region, "insertedContent": {"text": text}}

@@ -1,0 +1,139 @@
+"""The story drawn into the source: code lines, underlines and labels, file by file, as styled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from graphdoc.model import Diagnosis, Span
+from graphdoc.render import story
+from graphdoc.render.change import highest_line
+from graphdoc.render.marks import NARROWEST, Canvas, Mark, Row, columns, label_left, locate, underlines
+from graphdoc.render.sourceline import SourceLine
+from graphdoc.render.text import cells, flat, split_lines, wrap
+
+_WHOLE = 6  # a multi-line span of up to so many lines is shown in full, a longer one without its middle
+
+
+def snippet(spans: Sequence[Span], main: Span, sources: Mapping[str, str], width: int, gutter: int) -> list[Row]:
+    """The drawing of all spans, the main place's file first. ``gutter`` is the width of the widest line number."""
+    rows: list[Row] = []
+    files = list(dict.fromkeys([main.file, *(s.file for s in story.in_order(spans))]))
+    for file in files:
+        here = [s for s in story.in_order(spans) if s.file == file]
+        first = main if main.file == file else next((s for s in here if s.role == "cause"), here[0])
+        if rows:
+            rows.append([(" " * gutter + " |", "gutter")])
+        rows.append([(" " * gutter + "--> ", "gutter"), (f"{flat(file)}:{first.line}:{first.column}", "place")])
+        rows.append([(" " * gutter + " |", "gutter")])
+        lines = split_lines(sources[file]) if file in sources else []
+        rows += _Block(here, lines, width, gutter).rows()
+    return rows
+
+
+def gutter_width(diagnosis: Diagnosis) -> int:
+    """Digits of the widest line number that the diagnosis shows, those of the best fix's patch included."""
+    numbers = [max(s.line, s.end_line) for s in diagnosis.spans]
+    if diagnosis.fixes:
+        numbers.append(highest_line(diagnosis.fixes[0].diff))
+    return len(str(max(numbers, default=1)))
+
+
+class _Block:
+    """The drawing of one file."""
+
+    def __init__(self, spans: Sequence[Span], lines: list[str], width: int, gutter: int) -> None:
+        self.lines = lines
+        marks = list(dict.fromkeys(locate(s, lines) for s in spans))
+        self.known = [m for m in marks if m.line <= len(lines)]
+        self.unknown = sorted((m for m in marks if m.line > len(lines)), key=lambda m: m.line)
+        self.bars = columns([m for m in self.known if m.end_line > m.line])
+        self.marks = [m for m in self.known if m.end_line == m.line]
+        self.indent = 2 * (1 + max((b.column for b in self.bars), default=-1))
+        self.gutter = gutter
+        self.width = width - gutter - 3 - self.indent
+
+    def rows(self) -> list[Row]:
+        rows: list[Row] = []
+        shown = self._shown()
+        for before, line in zip([shown[0] - 1 if shown else 0, *shown], shown, strict=False):
+            if line > before + 1:
+                across = [b for b in self.bars if b.line <= before and b.end_line >= line]
+                rows.append([("...".ljust(self.gutter + 3), "gutter"), *self._rails(across).row()])
+            rows += self._line(line)
+        for mark in self.unknown:  # the place is known, its text is not
+            rows += self._listed(mark)
+        return rows
+
+    def _shown(self) -> list[int]:
+        """Line numbers to print. One missing line is shown rather than elided: dots would take as much room."""
+        wanted = {m.line for m in self.marks}
+        for bar in self.bars:
+            whole = bar.end_line - bar.line < _WHOLE
+            wanted |= set(range(bar.line, bar.end_line + 1)) if whole else {bar.line, bar.line + 1, bar.end_line}
+        return sorted(wanted | {n + 1 for n in wanted if n + 2 in wanted})
+
+    def _line(self, number: int) -> list[Row]:
+        """A code line and all that hangs below it."""
+        marks = [m for m in self.marks if m.line == number]
+        starts = [b for b in self.bars if b.line == number]
+        ends = [b for b in self.bars if b.end_line == number]
+        focus = [(m.start, m.end) for m in sorted(marks, key=lambda m: not m.primary)]
+        focus += [(b.start, b.start + 1) for b in starts] + [(max(0, b.end - 1), b.end) for b in ends]
+        code = SourceLine(self.lines[number - 1], self.width, focus)
+        slashed = [b for b in starts if b.start <= code.indent]
+        rails = self._rails([b for b in self.bars if b.line < number <= b.end_line])
+        for bar in slashed:
+            rails.put(2 * bar.column, "/", bar.style)
+        rows = [[(f"{number:>{self.gutter}} | ", "gutter"), *rails.row(self.indent), (code.text, "code")]]
+
+        running = [b for b in self.bars if b.line < number <= b.end_line] + slashed
+        for canvas in underlines(marks, code, self.width):
+            rows.append(self._below(running, canvas))
+        for bar in starts:
+            if bar not in slashed:
+                canvas = Canvas()
+                at = self.indent + code.cell(bar.start)
+                canvas.put(2 * bar.column + 1, "_" * (at - 2 * bar.column - 1) + bar.sign, bar.style)
+                rows.append(self._below(running, canvas, moved=True))
+                running = [*running, bar]
+        for bar in sorted(ends, key=lambda b: -b.column):
+            rows += self._end(bar, running, code)
+            running = [b for b in running if b is not bar]
+        return rows
+
+    def _end(self, bar: Mark, running: list[Mark], code: SourceLine) -> list[Row]:
+        at = self.indent + max(0, code.cell(bar.end) - 1)
+        canvas = Canvas()
+        canvas.put(2 * bar.column + 1, "_" * (at - 2 * bar.column - 1) + bar.sign, bar.style)
+        whole = self.width + self.indent
+        if at + 2 + cells(bar.label) <= whole:
+            canvas.put(at + 2, bar.label, bar.style)
+            return [self._below(running, canvas, moved=True)]
+        rows = [self._below(running, canvas, moved=True)]
+        left = label_left(bar.label, at, self.indent, whole)
+        for text in wrap(bar.label, whole - left):
+            canvas = Canvas()
+            canvas.put(left, text, bar.style)
+            rows.append(self._below([b for b in running if b is not bar], canvas, moved=True))
+        return rows
+
+    def _below(self, running: Sequence[Mark], canvas: Canvas, moved: bool = False) -> Row:
+        """A row without line number; ``moved`` tells that the canvas counts from the bars, not from the code."""
+        whole = self._rails(running)
+        for at, (char, style) in canvas.drawn.items():
+            whole.drawn.setdefault(at if moved else at + self.indent, (char, style))
+        return [(" " * self.gutter + " | ", "gutter"), *whole.row()]
+
+    def _rails(self, bars: Sequence[Mark]) -> Canvas:
+        rails = Canvas()
+        for bar in bars:
+            rails.put(2 * bar.column, "|", bar.style)
+        return rails
+
+    def _listed(self, mark: Mark) -> list[Row]:
+        head = f"{mark.line:>{self.gutter}} | "
+        rows: list[Row] = []
+        for text in wrap(mark.label, max(NARROWEST, self.width - 2)):
+            sign = mark.sign if not rows else " "
+            rows.append([(head if not rows else " " * self.gutter + " | ", "gutter"), (f"{sign} {text}", mark.style)])
+        return rows

@@ -1,0 +1,55 @@
+"""The concrete syntax tree of what a fix has changed: whole, and the same to the letter when written out again.
+
+The edits themselves are splices at the interpreter's positions (see ``graphdoc.source.module``). libcst, which keeps
+comments, blanks, quotes and parentheses as nodes of its tree, then reads the changed statements independently: what
+it cannot read, or would write differently, is not a patch.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+
+from graphdoc.source.module import Source
+
+
+def unfaithful(old: Source, new: Source) -> str:
+    """Why the changed statements of ``new`` are no concrete syntax tree of their own; empty where they are.
+
+    Only top-level statements that differ are read, so the cost does not grow with the file.
+    """
+    import libcst
+
+    for text in changed_statements(old, new):
+        try:
+            module = libcst.parse_module(text)
+        except libcst.ParserSyntaxError as e:
+            try:
+                ast.parse(text)
+            except SyntaxError:
+                return f"line {e.raw_line} of a changed statement cannot be read"
+            continue  # syntax newer than libcst: the interpreter's own parser has read it
+        # libcst knows no form feed and leaves it out: the one thing that it may write differently.
+        if module.code.replace("\f", "") != text.replace("\f", ""):
+            return "a changed statement would not be written as it was read"
+    return ""
+
+
+def changed_statements(old: Source, new: Source) -> list[str]:
+    """The source of every top-level statement of ``new`` that is not, to the letter, one of ``old``."""
+    before, after = _statements(old), _statements(new)
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    return [text for tag, _, _, low, high in matcher.get_opcodes() if tag != "equal" for text in after[low:high]]
+
+
+def _statements(source: Source) -> list[str]:
+    tree = source.tree
+    if tree is None or not tree.body:
+        return []
+    lines = source.lines
+    # A statement with everything up to the next one: comments and blank lines belong to a concrete tree too.
+    # Those that begin in the middle of a line belong to the statement before them.
+    heads = {lines.start(lines.line_of(source.start_of(s))): source.start_of(s) for s in reversed(tree.body)}
+    starts = sorted(line for line, first in heads.items() if not source.code[line:first].strip())
+    ends = [*starts[1:], len(source.code)]
+    return [source.code[a:b] for a, b in zip(starts, ends, strict=True)] if starts else [source.code]

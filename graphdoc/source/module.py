@@ -1,0 +1,308 @@
+"""One source file, parsed when first asked: what stands at a position, what surrounds it, who assigns what."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from graphdoc.source.paths import is_path, key, parse_expression, same, targets_of
+from graphdoc.source.places import Argument, Call, Edit, Expression, Place, Statement
+from graphdoc.source.text import Lines, splice
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+BOM = "\ufeff"
+
+
+class Source:
+    """A file's text and what it means. Every question has the answer None where there is none; nothing raises.
+
+    The methods whose names begin with ``node`` return syntax-tree nodes and are for ``graphdoc.fixes`` only.
+
+    Args:
+        file: the name that the frames of the evidence use.
+        text: the decoded text, with its line ends and byte order mark as they are.
+    """
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self.bom = BOM if text.startswith(BOM) else ""
+        self.code = text[len(self.bom) :]
+
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.code)
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """The parsed module, or None where it does not parse."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        found: dict[ast.AST, ast.AST] = {}
+        for node in ast.walk(self.tree) if self.tree else ():
+            for child in ast.iter_child_nodes(node):
+                found[child] = node
+        return found
+
+    @cached_property
+    def _spans(self) -> dict[tuple[int, int, int, int], ast.expr]:
+        """Expressions by the parser's span; of several with one span the outermost."""
+        found: dict[tuple[int, int, int, int], ast.expr] = {}
+        in_strings: deque[ast.AST] = deque()
+        nodes: deque[ast.AST] = deque([self.tree] if self.tree else [])
+        while nodes or in_strings:
+            # What stands inside f-strings comes last: before Python 3.12 it may claim the position of something else.
+            node = nodes.popleft() if nodes else in_strings.popleft()
+            if isinstance(node, ast.expr) and node.end_lineno is not None and node.end_col_offset is not None:
+                found.setdefault((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset), node)
+            (in_strings if isinstance(node, ast.JoinedStr) else nodes).extend(ast.iter_child_nodes(node))
+        # The interpreter lets a method call that spans lines begin at the method's name.
+        for node in list(found.values()):
+            access = node.func if isinstance(node, ast.Call) else node
+            if isinstance(access, ast.Attribute) and access.lineno != access.end_lineno and access.end_col_offset:
+                begin = access.end_col_offset - len(access.attr.encode())
+                found.setdefault((access.end_lineno or 0, begin, node.end_lineno or 0, node.end_col_offset or 0), node)
+        return found
+
+    # -- positions -----------------------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """The offsets of a node, without decorators and without parentheses around it."""
+        start = self.lines.from_bytes(node.lineno, node.col_offset)  # type: ignore[attr-defined]
+        end = self.lines.from_bytes(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+        return start, end
+
+    def start_of(self, statement: ast.stmt) -> int:
+        """Where a statement starts, its first decorator included."""
+        decorators = getattr(statement, "decorator_list", None)
+        if not decorators:
+            return self.span(statement)[0]
+        return self.code.rindex("@", 0, self.span(decorators[0])[0])
+
+    def segment(self, node: ast.AST) -> str:
+        start, end = self.span(node)
+        return self.code[start:end]
+
+    def place(self, node: ast.AST) -> Place:
+        start, end = self.span(node)
+        if isinstance(node, ast.stmt):
+            start = self.start_of(node)
+        return self._place(start, end)
+
+    def _place(self, start: int, end: int) -> Place:
+        first, last = self.lines.line_of(start), self.lines.line_of(end)
+        return Place(self.file, first, start - self.lines.start(first) + 1, last, end - self.lines.start(last) + 1)
+
+    # -- nodes, for the fixes ------------------------------------------------------------------------------------
+
+    def node_expression(self, place: Place) -> ast.expr | None:
+        """The expression with exactly this span."""
+        if not place.exact or place.line > len(self.lines) or place.end_line > len(self.lines):
+            return None
+        wanted = (
+            place.line,
+            self.lines.to_bytes(place.line, place.column),
+            place.end_line,
+            self.lines.to_bytes(place.end_line, place.end_column),
+        )
+        node = self._spans.get(wanted)
+        return node if node is not None and self._trusted(node) else None
+
+    def _trusted(self, node: ast.expr) -> bool:
+        """Before Python 3.12 the parser's positions inside an f-string can be off: compare with the text there."""
+        if not any(isinstance(a, ast.JoinedStr) for a in self.node_ancestors(node)):
+            return True
+        parsed = parse_expression(self.segment(node))
+        return parsed is not None and same(parsed, node)
+
+    def node_statement(self, place: Place) -> ast.stmt | None:
+        """The innermost statement that holds the place; for a bare line the first that starts on it."""
+        if self.tree is None or not 1 <= place.line <= len(self.lines):
+            return None
+        if place.exact:
+            start = self.lines.offset(place.line, place.column)
+            if start is None:
+                return None
+            best: ast.stmt | None = None
+            for node in self.node_statements():
+                if self.start_of(node) <= start < self.span(node)[1]:
+                    best = node
+            return best
+        covering: ast.stmt | None = None
+        for node in self.node_statements():
+            first = self.lines.line_of(self.start_of(node))
+            if first == place.line or node.lineno == place.line:
+                return node
+            if first <= place.line <= (node.end_lineno or node.lineno):
+                covering = node
+        return covering
+
+    def node_statements(self) -> Iterator[ast.stmt]:
+        """Every statement in the order of the source, outer before inner."""
+        return iter(self._statements)
+
+    @cached_property
+    def _statements(self) -> list[ast.stmt]:
+        found = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)] if self.tree else []
+        return sorted(found, key=lambda n: (n.lineno, n.col_offset, -(n.end_lineno or 0), -(n.end_col_offset or 0)))
+
+    def node_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around this one, innermost first."""
+        above = self.parents.get(node)
+        while above is not None:
+            yield above
+            above = self.parents.get(above)
+
+    def node_owner(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that an expression belongs to (a statement belongs to itself)."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((a for a in self.node_ancestors(node) if isinstance(a, ast.stmt)), None)
+
+    def node_block(self, statement: ast.stmt) -> tuple[list[ast.stmt], int] | None:
+        """The block that a statement stands in, and its index there."""
+        above = self.parents.get(statement)
+        for _, value in ast.iter_fields(above) if above is not None else ():
+            if isinstance(value, list) and any(v is statement for v in value):
+                return value, next(i for i, v in enumerate(value) if v is statement)
+        return None
+
+    def node_function(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node."""
+        return next((a for a in self.node_ancestors(node) if isinstance(a, Function)), None)
+
+    def node_loop(self, node: ast.AST) -> Loop | None:
+        """The innermost loop around a node within the same function."""
+        for above in self.node_ancestors(node):
+            if isinstance(above, Loop):
+                return above
+            if isinstance(above, Function | ast.Lambda | ast.ClassDef):
+                return None
+        return None
+
+    def node_assignments(self, path: str, within: ast.AST | None = None) -> list[ast.stmt]:
+        """The statements that bind a path such as ``self.hidden``, within a function or in the whole file."""
+        wanted = parse_expression(path)
+        scope = within if within is not None else self.tree
+        if wanted is None or scope is None:
+            return []
+        found = [n for n in ast.walk(scope) if isinstance(n, ast.stmt) and any(same(t, wanted) for t in targets_of(n))]
+        return sorted(found, key=lambda n: (n.lineno, n.col_offset))
+
+    # -- answers for everyone ------------------------------------------------------------------------------------
+
+    def _expression(self, node: ast.expr) -> Expression:
+        return Expression(self.place(node), self.segment(node), type(node).__name__)
+
+    def _statement(self, node: ast.stmt | None) -> Statement | None:
+        if node is None:
+            return None
+        place = self.place(node)
+        start, end = self.start_of(node), self.span(node)[1]
+        line = self.lines.content(place.line)
+        indent = line[: len(line) - len(line.lstrip())]
+        return Statement(place, self.code[start:end], type(node).__name__, indent)
+
+    def expression_at(self, place: object) -> Expression | None:
+        """The expression with exactly this span."""
+        node = self.node_expression(Place.of(place))
+        return self._expression(node) if node is not None else None
+
+    def statement_at(self, line: int, column: int = 0) -> Statement | None:
+        """The innermost statement at a position, or the first one on a line."""
+        return self._statement(self.node_statement(self._spot(line, column)))
+
+    def _spot(self, line: int, column: int) -> Place:
+        return Place(self.file, line, column, line, column + 1 if column else 0)
+
+    def enclosing_function(self, line: int, column: int = 0) -> Statement | None:
+        """The function around (or starting at) a position."""
+        return self._around(line, column, Function)
+
+    def enclosing_loop(self, line: int, column: int = 0) -> Statement | None:
+        """The innermost loop around a position, within the same function."""
+        node = self.node_statement(self._spot(line, column))
+        if node is None or isinstance(node, Loop):
+            return self._statement(node)
+        return self._statement(self.node_loop(node))
+
+    def enclosing_class(self, line: int, column: int = 0) -> Statement | None:
+        """The class around a position."""
+        return self._around(line, column, ast.ClassDef)
+
+    def _around(self, line: int, column: int, kind: type | object) -> Statement | None:
+        node = self.node_statement(self._spot(line, column))
+        if node is None:
+            return None
+        chain = (node, *self.node_ancestors(node))
+        return self._statement(next((a for a in chain if isinstance(a, kind)), None))  # type: ignore[arg-type]
+
+    def call_at(self, place: object) -> Call | None:
+        """The call with exactly this span, taken apart."""
+        node = self.node_expression(Place.of(place))
+        if not isinstance(node, ast.Call):
+            return None
+        arguments = [
+            Argument(self._expression(a.value), star="*")
+            if isinstance(a, ast.Starred)
+            else Argument(self._expression(a))
+            for a in node.args
+        ] + [Argument(self._expression(k.value), k.arg, "" if k.arg else "**") for k in node.keywords]
+        return Call(self._expression(node), self._expression(node.func), tuple(arguments))
+
+    def operands(self, place: object) -> tuple[Expression, ...]:
+        """The names and paths that an expression reads, outermost paths only, in order of the source."""
+        node = self.node_expression(Place.of(place))
+        found: list[ast.expr] = []
+
+        def visit(n: ast.AST) -> None:
+            if isinstance(n, ast.Name) or (isinstance(n, ast.Attribute | ast.Subscript) and is_path(n)):
+                found.append(n)
+                return
+            if isinstance(n, ast.Call):  # what is called is no operand; what a method is called on is one
+                if isinstance(n.func, ast.Attribute):
+                    visit(n.func.value)
+                elif not isinstance(n.func, ast.Name):
+                    visit(n.func)
+                for child in (*n.args, *n.keywords):
+                    visit(child)
+                return
+            for child in ast.iter_child_nodes(n):
+                visit(child)
+
+        if node is not None:
+            visit(node)
+        return tuple(self._expression(n) for n in sorted(found, key=lambda n: (n.lineno, n.col_offset)))
+
+    def names_bound_by(self, line: int, column: int = 0) -> tuple[str, ...]:
+        """The paths that the statement at a position assigns (``("seq", "self.state")``)."""
+        node = self.node_statement(self._spot(line, column))
+        return tuple(key(t) for t in targets_of(node)) if node is not None else ()
+
+    def assignments_of(self, path: str, within: Place | None = None) -> tuple[Statement, ...]:
+        """The statements that bind a name or attribute path, in the function at ``within`` or in the whole file."""
+        scope: ast.AST | None = None
+        if within is not None:
+            node = self.node_statement(within)
+            scope = node if isinstance(node, Function) else (self.node_function(node) if node is not None else None)
+        found = (self._statement(n) for n in self.node_assignments(path, scope))
+        return tuple(s for s in found if s is not None)
+
+    def splice(self, edits: Iterable[Edit]) -> str:
+        """The whole text with these edits made.
+
+        Raises:
+            graphdoc.source.text.OverlappingEdits: two of them change the same characters.
+        """
+        return self.bom + splice(self.code, edits)

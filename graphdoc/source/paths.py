@@ -1,0 +1,154 @@
+"""Expressions as values: are two the same, does one need parentheses, how tightly does it bind."""
+
+from __future__ import annotations
+
+import ast
+
+# Expressions that bind at least as tightly as an attribute access, so that ``.detach()`` can follow them.
+_ATOMS = (
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Call,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.JoinedStr,
+)
+_BINDING: dict[type[ast.AST], int] = {
+    ast.BitOr: 5,
+    ast.BitXor: 6,
+    ast.BitAnd: 7,
+    ast.LShift: 8,
+    ast.RShift: 8,
+    ast.Add: 9,
+    ast.Sub: 9,
+    ast.Mult: 10,
+    ast.MatMult: 10,
+    ast.Div: 10,
+    ast.FloorDiv: 10,
+    ast.Mod: 10,
+    ast.Pow: 12,
+}
+SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.MatMult: "@",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.BitAnd: "&",
+}
+
+
+def parse_expression(text: str) -> ast.expr | None:
+    """Parse one expression; None where it is none."""
+    try:
+        return ast.parse(f"({text}\n)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def key(node: ast.AST) -> str:
+    """One spelling for all ways of writing an expression; equal keys mean equal expressions."""
+    try:
+        return ast.unparse(node)
+    except RecursionError:  # hundreds of operators in a row
+        return repr(_identity(node))
+
+
+def same(left: ast.AST, right: ast.AST) -> bool:
+    """Whether two expressions are the same, whatever their layout and quotes, and whether read or assigned."""
+    return type(left) is type(right) and _identity(left) == _identity(right)
+
+
+def _identity(node: ast.AST) -> list[object]:
+    """Everything that an expression consists of, in one flat list: without recursion, for very long sums."""
+    parts: list[object] = []
+    stack: list[object] = [node]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, ast.AST):
+            fields = [v for name, v in ast.iter_fields(value) if name not in ("ctx", "kind", "type_comment")]
+            parts.append(type(value))
+            stack += reversed(fields)
+        elif isinstance(value, list):
+            parts.append(len(value))
+            stack += reversed(value)
+        else:
+            parts.append((type(value), value))
+    return parts
+
+
+def is_atom(node: ast.expr, text: str) -> bool:
+    """Whether ``.detach()`` can follow this expression as it stands (``text`` is its source)."""
+    if isinstance(node, ast.Tuple):
+        return text.startswith("(")
+    return isinstance(node, _ATOMS)
+
+
+def binding(node: ast.expr) -> int:
+    """How tightly an expression binds: 13 and more for an atom, 0 for a bare tuple or an assignment expression."""
+    if isinstance(node, ast.BinOp):
+        return _BINDING[type(node.op)]
+    if isinstance(node, ast.UnaryOp):
+        return 3 if isinstance(node.op, ast.Not) else 11
+    if isinstance(node, ast.BoolOp):
+        return 2 if isinstance(node.op, ast.And) else 1
+    if isinstance(node, ast.Compare):
+        return 4
+    if isinstance(node, ast.Await):
+        return 13
+    if isinstance(node, (ast.Constant, *_ATOMS)):
+        return 14
+    return 0
+
+
+def operator_binding(operator: ast.operator) -> int:
+    """How tightly a binary operator binds."""
+    return _BINDING[type(operator)]
+
+
+def is_path(node: ast.AST) -> bool:
+    """Whether a node is a name with attributes and plain subscripts: evaluating it twice changes nothing."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        if isinstance(node, ast.Subscript) and any(
+            isinstance(n, ast.Call | ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom)
+            for n in ast.walk(node.slice)
+        ):
+            return False
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def targets_of(statement: ast.AST) -> list[ast.expr]:
+    """The leaf targets that a statement binds (tuples taken apart), its walrus assignments included."""
+    tops: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        tops += statement.targets
+    elif isinstance(statement, ast.AugAssign | ast.For | ast.AsyncFor | ast.AnnAssign):
+        if getattr(statement, "value", statement) is not None:  # ``x: int`` binds nothing
+            tops.append(statement.target)
+    elif isinstance(statement, ast.With | ast.AsyncWith):
+        tops += [i.optional_vars for i in statement.items if i.optional_vars is not None]
+    leaves: list[ast.expr] = []
+    while tops:
+        top = tops.pop(0)
+        if isinstance(top, ast.Tuple | ast.List):
+            tops[:0] = top.elts
+        else:
+            leaves.append(top.value if isinstance(top, ast.Starred) else top)
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.expr):
+            leaves += [n.target for n in ast.walk(child) if isinstance(n, ast.NamedExpr)]
+    return leaves

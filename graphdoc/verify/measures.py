@@ -1,0 +1,192 @@
+"""The single measures of a patched run's trace against the original's; places are those of the original's lines."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+
+from graphdoc.verify.traces import Call, Line, Trace
+
+MANY = 8
+"""Calls from one place over which a graph must have grown each time to count as growing."""
+_ABOUT_AUTOGRAD = re.compile(
+    r"autograd|\.grad\b|grad_fn|requires_grad|create_graph|lr_scheduler\.step|leaf Tensor|detach"
+)
+
+
+def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:
+    """Names of the parameters that an optimizer used a gradient of, or is to, and that receive none any more."""
+    now = {key for _, key in patched.flows()}
+    before = {key for _, key in base.used()}
+    names = {base.name(key): key for key in (*base.names, *before)}
+    before |= {names[name] for name in expected if name in names}
+    known = set(patched.names) | now
+    # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.
+    return sorted({base.name(key) for key in before - now if key in known or not known})
+
+
+def stopped_steps(base: Trace, patched: Trace) -> list[str]:
+    """Optimizers that stepped in the original and never do in the patched run."""
+    gone = {s.optimizer for s in base.steps} - {s.optimizer for s in patched.steps}
+    return sorted(f"{base.optimizers.get(o, 'an optimizer')} (optimizer {o + 1})" for o in gone)
+
+
+def silent_afterwards(patched: Trace, failing: int) -> str:
+    """A sentence if every gradient is exactly zero or missing from the point of the failure on."""
+    later = [s for s in patched.steps if s.index > failing]
+    if later and not any(s.gradients for s in later):
+        return "the crash is gone, but every step behind it has gradients of exactly zero"
+    if patched.optimizers and not later and not any(c.gained or c.loose or c.sums for c in patched.calls):
+        return "the crash is gone, but no parameter receives any gradient"
+    return ""
+
+
+def stopped_flows(base: Trace, patched: Trace) -> tuple[list[str], list[str]]:
+    """Which loss no longer trains which parameter, as sentences: those that may stop, and those that raise doubt.
+
+    A gradient may stop flowing into a parameter that belongs to another optimizer's objective and is still trained by
+    a loss of its own. It may not where the optimizer that steps after this very backward owns the parameter.
+    """
+    now = patched.flows()
+    places = {place for place, _ in now}
+    trained = {key for _, key in now}
+    trains = base.trains()
+    allowed: dict[Line, list[str]] = {}
+    suspect: dict[Line, list[str]] = {}
+    for place, key in sorted(base.flows() - now):
+        if place not in places or key not in trained:
+            continue
+        owner = int(key.partition(".")[0])
+        own = trains.get(place, set())
+        touched = {int(k.partition(".")[0]) for p, k in now if p == place}
+        doubtful = owner in own and (len(own) == 1 or owner in touched) and (place, key) in base.used()
+        (suspect if doubtful else allowed).setdefault(place, []).append(key)
+    elsewhere = {key: place for place, key in sorted(now)}
+    return (
+        [
+            f"the backward at {_at(p)} no longer reaches {_names(base, keys)}, trained at {_at(elsewhere[keys[0]])}"
+            for p, keys in allowed.items()
+        ],
+        [f"the loss at {_at(p)} no longer trains {_names(base, keys)}" for p, keys in suspect.items()],
+    )
+
+
+def never_reached(base: Trace, patched: Trace) -> list[str]:
+    """Names of parameters that no step of their optimizer had a gradient for, where the original got to no step.
+
+    A program that failed in its first backward says nothing of what each parameter is to receive.
+    """
+    if base.used():
+        return []
+    stepped = {s.optimizer for s in patched.steps}
+    reached = {key for step in patched.steps for key in step.each}
+    return sorted(n for k, n in patched.names.items() if k not in reached and int(k.partition(".")[0]) in stepped)
+
+
+def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: float) -> list[str]:
+    """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now.
+
+    Where gradient vanishes from a parameter altogether, ``stopped_flows`` speaks; where the patch has taken a backward
+    call away (merged it with another), the first one is meant to be another.
+    """
+    if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
+        return []
+    first = next(iter(base.backwards), None)
+    now = next(iter(patched.backwards), None)
+    if first is None or now is None or first.index >= failing >= 0 or first.place != now.place:
+        return []
+    least = max(first.gained.values(), default=0.0) / 100
+    changed = [k for k, gain in first.gained.items() if _apart(gain, now.gained.get(k, gain), least) > tolerance]
+    if not changed:
+        return []
+    where, names = _at(first.place), _names(base, changed)
+    return [f"the first backward, at {where}, which had worked, gives other gradients to {names}"]
+
+
+def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[float | None, str]:
+    """The largest relative difference between the gradients of the patched run and of the reference run behind the
+    failure, and how it was measured; None where there is nothing to compare.
+
+    Compared is what each optimizer's first step behind the failure uses; without optimizer steps, what the call that
+    had failed gives.
+    """
+    worst: float | None = None
+    seen: set[int] = set()
+    for step in base.steps:
+        if step.index <= failing or step.optimizer in seen:
+            continue
+        seen.add(step.optimizer)
+        number = base.steps_of(step.optimizer).index(step)
+        others = patched.steps_of(step.optimizer)
+        if number >= len(others):
+            return 1.0, "the optimizer steps fewer times than in the reference"
+        worst = max(worst or 0.0, _difference(step.each, others[number].each))
+    if worst is not None:
+        return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
+    at = next((c for c in base.calls if c.index == failing), None)
+    same = [c for c in patched.calls if at is not None and c.place == at.place]
+    position = [c for c in base.calls if at is not None and c.place == at.place].index(at) if at is not None else -1
+    if at is None or position >= len(same):
+        return None, ""
+    now = same[position]
+    if at.kind == "grad" and at.sums and len(at.sums) == len(now.sums):
+        pairs = {str(i): v for i, v in enumerate(at.sums) if v is not None}
+        others_now = {str(i): v for i, v in enumerate(now.sums) if v is not None}
+        return _difference(pairs, others_now), "gradients of the call that had failed, by the unpatched program"
+    if at.gained:
+        return _difference(at.gained, now.gained), "gradients of the call that had failed, by the unpatched program"
+    return None, ""
+
+
+def graph_grows(patched: Trace) -> list[str]:
+    """A doubt if the graph behind one backward place grows with every call: something old is still carried along."""
+    by_place: dict[Line, list[Call]] = {}
+    for call in patched.backwards:
+        if call.measured:
+            by_place.setdefault(call.place, []).append(call)
+    for place, calls in by_place.items():
+        sizes = [c.nodes for c in calls[:12]]
+        if len(sizes) >= MANY and all(a < b for a, b in itertools.pairwise(sizes)):
+            return [f"the graph at {_at(place)} grows with every call ({sizes[0]} nodes, then up to {sizes[-1]})"]
+    return []
+
+
+def new_warnings(base: Trace, patched: Trace) -> list[str]:
+    """A doubt for a warning about gradients that the original did not give."""
+    known = {_plain(w) for w in base.warnings}
+    for text in patched.warnings:
+        if _ABOUT_AUTOGRAD.search(text) and _plain(text) not in known:
+            return [f"it warns: {' '.join(text.split())[:160]}"]
+    return []
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\d+", "#", text)
+
+
+def _difference(a: dict[str, float], b: dict[str, float]) -> float:
+    """The largest relative difference; a gradient that is missing on one side counts as different altogether.
+
+    Gradients below a hundredth of the largest one are measured against that: in exact arithmetic they may be zero, and
+    rounding alone would make them differ.
+    """
+    scale = max((v for v in (*a.values(), *b.values()) if math.isfinite(v)), default=0.0)
+    return max((_apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in a.keys() | b.keys()), default=0.0)
+
+
+def _apart(a: float, b: float, least: float = 0.0) -> float:
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return 0.0
+    if not math.isfinite(a) or not math.isfinite(b):
+        return 1.0
+    return abs(a - b) / max(abs(a), abs(b), least)
+
+
+def _names(trace: Trace, keys: list[str]) -> str:
+    names = sorted(trace.name(k) for k in keys)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _at(place: Line) -> str:
+    return f"{place[0]}:{abs(place[1])}"

@@ -1,0 +1,207 @@
+"""Reads the traces that trial runs leave, and answers questions about one of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+Line = tuple[str, int]
+"""A file as the frames name it, and a line from 1."""
+Flow = tuple[Line, str]
+"""The place of a backward call, and the key of a parameter to which it gave a gradient."""
+
+
+@dataclass
+class Call:
+    """One backward or grad call. ``gained`` maps parameters to the sum of |gradient| that the call added.
+
+    ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
+    is the place in the order of all journal events.
+    """
+
+    kind: str
+    number: int
+    index: int
+    place: Line
+    nodes: int = 0
+    gained: dict[str, float] = field(default_factory=dict)
+    fresh: frozenset[str] = frozenset()
+    loose: int = 0
+    sums: list[float | None] = field(default_factory=list)
+    measured: bool = False
+    inner: bool = False
+
+
+@dataclass
+class Step:
+    """One optimizer step: sum of |p|, sum of |grad|, and the latter for each parameter that has a gradient."""
+
+    number: int
+    index: int
+    optimizer: int
+    parameters: float
+    gradients: float
+    each: dict[str, float] = field(default_factory=dict)
+    resident: int = 0
+
+
+@dataclass
+class Trace:
+    """What one process of a trial run did, in order."""
+
+    rank: int = -1
+    order: list[Call | Step] = field(default_factory=list)
+    optimizers: dict[int, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    failed: str = ""
+    ended: bool = False
+    total_steps: int = 0
+    total_calls: int = 0
+
+    @cached_property
+    def calls(self) -> list[Call]:
+        return [c for c in self.order if isinstance(c, Call)]
+
+    @cached_property
+    def backwards(self) -> list[Call]:
+        """The calls that accumulate gradients, without those made inside another call."""
+        return [c for c in self.calls if c.kind == "backward" and not c.inner]
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        return [s for s in self.order if isinstance(s, Step)]
+
+    def steps_of(self, optimizer: int) -> list[Step]:
+        return [s for s in self.steps if s.optimizer == optimizer]
+
+    def flows(self) -> set[Flow]:
+        """Every pair of a backward place and a parameter to which it gave a gradient."""
+        return {(c.place, key) for c in self.backwards for key, gain in c.gained.items() if gain}
+
+    def used(self) -> set[Flow]:
+        """The flows whose gradient an optimizer's step took, not cleared before."""
+        pending: dict[str, set[Line]] = {}
+        used: set[Flow] = set()
+        for entry in self.order:
+            if isinstance(entry, Step):
+                for key, total in entry.each.items():
+                    if total:
+                        used |= {(place, key) for place in pending.get(key, ())}
+            elif entry.kind == "backward" and not entry.inner:
+                for key, gain in entry.gained.items():
+                    if key in entry.fresh:
+                        pending[key] = set()
+                    if gain:
+                        pending.setdefault(key, set()).add(entry.place)
+        return used
+
+    def trains(self) -> dict[Line, set[int]]:
+        """For each backward place the optimizers that step next after it, before another backward is called."""
+        found: dict[Line, set[int]] = {}
+        waiting: set[Line] = set()
+        stepping = False
+        for entry in self.order:
+            if isinstance(entry, Step):
+                stepping = True
+                for place in waiting:
+                    found.setdefault(place, set()).add(entry.optimizer)
+            elif entry.kind == "backward" and not entry.inner:
+                if stepping:
+                    waiting, stepping = set(), False
+                waiting.add(entry.place)
+        return found
+
+    def rekey(self, other: Trace) -> None:
+        """Give parameters the keys that they have in another run, where both runs know their names."""
+        mine = {name: key for key, name in self.names.items()}
+        theirs = {name: key for key, name in other.names.items()}
+        both = [n for n in mine if n in theirs]
+        if len(mine) != len(self.names) or len(theirs) != len(other.names):
+            return  # a name that stands for two parameters tells nothing
+        table = {mine[n]: theirs[n] for n in both if mine[n] != theirs[n]}
+        if not table or (set(table.values()) & (set(self.names) - set(table))):
+            return
+        for entry in self.order:
+            if isinstance(entry, Call):
+                entry.gained = {table.get(k, k): v for k, v in entry.gained.items()}
+                entry.fresh = frozenset(table.get(k, k) for k in entry.fresh)
+            else:
+                entry.each = {table.get(k, k): v for k, v in entry.each.items()}
+        self.names = {table.get(k, k): v for k, v in self.names.items()}
+
+    def name(self, key: str) -> str:
+        """A parameter as the user has it, or its place among the optimizers' parameters."""
+        number, _, slot = key.partition(".")
+        return self.names.get(key) or f"parameter {slot} of {self.optimizers.get(int(number), 'an optimizer')}"
+
+
+def read_trace(folder: Path) -> Trace | None:
+    """The trace of the process that did most, of rank 0 where there are ranks; None where no process left one."""
+    traces = [_parse(file) for file in sorted(folder.glob("trace-*.jsonl"))]
+    traces = [t for t in traces if t.rank <= 0]
+    return max(traces, key=lambda t: (len(t.calls), len(t.steps), len(t.optimizers)), default=None)
+
+
+def _parse(file: Path) -> Trace:
+    trace = Trace()
+    for record in _records(file):
+        kind = record.get("k")
+        if kind in ("backward", "grad"):
+            trace.order.append(_call(record))
+        elif kind == "step":
+            trace.order.append(
+                Step(record["n"], record["e"], record["o"], record["p"], record["g"], record["each"], record["rss"])
+            )
+        elif kind == "optimizer":
+            trace.optimizers[record["o"]] = record["type"]
+        elif kind == "names":
+            trace.names.update(record["names"])
+        elif kind == "warning":
+            trace.warnings.append(record["text"])
+        elif kind == "failed":
+            trace.failed = f"{record['type']}: {record['message']}"
+        elif kind in ("start", "rank"):
+            trace.rank = record["rank"]
+        if kind in ("end", "count"):
+            trace.total_steps, trace.total_calls = record["steps"], record["calls"]
+            trace.ended = kind == "end"
+    trace.total_steps = max(trace.total_steps, len(trace.steps))
+    trace.total_calls = max(trace.total_calls, len(trace.calls))
+    return trace
+
+
+def _call(record: dict[str, Any]) -> Call:
+    gained = record.get("gained", ())
+    return Call(
+        record["k"],
+        record["n"],
+        record["e"],
+        (str(record["place"][0]), int(record["place"][1])),
+        record.get("nodes", 0),
+        {key: gain for key, gain, _ in gained},
+        frozenset(key for key, _, fresh in gained if fresh),
+        record.get("loose", 0),
+        record.get("sums", []),
+        "nodes" in record,
+        bool(record.get("inner")),
+    )
+
+
+def _records(file: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a trace; the last one may be cut off, where the process was killed while it wrote."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    for line in text.splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(record, dict):
+            yield record

@@ -1,0 +1,160 @@
+"""Runs the patched program, and the original to compare with, without touching a file of the user's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from graphdoc.evidence import Evidence
+from graphdoc.launch import Ended, launch
+from graphdoc.launch.keep import Kept
+from graphdoc.messages.recognise import recognise_exception
+from graphdoc.processes import read_processes, same_failure
+from graphdoc.verify.lines import back_to_original
+from graphdoc.verify.traces import Trace, read_trace
+from graphdoc.verify.verdict import Baseline, Outcome, Verdict, crashed, judge
+
+SHORTEST = 20.0
+"""Seconds that one run has at least, if the caller's time allows."""
+_CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
+
+
+class Trial:
+    """Tries the fixes of one failed run; the original is run again at most twice for all of them.
+
+    Use as a context manager: what the runs leave is thrown away at its end.
+    """
+
+    def __init__(self, kept: Kept, evidence: Evidence) -> None:
+        self.kept = kept
+        self.evidence = evidence
+        self.failing = failing_index(evidence)
+        self.limit = max(SHORTEST, 4 * kept.seconds + 10)
+        self._baseline: Baseline | None = None
+        self._looked = False
+        self._folders: list[str] = []
+
+    def __enter__(self) -> Trial:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def of(self, texts: Mapping[str, str], safe: bool, seconds: float) -> Verdict:
+        """Try one fix: ``texts`` is the new text of each changed file by absolute path.
+
+        ``safe`` asks for equal gradients as well. ``seconds`` is the time that is left for it.
+        """
+        rest = seconds
+        folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
+        rest -= ended.seconds
+        outcome = self._outcome(folder, ended)
+        trace = read_trace(folder)
+        early = crashed(outcome, trace)
+        if early is not None or trace is None:
+            return early or Verdict(None, "the changed program left no trace to compare")
+        back_to_original(trace, self._original_texts(texts), texts, self._cwd)
+        return judge(outcome, trace, self.baseline(rest), safe)
+
+    def baseline(self, seconds: float) -> Baseline | None:
+        """The original's trace: made to go on behind the failure where that is possible, else up to it."""
+        if not self._looked:
+            self._looked = True
+            self._baseline = self._make_baseline(seconds)
+        return self._baseline
+
+    def _make_baseline(self, seconds: float) -> Baseline | None:
+        expected = expected_names(self.evidence)
+        raised = self.evidence.raised
+        match = recognise_exception(raised.type, raised.message) if raised else None
+        group = match.group if match is not None else ""
+        sound = group != "distributed"
+        # Copying what is about to be overwritten costs a multiple of the time.
+        folder, ended = self._run("verify:reference", None, min(1.5 * self.limit, seconds))
+        trace = read_trace(folder)
+        if trace is not None and self.failing >= 0 and any(e.index > self.failing for e in trace.order):
+            stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
+            why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
+            return Baseline(trace, self.failing, why if stepped else "", expected, sound)
+        left = seconds - ended.seconds
+        if left > 1:
+            folder, ended = self._run("verify", None, min(self.limit, left))
+            plain = read_trace(folder)
+            if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
+                trace = plain
+        return Baseline(trace, self.failing, expected=expected, sound=sound) if trace is not None else None
+
+    def _freed_by(self) -> int:
+        """The journal index of the call that released what the failing one needed; -1 where that is not known."""
+        told = self.evidence.extras.get("freed_by")
+        return told if isinstance(told, int) else -1
+
+    def _run(self, mode: str, patches: dict[str, str] | None, limit: float) -> tuple[Path, Ended]:
+        folder = tempfile.mkdtemp(prefix="graphdoc-")
+        self._folders.append(folder)
+        request = replace(
+            self.kept.request,
+            cwd=str(self.kept.cwd),
+            mode=f"{mode}:{self.failing}",
+            patches=patches,
+            timeout=max(1.0, limit),
+            quiet=True,
+        )
+        return Path(folder), launch(request, Path(folder))
+
+    def _outcome(self, folder: Path, ended: Ended) -> Outcome:
+        """What ended the patched program. An autograd error that it caught counts as well: the original has none."""
+        outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds)
+        failed = read_processes(self.kept, ended.evidence).first
+        if failed is None or failed.raised is None:
+            return outcome
+        raised = failed.raised
+        outcome.same = same_failure(self.evidence, failed)
+        match = recognise_exception(raised.type, raised.message)
+        outcome.autograd = match is not None and match.kind == "error"
+        if not raised.uncaught and ended.exit_status == 0 and not outcome.same:
+            return outcome
+        outcome.failure = f"{raised.type}: {raised.message}"
+        outcome.clumsy = raised.type in _CLUMSY
+        return outcome
+
+    @property
+    def _cwd(self) -> str:
+        return self.evidence.process.cwd or str(self.kept.cwd)
+
+    def _original_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
+        own = {os.path.realpath(os.path.join(self._cwd, f)): t for f, t in self.evidence.sources.items()}
+        return {path: own[path] for path in texts if path in own}
+
+
+def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
+    """Whether an optimizer stepped after the call that released a graph and before the one that needed it again.
+
+    Then the graph was of older values, and making it live on is no way to the gradient that is wanted.
+    """
+    if freed < 0:
+        freed = max((c.index for c in trace.calls if c.index < failing), default=failing)
+    return any(freed < step.index < failing for step in trace.steps)
+
+
+def failing_index(evidence: Evidence) -> int:
+    """The journal index of the backward call that failed; -1 where the failure came from no such call."""
+    if evidence.failing_event >= 0:
+        return evidence.failing_event
+    return max((e.index for e in evidence.events if e.failed), default=-1)
+
+
+def expected_names(evidence: Evidence) -> frozenset[str]:
+    """Parameters that an optimizer owns and that received gradient, or were about to when the run failed."""
+    owned = {p.name for p in evidence.parameters if p.owners and not p.buffer}
+    had = {p.name for p in evidence.parameters if p.steps_with_grad > 0}
+    behind = {name for cut in evidence.cuts for name in cut.behind}
+    return frozenset(owned & (had | set(evidence.reaches) | behind))

@@ -1,0 +1,191 @@
+"""Judges a patched run against the original: what must hold before a fix may be called verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphdoc.verify.measures import (
+    changed_first_call,
+    graph_grows,
+    lost_parameters,
+    never_reached,
+    new_warnings,
+    reference_difference,
+    silent_afterwards,
+    stopped_flows,
+    stopped_steps,
+)
+from graphdoc.verify.traces import Call, Trace
+
+TOLERANCE = 1e-4
+"""Relative difference of gradients up to which two runs count as equal."""
+MORE = 5
+"""Steps or backward calls beyond the point of the failure that a run which was stopped must have made."""
+
+
+@dataclass
+class Verdict:
+    """``verified`` is None where the trial ended well enough but something speaks against calling it proven.
+
+    ``equal`` is False where a fix that was to leave the gradients as they are has not.
+    """
+
+    verified: bool | None
+    summary: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        return bool(self.data.get("max_relative_difference", 0.0) <= TOLERANCE)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.data, "summary": self.summary}
+
+
+@dataclass
+class Outcome:
+    """How the patched program ended, as far as traces do not tell: ``failure`` is its exception, ``same`` and
+    ``autograd`` whether that is the original's and one of autograd's, ``clumsy`` whether the patch itself is at fault.
+    """
+
+    exit_status: int
+    timed_out: bool
+    seconds: float
+    failure: str = ""
+    same: bool = False
+    autograd: bool = False
+    clumsy: bool = False
+
+
+@dataclass
+class Baseline:
+    """The original's trace. ``failing`` is the journal index of the call that failed, -1 where none is known.
+
+    ``no_reference`` says why the trace does not hold the gradients that a safe fix has to give (it goes no further than
+    that point, or its gradients behind it are not those to aim for), and is empty where it does. ``expected`` are names
+    of parameters that the evidence says are to receive gradient. ``sound`` is False where what the original did before
+    it failed was wrong already: gradients that were never exchanged between ranks.
+    """
+
+    trace: Trace
+    failing: int = -1
+    no_reference: str = "the unpatched program could not be made to go on"
+    expected: frozenset[str] = frozenset()
+    sound: bool = True
+
+
+def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
+    """The verdict on a patched run that did not get past the failure, which needs no comparison; else None."""
+    data: dict[str, Any] = {
+        "passed_crash": False,
+        "steps": trace.total_steps if trace else 0,
+        "seconds": round(outcome.seconds, 2),
+    }
+    if outcome.failure and outcome.same:
+        return Verdict(False, "the program still fails in the same way", data)
+    if outcome.failure and outcome.autograd:
+        return Verdict(False, f"the program now fails with {_short(outcome.failure)}", data)
+    if outcome.failure and outcome.clumsy:
+        return Verdict(False, f"the changed program fails with {_short(outcome.failure)}", data)
+    if outcome.failure:
+        return Verdict(None, f"the program then ends with {_short(outcome.failure)}", {**data, "passed_crash": None})
+    if outcome.exit_status and not outcome.timed_out:
+        return Verdict(None, f"the changed program ended with exit status {outcome.exit_status}", data)
+    if trace is None:
+        return Verdict(None, "the changed program left no trace to compare", data)
+    return None
+
+
+def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool) -> Verdict:
+    """Compare a patched run that ended well, or was stopped, with the original. See the module's functions for each
+    measure; the first that fails is the reason given.
+    """
+    data: dict[str, Any] = {
+        "passed_crash": True,
+        "steps": trace.total_steps,
+        "lost_gradient": [],
+        "seconds": round(outcome.seconds, 2),
+    }
+    if baseline is None:
+        return Verdict(None, "the original could not be run again to compare with", data)
+    base = baseline.trace
+    trace.rekey(base)
+    if outcome.timed_out and not _further(trace, baseline):
+        return Verdict(None, f"no result within {outcome.seconds:.0f} s", {**data, "passed_crash": None})
+    lost = lost_parameters(base, trace, baseline.expected)
+    data["lost_gradient"] = lost
+    if lost:
+        return Verdict(False, f"the crash is gone, but {_list(lost)} no longer {_receive(lost)} any gradient", data)
+    gone = stopped_steps(base, trace)
+    if gone:
+        return Verdict(False, f"the crash is gone, but {_list(gone)} no longer steps", data)
+    silent = silent_afterwards(trace, baseline.failing)
+    if silent:
+        return Verdict(False, silent, data)
+    doubts: list[str] = []
+    if safe:
+        difference, how = (None, "")
+        if not baseline.no_reference:
+            difference, how = reference_difference(base, trace, baseline.failing)
+        data["reference"] = how or f"none: {baseline.no_reference or 'the unpatched program gives no gradient there'}"
+        if difference is not None:
+            data["max_relative_difference"] = difference
+            if not difference <= TOLERANCE:
+                # Not wrong for certain: where other code saw what was written in place, ending that is a choice.
+                doubts.append(f"gradients differ from the reference by {difference:.2g} of their size")
+    allowed, suspect = stopped_flows(base, trace)
+    if allowed:
+        data["stopped_elsewhere"] = allowed
+    doubts += suspect
+    missed = never_reached(base, trace)
+    if missed:
+        doubts.append(f"{_list(missed)} {_receive(missed)} no gradient at any step")
+    if baseline.sound:
+        doubts += changed_first_call(base, trace, baseline.failing, TOLERANCE * 10)
+    doubts += graph_grows(trace)
+    doubts += new_warnings(base, trace)
+    if doubts:
+        data["doubts"] = doubts
+        return Verdict(None, f"the crash is gone, but {doubts[0]}", data)
+    return Verdict(True, _praise(outcome, trace, data, bool(base.used())), data)
+
+
+def _further(trace: Trace, baseline: Baseline) -> bool:
+    """Whether a run that was stopped had gone well beyond the point of the failure."""
+    before = [e for e in baseline.trace.order if baseline.failing < 0 or e.index <= baseline.failing]
+    calls = sum(1 for e in before if isinstance(e, Call))
+    return trace.total_calls >= calls + MORE or trace.total_steps >= len(before) - calls + MORE
+
+
+def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool) -> str:
+    end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
+    steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
+    parts = [f"the patched program {end} ({steps})"]
+    if known and trace.backwards:
+        parts.append("every parameter that received gradient still does")
+    elif trace.steps:
+        parts.append("every parameter of its optimizers receives gradient")
+    if "max_relative_difference" in data:
+        difference = data["max_relative_difference"]
+        parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
+    elif str(data.get("reference", "")).startswith("none"):
+        parts.append("there was no reference to compare gradients with")
+    for stopped in data.get("stopped_elsewhere", [])[:2]:
+        parts.append(stopped)
+    return "; ".join(parts)
+
+
+def _receive(names: list[str]) -> str:
+    return "receives" if len(names) == 1 else "receive"
+
+
+def _list(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:3]) + (f" and {len(every) - 3} more" if len(every) > 3 else "")
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 140 else line[:139] + "…"

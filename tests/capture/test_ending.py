@@ -1,0 +1,152 @@
+"""What must hold however a process ends, and after observation has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corners import TWICE, W
+from observed import run, script
+
+from graphdoc.evidence import Evidence
+from graphdoc.launch import HOOK
+
+
+def start(path: Path, out: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run in a process of its own, with the start-up hook."""
+    environment = dict(os.environ, GRAPHDOC_OUT=str(out), GRAPHDOC_KIND="script", PYTHONPATH=str(HOOK))
+    return subprocess.run(
+        [sys.executable, str(path), *args],
+        cwd=path.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def test_an_unwritable_folder_changes_nothing(tmp_path: Path) -> None:
+    path = script(tmp_path, W + TWICE)
+    plain = run(path, mode="")
+    assert run(path, out=Path("/dev/full")).result.stderr.splitlines()[-1] == plain.result.stderr.splitlines()[-1]
+    assert run(path, out=tmp_path / "missing").result.status == plain.result.status == 1
+
+
+def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
+    source = (
+        "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+    )
+    seen = run(script(tmp_path, source + W + TWICE))
+    assert seen.result.status == 1
+    assert "second time" in seen.result.stderr
+    assert not seen.evidence
+    assert [p for p in (tmp_path / "evidence").iterdir() if not p.name.startswith("trouble-")] == []
+
+
+def test_what_was_known_before_a_kill_is_on_disk(tmp_path: Path) -> None:
+    source = "try:\n    y = (w * 2).tanh().sum(); y.backward(); y.backward()\nexcept RuntimeError:\n    pass\n"
+    seen = run(script(tmp_path, W + source + f"import os\nos.kill(os.getpid(), {int(signal.SIGKILL)})\n"))
+    assert seen.result.status == -signal.SIGKILL
+    assert seen.only.raised is not None
+    assert "second time" in seen.only.raised.message
+
+
+def test_tensors_are_freed_as_early_and_nothing_stays_changed(tmp_path: Path) -> None:
+    source = """
+import gc, sys, warnings, weakref
+from graphdoc import capture
+gc.disable()
+def once():
+    y = (w * 2).tanh().sum()
+    big = torch.zeros(100); refs = [weakref.ref(y), weakref.ref(big)]
+    y.backward()
+    try:
+        y.backward()
+    except RuntimeError:
+        pass
+    del y, big
+    return [r() is None for r in refs], refs
+inside, refs = once()
+print(inside, [r() is None for r in refs])
+a = torch.randn(3, requires_grad=True)
+r = weakref.ref(a)
+(a * 2).sum().backward()
+del a
+print(r() is None)
+witness = capture._installed
+witness.undo()
+import torch.fx.traceback, torch.optim.optimizer as o
+print(torch.fx.traceback.format_stack.__module__, torch.is_anomaly_enabled(), torch._C.is_anomaly_enabled())
+print([k for m in list(sys.modules.values()) for k in list(getattr(m, "__dict__", None) or {}) if "_graphdoc_" in k])
+print(len(o._global_optimizer_post_hooks), warnings.filters.count(witness._filter), sys._getframe().f_trace)
+print(torch.set_anomaly_enabled is torch._C.set_anomaly_enabled, (w * 2).grad_fn.metadata)
+"""
+    seen = run(script(tmp_path, W + source))
+    assert seen.result.stdout.splitlines() == [
+        "[True, True] [True, True]",
+        "True",
+        "torch.fx.traceback False False",
+        "[]",
+        "0 0 None",
+        "True {}",
+    ], seen.result.stderr
+
+
+def test_a_deep_graph_is_examined_and_freed_without_overflow(tmp_path: Path) -> None:
+    source = "y = w\nfor _ in range(60_000):\n    y = y * 1.0\ny = y.sum()\ny.backward()\ny.backward()\n"
+    seen = run(script(tmp_path, W + source))
+    assert seen.result.status == 1
+    assert seen.only.graph_size > 60_000
+
+
+def test_the_journal_is_bounded(tmp_path: Path) -> None:
+    source = "for i in range(3000):\n    exec(f'(w * {i}).sum().backward()')\n" + TWICE
+    evidence = run(script(tmp_path, W + source)).only
+    assert len(evidence.events) < 1500
+    assert evidence.events[-1].failed
+    assert evidence.events[-1].index == 3001
+
+
+def test_occurrences_are_counted_by_place(tmp_path: Path) -> None:
+    source = (
+        "for i in range(5):\n    y = (w * i).tanh().sum()\n    y.backward()\n    if i == 4:\n        y.backward()\n"
+    )
+    evidence = run(script(tmp_path, W + source)).only
+    assert [e.occurrence for e in evidence.events] == [0, 1, 2, 3, 4, 0]
+
+
+CHILD = """
+import sys
+import torch.multiprocessing as mp
+def work(rank, kind):
+    p = torch.ones(2, requires_grad=True)
+    y = (p * 2).tanh().sum()
+    y.backward()
+    if rank == 1 and kind == "engine":
+        y.backward()
+    if rank == 1 and kind == "leaf":
+        p += 1
+if __name__ == "__main__":
+    mp.start_processes(work, (sys.argv[1],), nprocs=2, start_method=sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("kind", ["engine", "leaf"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_a_failing_child_process_leaves_its_own_evidence(kind: str, method: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    ended = start(script(tmp_path, CHILD), out, kind, method)
+    assert ended.returncode == 1
+    found = [Evidence.read(str(p)) for p in out.glob("evidence-*.json")]
+    failed = [e for e in found if e.raised is not None and "ProcessRaised" not in e.raised.type]
+    assert len(failed) == 1, ended.stderr
+    assert failed[0].raised is not None
+    assert failed[0].raised.uncaught
+    assert [f.function for f in failed[0].raised.stack if f.user][-1] == "work"
+    assert not list(out.glob("trouble-*"))

@@ -1,0 +1,32 @@
+"""A program under observation prints, raises, computes and ends exactly as it does without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corners import FAILING, HEALTHY
+from observed import both, script
+
+ENGINE = {"twice", "twice-anomaly", "create-graph", "version", "no-graph", "unused", "chained", "in-custom-backward"}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_program_does_the_same(name: str, tmp_path: Path) -> None:
+    path = script(tmp_path, HEALTHY[name])
+    plain, seen = both(path)
+    assert plain.status == 0, plain.stderr
+    assert seen.result == plain
+    assert not seen.troubles
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failing_program_fails_the_same(name: str, tmp_path: Path) -> None:
+    path = script(tmp_path, FAILING[name])
+    plain, seen = both(path)
+    assert seen.result == plain
+    assert not seen.troubles
+    if name in ENGINE:
+        assert seen.only.raised is not None
+        assert seen.only.raised.uncaught
+        assert seen.only.raised.stack

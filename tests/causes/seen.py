@@ -1,0 +1,93 @@
+"""Running a small program under observation in a fork, and what the causes then make of its evidence."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from forked import Result, run_forked
+
+from graphdoc.diagnose import Found, findings_for
+from graphdoc.evidence import Evidence
+from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.kinds import build
+from graphdoc.probe import question
+from graphdoc.source.module import Source
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One observed run: how it ended, its evidence (None where nothing failed) and what was found, best first."""
+
+    result: Result
+    evidence: Evidence | None
+    found: list[Found]
+
+    @property
+    def slugs(self) -> list[str]:
+        return [f.cause.slug for f in self.found]
+
+    def lines(self, role: str) -> list[str]:
+        """The stripped source lines of the first finding's spans of this role."""
+        assert self.evidence is not None
+        out = []
+        for s in self.found[0].finding.spans if self.found else ():
+            text = self.evidence.sources[s.file].splitlines()
+            if s.role == role:
+                out += [line.strip() for line in text[s.line - 1 : s.end_line]]
+        return out
+
+    def patches(self) -> list[tuple[str, dict[str, str]]]:
+        """Kind and new texts of every remedy of the first finding that can be built, best first."""
+        assert self.evidence is not None
+        sources = {f: Source(f, t) for f, t in self.evidence.sources.items()}
+        out = []
+        for remedy in self.found[0].finding.remedies if self.found else ():
+            try:
+                out.append((remedy.kind, build(remedy.kind, sources, remedy.args)))
+            except CannotFix:
+                continue
+        return out
+
+
+def observe(folder: Path, code: str, name: str = "train.py", **others: str) -> Seen:
+    """Write the program (and ``others``, module name → code) into the folder, run it, look again where that helps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / name
+    script.write_text(code)
+    for module, text in others.items():
+        (folder / f"{module}.py").write_text(text)
+    result, evidence = _run(script, folder / "first", "observe")
+    mode = question(evidence) if evidence is not None else ""
+    if mode:
+        result, again = _run(script, folder / "second", mode)
+        evidence = again or evidence
+    found, notes = findings_for(evidence) if evidence is not None else ([], [])
+    assert not any("recogniser" in n for n in notes), notes
+    return Seen(result, evidence, found)
+
+
+def _run(script: Path, out: Path, mode: str) -> tuple[Result, Evidence | None]:
+    out.mkdir()
+
+    def setup() -> None:
+        from graphdoc.capture import install
+
+        hook = sys.excepthook
+
+        def remember(kind: type[BaseException], error: BaseException, trace: object) -> None:
+            # What the interpreter does before it calls the hook, and what runpy's caller does not.
+            sys.last_value = error
+            hook(kind, error, trace)  # type: ignore[arg-type]
+
+        sys.excepthook = remember  # type: ignore[assignment]
+        install(str(out), mode)
+
+    result = run_forked(script, setup=setup)
+    trouble = [f.read_text() for f in out.glob("trouble-*")]
+    assert not trouble, trouble
+    files = list(out.glob("evidence-*.json"))
+    return result, Evidence.read(str(files[0])) if files else None

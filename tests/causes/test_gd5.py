@@ -1,0 +1,175 @@
+"""Misuse of the API: the message is plain, the place and the remedy are what matters."""
+
+from __future__ import annotations
+
+import pytest
+from made import Program, local
+
+from graphdoc.causes import find
+from graphdoc.causes.base import Finding
+from graphdoc.evidence import Evidence
+
+GD5 = (
+    "non-scalar-loss",
+    "numpy-on-grad-tensor",
+    "deepcopy-non-leaf",
+    "integer-requires-grad",
+    "requires-grad-on-non-leaf",
+    "custom-function-bad-gradient",
+    "custom-function-saved-misuse",
+    "amp-scaler-misuse",
+)
+
+
+def only(evidence: Evidence) -> tuple[str, Finding]:
+    """The one cause that recognises the evidence; a second one would be a fault."""
+    found = [(slug, finding) for slug in GD5 if (finding := find(slug).recognise(evidence))]
+    assert len(found) == 1, [slug for slug, _ in found]
+    return found[0]
+
+
+def lines(finding: Finding, role: str = "cause") -> list[int]:
+    return [s.line for s in finding.spans if s.role == role]
+
+
+MESSAGES = [
+    ("grad can be implicitly created only for scalar outputs", "non-scalar-loss"),
+    ("grad can be implicitly created only for real scalar outputs but got torch.complex64", "non-scalar-loss"),
+    ("Can't call numpy() on Tensor that\nrequires grad. Use tensor.detach().numpy()", "numpy-on-grad-tensor"),
+    ("Can't call numpy() on Variable that requires grad.", "numpy-on-grad-tensor"),
+    ("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol", "deepcopy-non-leaf"),
+    ("Only Tensors of floating point and complex dtype can require gradients", "integer-requires-grad"),
+    ("only Tensors of floating point dtype can require gradients", "integer-requires-grad"),
+    ("you can only change requires_grad flags of leaf variables.", "requires-grad-on-non-leaf"),
+    (
+        "function FBackward returned an incorrect number of gradients (expected 2, got 1)",
+        "custom-function-bad-gradient",
+    ),
+    ("Function FBackward returned an invalid gradient at index 0 - got [5]", "custom-function-bad-gradient"),
+    ("expected Variable or None (got float)", "custom-function-bad-gradient"),
+    ("F.backward() takes 2 positional arguments but 3 were given", "custom-function-bad-gradient"),
+    ("save_for_backward can only save variables, but argument 0 is of type int", "custom-function-saved-misuse"),
+    ("F.forward() takes 1 positional argument but 2 were given", "custom-function-saved-misuse"),
+    ("unscale_() has already been called on this optimizer since the last update().", "amp-scaler-misuse"),
+    ("No inf checks were recorded for this optimizer.", "amp-scaler-misuse"),
+    ("Attempting to unscale FP16 gradients.", "amp-scaler-misuse"),
+]
+
+
+@pytest.mark.parametrize(("message", "slug"), MESSAGES)
+def test_one_cause_for_each_message(message: str, slug: str) -> None:
+    program = Program("work(x)\n")
+    name, live = only(program.evidence(message, program.at("work(x)")))
+    assert name == slug
+    _, text = only(program.evidence(message, program.at("work(x)"), from_text=True))
+    assert live.strength > 0.8 > 0.5 > text.strength
+    assert text.confidence != "certain"
+    only(Evidence(raised=program.evidence(message).raised))
+
+
+@pytest.mark.parametrize("slug", GD5)
+def test_other_messages_are_left_alone(slug: str) -> None:
+    program = Program("work(x)\n")
+    for message in (
+        "CUDA out of memory",
+        "not enough values to unpack (expected 2, got 1)",
+        "f() takes 1 argument",
+        "",
+    ):
+        assert find(slug).recognise(program.evidence(message, program.at("work(x)"))) is None
+
+
+def test_the_loss_is_sought_where_it_gets_its_value() -> None:
+    program = Program("loss = criterion(out, y) * w\nprint(loss)\nloss.backward()\n")
+    message = "grad can be implicitly created only for scalar outputs"
+    _, finding = only(program.evidence(message, program.at("loss.backward()")))
+    assert lines(finding) == [1]
+    assert lines(finding, "failed") == [3]
+    assert (finding.remedies[0].kind, finding.remedies[0].args["method"]) == ("reduce_loss", "mean")
+
+
+def test_a_numpy_call_itself_is_safe_to_detach_and_a_hidden_one_is_not() -> None:
+    message = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+    plain, hidden = Program("v = out.numpy()\n"), Program("v = np.mean([a, b])\n")
+    assert only(plain.evidence(message, plain.at("out.numpy()")))[1].remedies[0].safety == "safe"
+    assert only(hidden.evidence(message, hidden.at("np.mean([a, b])")))[1].remedies[0].safety == "unsafe"
+
+
+COPY = Program(
+    """\
+class Gate(nn.Module):
+    def forward(self, x):
+        self.map = torch.sigmoid(x)
+        return x * self.map
+ema = copy.deepcopy(model)
+"""
+)
+DEEPCOPY = "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+
+
+def test_the_result_left_in_the_module_is_found_in_the_run_or_in_the_source() -> None:
+    call, made = COPY.at("copy.deepcopy(model)"), COPY.at("torch.sigmoid(x)")
+    inside = local("model.gate.map", leaf=False, requires_grad=True, made=made, op="SigmoidBackward0")
+    elsewhere = local("loss", leaf=False, requires_grad=True, made=call, op="MeanBackward0")
+    _, finding = only(COPY.evidence(DEEPCOPY, call, extras={"locals": [elsewhere, inside]}))
+    assert lines(finding) == [3]
+    assert "model.gate.map" in finding.facts[0]
+    assert lines(finding, "failed") == [5]
+    assert lines(only(COPY.evidence(DEEPCOPY, call))[1]) == [3]
+
+
+def test_whole_numbers_lead_to_where_they_were_made() -> None:
+    program = Program("ids = torch.arange(3)\nids.requires_grad = True\n")
+    message = "only Tensors of floating point and complex dtype can require gradients"
+    _, finding = only(program.evidence(message, program.at("ids.requires_grad")))
+    assert lines(finding) == [2]
+    assert lines(finding, "created") == [1]
+
+
+def test_switching_a_flag_off_offers_a_detach_and_switching_it_on_does_not() -> None:
+    message = "you can only change requires_grad flags of leaf variables."
+    hint = message + " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+    program = Program("f = net(x)\nf.requires_grad = False\n")
+    _, off = only(program.evidence(hint + "var_no_grad = var.detach().", program.at("f.requires_grad")))
+    edits = off.remedies[0].args["edits"]
+    assert [e["kind"] for e in edits] == ["detach_assigned", "delete_statement"]
+    assert [e["args"]["place"]["line"] for e in edits] == [1, 2]
+    _, on = only(program.evidence(message, program.at("f.requires_grad")))
+    assert on.remedies == ()
+
+
+FUNCTION = Program(
+    """\
+class Scale(Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.save_for_backward(k)
+        return x * k
+    @staticmethod
+    def backward(ctx, g):
+        x, k = ctx.saved_tensors
+        if g is None:
+            return g
+        return g * k
+loss.backward()
+"""
+)
+
+
+def test_every_return_of_the_named_functions_backward_is_told() -> None:
+    message = "function ScaleBackward returned an incorrect number of gradients (expected 2, got 1)"
+    _, finding = only(FUNCTION.evidence(message, FUNCTION.at("loss.backward()")))
+    assert lines(finding) == [11, 12]
+    assert finding.remedies == ()
+    single = Program(FUNCTION.source.replace("        if g is None:\n            return g\n", ""))
+    _, finding = only(single.evidence(message, single.at("loss.backward()")))
+    assert lines(finding) == [10]
+    assert (finding.remedies[0].kind, finding.remedies[0].args["count"]) == ("pad_return", 2)
+
+
+def test_tensors_saved_in_two_calls() -> None:
+    at = FUNCTION.at("x, k = ctx.saved_tensors", "Scale.backward")
+    name, finding = only(FUNCTION.evidence("not enough values to unpack (expected 2, got 1)", at, "ValueError"))
+    assert name == "custom-function-saved-misuse"
+    assert lines(finding) == [4, 5]

@@ -1,0 +1,102 @@
+"""Remedies that only show in a real run: states in a list of layers, a closure's prediction, a store, an empty loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from seen import observe
+
+HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+
+LAYERS = """
+class Leaky(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.mem = torch.zeros(3)
+
+    def forward(self, x):
+        self.mem = 0.9 * self.mem + torch.tanh(self.fc(x))
+        return self.mem
+
+
+net = nn.Sequential(Leaky(), Leaky())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    loss = net(torch.randn(3)).square().sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+CLOSURE = """
+def fit(net, x):
+    opt = torch.optim.LBFGS(net.parameters(), max_iter=4)
+    out = net(x)
+
+    def closure():
+        opt.zero_grad()
+        loss = (out - 1).square().mean()
+        loss.backward()
+        return loss
+
+    opt.step(closure)
+
+
+fit(nn.Linear(3, 1), torch.randn(8, 3))
+"""
+
+STORE = """
+kept = []
+net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+for layer in net:
+    layer.register_forward_hook(lambda module, args, out: kept.append(out))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    out = net(torch.randn(5, 3))
+    loss = (out - torch.stack(kept[-4:]).mean(0)).square().mean() + out.mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+EMPTY = """
+def box_loss(out, boxes):
+    loss = torch.zeros(())
+    for o, box in zip(out, boxes):
+        if len(box):
+            loss = loss + (o - box).abs().sum()
+    return loss
+
+
+net = nn.Linear(3, 2)
+for boxes in ([torch.ones(2)], [torch.ones(0)]):
+    loss = box_loss(net(torch.randn(1, 3)), boxes)
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "kind", "lines"),
+    [
+        (
+            LAYERS,
+            "carried-state",
+            "detach_after",
+            ["net[0].mem = net[0].mem.detach()", "net[1].mem = net[1].mem.detach()"],
+        ),
+        (CLOSURE, "graph-built-once", "move_into_loop", ["    def closure():\n        out = net(x)\n"]),
+        (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
+        (EMPTY, "constant-loss", "zero_of_output", ["    loss = out.sum() * 0.0\n"]),
+    ],
+    ids=["layers", "closure", "store", "empty"],
+)
+def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, lines: list[str], tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + code)
+    assert seen.slugs[0] == cause
+    texts = [text for k, new in seen.patches() if k == kind for text in new.values()]
+    fixed = next((t for t in texts if all(line in t for line in lines)), None)
+    assert fixed is not None, texts
+    mended = observe(tmp_path / "mended", fixed)
+    assert mended.evidence is None, mended.slugs

@@ -1,0 +1,218 @@
+"""``graphdoc explain`` from outside: pages, pasted messages, logs, and what it says when there is nothing to say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+SECOND = (
+    "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they "
+    "have already been freed). Saved intermediate values of the graph are freed when you call .backward()"
+)
+TRACEBACK = f"""\
+Traceback (most recent call last):
+  File "/home/runner/work/demo/src/train.py", line 4, in step
+    loss.backward()
+  File "/opt/lib/python3.11/site-packages/torch/_tensor.py", line 630, in backward
+    torch.autograd.backward(
+{SECOND}
+"""
+OTHER = """\
+Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+    1/0
+ZeroDivisionError: x
+"""
+
+
+def explain(*words: str, given: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "GITHUB_ACTIONS")}
+    return subprocess.run(
+        [sys.executable, "-m", "graphdoc", "explain", *words],
+        input=given if given is not None else "",
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**env, "COLUMNS": "100"},
+    )
+
+
+@pytest.mark.parametrize("name", ["GD101", "gd101", "carried-state"])
+def test_a_page_by_code_or_slug(name: str) -> None:
+    done = explain(name)
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.startswith("# GD101 `carried-state`")
+    for heading in (
+        "What happened",
+        "Why PyTorch refuses",
+        "Example",
+        "Use instead",
+        "Fix safety",
+        "When it is not this",
+    ):
+        assert heading in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_page_as_json() -> None:
+    page = json.loads(explain("GD101", "--format", "json").stdout)
+    assert page["code"] == "GD101" and page["cause"] == "carried-state" and page["example"]
+
+
+LOADED = """
+import sys
+from graphdoc.cli.explain import explain
+status = explain(sys.argv[1])
+print(status, sorted({"torch", "libcst", "rich", "numpy"} & set(sys.modules)), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("target", ["GD101", SECOND])
+def test_no_torch_and_no_libcst(target: str) -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED, target], capture_output=True, text=True)
+    assert done.stderr.strip() == "0 []"
+
+
+def test_a_page_is_quick() -> None:
+    """Counted in processor time, which a busy machine does not stretch much: it takes about half of this."""
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        explain("GD101")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.4
+
+
+def test_a_pasted_message() -> None:
+    done = explain(textwrap.fill(SECOND, 70))
+    assert done.returncode == 0 and not done.stderr
+    assert "possible cause" in done.stdout or "likely cause" in done.stdout
+    assert "graphdoc run SCRIPT" in done.stdout
+    assert "certain" not in done.stdout
+
+
+@pytest.mark.parametrize("how", ["file", "gzip", "stdin", "dash"])
+def test_a_log(tmp_path: Path, how: str) -> None:
+    text = "".join(f"2024-01-01T00:00:00.1234567Z [rank1]: {line}\n" for line in TRACEBACK.splitlines())
+    if how == "file":
+        (tmp_path / "job.log").write_text(text)
+        done = explain("job.log", cwd=tmp_path)
+    elif how == "gzip":
+        (tmp_path / "job.log.gz").write_bytes(gzip.compress(text.encode()))
+        done = explain("job.log.gz", cwd=tmp_path)
+    else:
+        done = explain(*(["-"] if how == "dash" else []), given=text)
+    assert done.returncode == 0, done.stderr
+    assert "rank 1" in done.stdout
+    assert "/home/runner/work/demo/src/train.py:4" in done.stdout
+    assert "loss.backward()" in done.stdout
+
+
+def test_the_json_of_a_log() -> None:
+    done = explain("-", "--format", "json", given=TRACEBACK)
+    document = json.loads(done.stdout)
+    assert document["schema_version"] == 1
+    assert document["exception"]["type"] == "RuntimeError"
+    assert document["diagnoses"] and {d["confidence"] for d in document["diagnoses"]} <= {"likely", "possible"}
+    (failure,) = document["failures"]
+    assert failure["id"] == "backward-second-time" and failure["family"] == "graph-reuse"
+    assert failure["traceback"][0] == {
+        "file": "/home/runner/work/demo/src/train.py",
+        "line": 4,
+        "function": "step",
+        "user": True,
+    }
+
+
+def test_the_markdown_of_a_log_holds_no_markup_of_the_log() -> None:
+    evil = TRACEBACK.replace("in step", "in [click](http://x) <script>")
+    text = explain("-", "--format", "markdown", given=evil).stdout
+    assert text.startswith("### `RuntimeError: Trying")
+    assert "[click](http" not in text and "<script>" not in text
+
+
+def test_source_that_is_at_hand_gives_columns(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("import torch\n\ndef step(loss):\n    loss.backward()\n")
+    document = json.loads(explain("-", "--format", "json", given=TRACEBACK, cwd=tmp_path).stdout)
+    spans = [s for d in document["diagnoses"] for s in d["spans"]]
+    assert spans and all(s["file"] == "src/train.py" for s in spans)
+    assert {(s["line"], s["column"]) for s in spans} == {(4, 5)}
+
+
+def test_source_that_says_something_else_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").write_text("import torch\n\ndef step(loss):\n    print(loss)\n")
+    done = explain("-", given=TRACEBACK, cwd=tmp_path)
+    assert "print(loss)" not in done.stdout and "/home/runner/work/demo/src/train.py:4" in done.stdout
+
+
+def test_a_message_that_is_no_fault_of_the_graph_says_what_it_means() -> None:
+    done = explain(
+        "FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated. Please use "
+        "`torch.amp.autocast('cuda', args...)` instead."
+    )
+    assert done.returncode == 0
+    assert "gradients are not affected" in " ".join(done.stdout.split())
+    assert "GD" not in done.stdout
+
+
+@pytest.mark.parametrize(("code", "status"), [("p.grad.data.zero_()", 0), ("reply.data", 1)])
+def test_words_that_any_program_prints_need_a_gradient_near(code: str, status: int) -> None:
+    none = "AttributeError: 'NoneType' object has no attribute 'data'"
+    text = OTHER.replace("1/0", code).replace("ZeroDivisionError: x", none)
+    assert explain("-", given=text).returncode == status
+
+
+@pytest.mark.parametrize(
+    ("words", "given", "status", "says"),
+    [
+        (["hello world"], None, 1, "holds no message about autograd"),
+        (["-"], "", 1, "standard input holds no message"),
+        (
+            ["-"],
+            OTHER,
+            1,
+            "it ends with ZeroDivisionError at a.py:3, which is none of autograd's",
+        ),
+        (["-"], TRACEBACK[:100], 1, "breaks off inside a traceback"),
+        (["missing.log"], None, 2, "there is no file missing.log"),
+        (["logs/missing"], None, 2, "there is no file logs/missing"),
+        (["GD999"], None, 2, "there is no cause GD999"),
+        (["."], None, 2, "is a folder"),
+        (["GD101", "--format", "nonsense"], None, 2, "unknown report format"),
+    ],
+)
+def test_one_clear_line_where_there_is_nothing_to_say(
+    words: list[str], given: str | None, status: int, says: str
+) -> None:
+    done = explain(*words, given=given)
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_escapes_of_the_log_do_not_reach_the_terminal() -> None:
+    evil = TRACEBACK.replace("in step", "in step\x1b]0;owned\x07").replace(
+        "RuntimeError", "\x1b[31mRuntimeError\x1b[2J"
+    )
+    done = explain("-", given=evil)
+    assert done.returncode == 0
+    assert not {"\x1b", "\x07"} & set(done.stdout + done.stderr)
+
+
+def test_workflow_commands_of_the_log_do_not_reach_the_runner() -> None:
+    evil = TRACEBACK.replace("(or directly", "::error file=x::owned (or directly").replace(
+        "step\n", "step\n::error::x\n"
+    )
+    done = explain("-", given=evil)
+    assert not any(line.lstrip().startswith("::") for line in done.stdout.splitlines())

@@ -1,0 +1,240 @@
+"""``graphdoc fix``, ``show`` and ``causes``: what is printed, written and refused, for a given report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphdoc.fixes
+from graphdoc.__main__ import main
+from graphdoc.evidence import Evidence, Process, Raised
+from graphdoc.fixes.diff import unified
+from graphdoc.launch import Ended, Request
+from graphdoc.launch.keep import keep, new_run
+from graphdoc.model import Diagnosis, Fix, Report, Run, Span
+
+OLD = "import torch\n\ny = net(x)\nloss = y * t\nloss.backward()\n"
+NEW = OLD.replace("y * t", "y * t.detach()")
+
+
+def fix(ident: str, safety: Any, old: str = OLD, new: str = NEW, **more: Any) -> Fix:
+    diff = unified({"train.py": old}, {"train.py": new}) if new else ""
+    return Fix(ident, f"do {ident}", safety, diff, f"note on {ident}", **more)
+
+
+class Project:
+    """A folder with a program, a kept run of it, and the fixes that the next command shall be offered."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> None:
+        self.folder, self.monkeypatch, self.streams = folder, monkeypatch, capfdbinary
+        self.script = folder / "train.py"
+        self.script.write_text(OLD)
+        self.fixes: tuple[Fix, ...] = (fix("detach", "safe", verified=True),)
+        self.verify: list[bool] = []
+        monkeypatch.chdir(folder)
+        stand_in: Any = types.ModuleType("graphdoc.diagnose")
+        stand_in.report_for = self.report
+        monkeypatch.setitem(sys.modules, "graphdoc.diagnose", stand_in)
+        monkeypatch.setattr(graphdoc.fixes, "propose", self.propose, raising=False)
+
+    def report(self, kept: Any, announce: Any = None) -> Report:
+        spans = (Span("cause", "train.py", 4, 8, 4, 13, "here"),)
+        found = Diagnosis("GD103", "undetached-target", "certain", "a title", "an explanation", spans)
+        run = Run(tuple(kept.request.command), "3.11", "2.13", kept.exit_status, kept.seconds)
+        return Report(run, "autograd-failure", {"type": "RuntimeError", "message": "m"}, (found,))
+
+    def propose(self, kept: Any, report: Report, *, verify: bool, progress: Any) -> Report:
+        self.verify.append(verify)
+        progress("trying")
+        return Report(report.run, report.outcome, report.exception, (report.diagnoses[0].with_fixes(self.fixes),))
+
+    def keep(self) -> None:
+        folder = new_run(self.folder)
+        evidence = folder / "evidence-1.json"
+        digest = hashlib.sha256(self.script.read_bytes()).hexdigest()
+        Evidence(
+            process=Process(pid=1, cwd=str(self.folder)),
+            raised=Raised("RuntimeError", "m"),
+            hashes={str(self.script): digest},
+        ).write(str(evidence))
+        ended = Ended(1, None, 1.0, evidence=[evidence])
+        keep(folder, Request(["train.py"], cwd=str(self.folder)), ended).save()
+
+    def __call__(self, *words: str) -> tuple[int, bytes, str]:
+        """Exit status, stdout, stderr of one command."""
+        self.monkeypatch.setattr(sys, "argv", ["graphdoc", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self.streams.readouterr()
+        return int(ended.value.code or 0), out, err.decode()
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Iterator[Project]:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    made = Project(folder, monkeypatch, capfdbinary)
+    made.keep()
+    yield made
+
+
+def test_diff_is_all_of_stdout_and_applies(project: Project) -> None:
+    status, out, err = project("fix", "--diff")
+    assert (status, err) == (0, "graphdoc: do detach [safe, verified]\n")
+    assert project.script.read_text() == OLD
+    subprocess.run(["patch", "-p1", "-s"], input=out, cwd=project.folder, check=True)
+    assert project.script.read_text() == NEW
+    assert project.verify == [True]
+
+
+def test_diff_shows_an_unsafe_fix_too(project: Project) -> None:
+    project.fixes = (fix("cut", "unsafe"),)
+    status, out, _ = project("fix", "--diff", "--no-verify")
+    assert status == 0 and out.startswith(b"--- a/train.py\n")
+    assert project.verify == [False]
+
+
+def test_apply_and_undo(project: Project) -> None:
+    project.script.chmod(0o755)
+    status, out, err = project("fix")
+    assert (status, err) == (0, "")
+    assert out == b"do detach: changed train.py.\nTo undo: git apply .graphdoc/undo.patch\n"
+    assert project.script.read_text() == NEW
+    assert project.script.stat().st_mode & 0o777 == 0o755
+    subprocess.run(["git", "apply", ".graphdoc/undo.patch"], cwd=project.folder, check=True)
+    assert project.script.read_text() == OLD
+
+
+def test_an_unsafe_fix_needs_to_be_asked_for(project: Project) -> None:
+    project.fixes = (fix("cut", "unsafe"),)
+    status, out, err = project("fix")
+    assert (status, out) == (1, b"")
+    assert err == (
+        "graphdoc: not applied, because it decides what the gradients mean: do cut. note on cut --unsafe applies it.\n"
+    )
+    assert project.script.read_text() == OLD
+    assert project("fix", "--unsafe")[0] == 0
+    assert project.script.read_text() == NEW
+
+
+@pytest.mark.parametrize(
+    ("fixes", "line"),
+    [
+        ((), "there is no patch for GD103: `graphdoc explain GD103` says more"),
+        ((fix("shown", "display"),), "there is no patch for GD103"),
+        ((fix("told", "safe", new=""),), "there is no patch for GD103"),
+        ((fix("wrong", "safe", verified=False),), "no fix stood the test"),
+    ],
+)
+def test_no_patch_is_status_1(project: Project, fixes: tuple[Fix, ...], line: str) -> None:
+    project.fixes = fixes
+    for words in (["fix", "--diff"], ["fix"]):
+        status, out, err = project(*words, "--report", "json:r.json")
+        assert (status, out) == (1, b"")
+        assert err.startswith(f"graphdoc: {line}")
+        assert json.loads((project.folder / "r.json").read_text())["diagnoses"][0]["code"] == "GD103"
+    assert project.script.read_text() == OLD
+
+
+def test_a_fix_that_failed_makes_way_for_the_next(project: Project) -> None:
+    other = OLD.replace("loss.backward()", "loss.sum().backward()")
+    project.fixes = (fix("wrong", "safe", verified=False), fix("right", "safe", new=other))
+    assert project("fix", "--diff")[1] == project.fixes[1].diff.encode()
+
+
+def test_list_and_choose(project: Project) -> None:
+    other = OLD.replace("loss.backward()", "loss.sum().backward()")
+    project.fixes = (
+        fix("detach", "safe", verified=True),
+        fix("sum", "unsafe", new=other),
+        fix("told", "display", new=""),
+        fix("shown", "display"),
+    )
+    status, out, _ = project("fix", "--list")
+    assert status == 0
+    assert out.decode().splitlines()[::2] == [
+        "1. do detach [safe, verified]",
+        "2. do sum [unsafe, not tried]",
+        "3. do told [display, no patch]",
+        "4. do shown [display, not tried]",
+    ]
+    assert project("fix", "--diff", "--choose", "2")[1] == project.fixes[1].diff.encode()
+    assert project("fix", "--diff", "--choose", "3")[0] == 2
+    assert project("fix", "--choose", "4")[0] == 1
+    assert project("fix", "--choose", "5")[2] == "graphdoc: there is no fix number 5: `graphdoc fix --list` shows 4\n"
+    assert project("fix", "--choose", "0")[0] == 2
+    assert project.script.read_text() == OLD
+
+
+def test_report_holds_the_fix(project: Project) -> None:
+    project("fix", "--diff", "--report", "json:r.json")
+    report = json.loads((project.folder / "r.json").read_text())
+    assert report["diagnoses"][0]["fixes"][0]["verified"] is True
+
+
+def test_a_source_that_changed_is_refused(project: Project) -> None:
+    project.script.write_text("# new\n" + OLD)
+    for words in (["fix", "--diff"], ["fix"], ["fix", "--list"]):
+        status, out, err = project(*words)
+        assert (status, out) == (2, b"")
+        assert err == "graphdoc: train.py has changed since the run: run the program again first\n"
+    assert project.script.read_text() == "# new\n" + OLD
+    project.script.unlink()
+    assert "train.py is no longer there" in project("fix", "--diff")[2]
+
+
+def test_fix_twice_is_refused(project: Project) -> None:
+    assert project("fix")[0] == 0
+    assert project("fix")[0] == 2
+    assert project.script.read_text() == NEW
+
+
+def test_nothing_kept(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["fix", "--diff"], ["fix"], ["show"]):
+        status, out, err = project(*words)
+        assert (status, out) == (2, b"")
+        assert err.startswith("graphdoc: no run is kept in this folder yet") and err.count("\n") == 1
+
+
+def test_truncated_evidence(project: Project) -> None:
+    (file,) = project.folder.glob(".graphdoc/2*/evidence-1.json")
+    file.write_text(file.read_text()[:100])
+    for words in (["fix", "--diff"], ["fix", str(file)], ["show", str(file)]):
+        status, out, err = project(*words)
+        assert (status, out) == (2, b"")
+        assert "truncated" in err and err.count("\n") == 1
+
+
+def test_an_error_of_ours_is_one_line(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: Any, **more: Any) -> Report:
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr(graphdoc.fixes, "propose", broken)
+    status, out, err = project("fix", "--diff")
+    assert (status, out) == (2, b"")
+    assert err == "graphdoc: internal error: ZeroDivisionError: two lines (GRAPHDOC_DEBUG=1 shows where)\n"
+
+
+def test_show_renders_the_kept_run(project: Project) -> None:
+    status, out, _ = project("show", "--format", "json")
+    assert status == 0 and json.loads(out)["diagnoses"][0]["code"] == "GD103"
+    assert b"GD103" in project("show")[1]
+    assert project("show", "--format", "pdf")[0] == 2
+
+
+def test_causes_lists_the_catalogue(project: Project) -> None:
+    status, out, _ = project("causes", "--format", "json")
+    entries = json.loads(out)
+    assert status == 0 and all(e["code"].startswith("GD") for e in entries)
+    assert len(project("causes")[1].splitlines()) == len(entries)
+    assert len(project("causes", "--format", "markdown")[1].splitlines()) == len(entries) + 2
+    assert project("causes", "--format", "xml")[0] == 2

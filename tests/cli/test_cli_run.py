@@ -1,0 +1,310 @@
+"""``graphdoc run`` as a user meets it: whole processes, real folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphdoc.cli.arguments import quick, split
+
+WITH_VALUE = {"--report"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["t.py", "--help", "--report", "x"], ([], "script", ["t.py", "--help", "--report", "x"])),
+        (["--nan", "t.py", "--", "-m"], (["--nan"], "script", ["t.py", "--", "-m"])),
+        (["--report", "json:f", "t.py"], (["--report", "json:f"], "script", ["t.py"])),
+        (["--report=json:f", "t.py"], (["--report=json:f"], "script", ["t.py"])),
+        (["-m", "pkg.mod", "--nan"], ([], "module", ["pkg.mod", "--nan"])),
+        (["--nan", "-mpkg", "-x"], (["--nan"], "module", ["pkg", "-x"])),
+        (["-m"], ([], "module", [])),
+        (["--", "torchrun", "--nproc-per-node", "2"], ([], "command", ["torchrun", "--nproc-per-node", "2"])),
+        (["--nan", "--", "-m"], (["--nan"], "command", ["-m"])),
+        (["-", "x"], ([], "script", ["-", "x"])),
+        (["--report"], (["--report"], "script", [])),
+        ([], ([], "script", [])),
+    ],
+)
+def test_options_end_where_the_programs_begin(words: list[str], expected: object) -> None:
+    assert split(words, WITH_VALUE) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "t.py", "--nan"], ("script", ["t.py", "--nan"], [], False, False)),
+        (["run", "--nan", "--no-rerun", "-m", "t"], ("module", ["t"], [], True, True)),
+        (
+            ["run", "--report", "json:f", "--report=html", "--", "t"],
+            ("command", ["t"], ["json:f", "html"], False, False),
+        ),
+        (["run", "--no-re", "t.py"], None),
+        (["run", "--help"], None),
+        (["run", "--report"], None),
+        (["run", "-x", "t.py"], None),
+        (["run", "-m"], None),
+        (["run"], None),
+        (["fix", "--diff"], None),
+        (["--version"], None),
+        ([], None),
+    ],
+)
+def test_a_plain_line_is_read_without_typer(words: list[str], expected: object) -> None:
+    assert quick(words) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["t.py", "--nan"], ["--nan", "-m", "t", "x"], ["--report", "json:f", "--no-rerun", "--", "t"], ["-", "--"]],
+)
+def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from graphdoc.cli import app, run
+
+    seen = []
+
+    def note(kind: str, arguments: list[str], reports: list[str], *, rerun: bool, nan: bool) -> int:
+        seen.append((kind, list(arguments), list(reports), not rerun, nan))
+        return 0
+
+    monkeypatch.setattr(run, "run", note)
+    done = CliRunner().invoke(app.app, ["run", *words])
+    assert done.exit_code == 0, done.output
+    assert seen == [quick(["run", *words])]
+
+
+def graphdoc(
+    folder: Path, *words: str, flags: tuple[str, ...] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GRAPHDOC_"))}
+    return subprocess.run(
+        [sys.executable, *flags, "-m", "graphdoc", *words],
+        cwd=folder,
+        env={**env, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def write(folder: Path, text: str, name: str = "train.py") -> None:
+    (folder / name).write_text(text)
+
+
+def test_the_program_has_everything_behind_its_name(tmp_path: Path) -> None:
+    write(tmp_path, "import sys\nprint(sys.argv[1:])\nsys.exit(3)\n")
+    done = graphdoc(tmp_path, "run", "--no-rerun", "train.py", "--help", "--report", "nonsense", "--", "-m")
+    assert done.stdout == "['--help', '--report', 'nonsense', '--', '-m']\n"
+    assert done.stderr == ""
+    assert done.returncode == 3
+
+
+def test_module_and_command(tmp_path: Path) -> None:
+    write(tmp_path, "import sys\nprint(__name__, sys.argv[1:])\n")
+    assert graphdoc(tmp_path, "run", "-m", "train", "--nan").stdout == "__main__ ['--nan']\n"
+    done = graphdoc(tmp_path, "run", "--", "sh", "-c", "echo $0 $1; exit 4", "a", "--nan")
+    assert (done.stdout, done.stderr, done.returncode) == ("a --nan\n", "", 4)
+
+
+def test_an_ordinary_failure_is_none_of_our_business(tmp_path: Path) -> None:
+    write(tmp_path, "def f(x):\n    return 1 / x\n\nprint('before')\nf(0)\n")
+    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = graphdoc(tmp_path, "run", "train.py")
+    assert (done.stdout, done.stderr, done.returncode) == (plain.stdout, plain.stderr, 1)
+
+
+@pytest.mark.parametrize(("text", "outcome"), [("", "completed"), ("raise SystemExit(3)", "other-failure")])
+def test_a_report_is_written_whatever_happens(tmp_path: Path, text: str, outcome: str) -> None:
+    write(tmp_path, text)
+    done = graphdoc(tmp_path, "run", "--report", "json:r.json", "--report", "markdown:r.md", "train.py")
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["schema_version"] == 1
+    assert report["outcome"] == outcome
+    assert report["run"]["command"] == ["train.py"]
+    assert report["run"]["exit_status"] == done.returncode
+    assert report["diagnoses"] == []
+    assert (tmp_path / "r.md").exists()
+    assert done.stderr == ""
+
+
+def test_a_report_that_cannot_be_written_costs_a_line(tmp_path: Path) -> None:
+    write(tmp_path, "raise SystemExit(3)")
+    (tmp_path / "r.json").mkdir()
+    done = graphdoc(tmp_path, "run", "--report", "json:r.json", "--report", "json:s.json", "train.py")
+    assert done.stderr == "graphdoc: cannot write r.json: Is a directory\n"
+    assert done.returncode == 3
+    assert json.loads((tmp_path / "s.json").read_text())["outcome"] == "other-failure"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["gone.py"], "graphdoc: cannot open gone.py: No such file or directory"),
+        (["bad.py"], "graphdoc: bad.py does not parse: line 3: invalid syntax"),
+        (["latin.py"], "graphdoc: latin.py does not parse: "),
+        (["folder"], "graphdoc: folder is a folder without a __main__.py"),
+        (["--report", "pdf", "ok.py"], "graphdoc: unknown report format 'pdf'; the formats are "),
+        (
+            ["--report", "json:none/r.json", "ok.py"],
+            "graphdoc: --report json:none/r.json: the folder none does not exist",
+        ),
+        (["--", "no-such-command-here"], "graphdoc: no-such-command-here: command not found"),
+    ],
+)
+def test_what_cannot_run_is_one_line_and_leaves_nothing(tmp_path: Path, words: list[str], line: str) -> None:
+    write(tmp_path, "print('ran')")
+    write(tmp_path, "x = 1\n\nif x y:\n", "bad.py")
+    (tmp_path / "latin.py").write_bytes(b"x = '\xe9'\n")
+    (tmp_path / "folder").mkdir()
+    before = sorted(os.listdir(tmp_path))
+    done = graphdoc(tmp_path, "run", *words)
+    assert done.stderr.startswith(line) and done.stderr.count("\n") == 1
+    assert done.returncode == 2
+    assert done.stdout == ""
+    left = sorted(name for name in os.listdir(tmp_path) if name != ".graphdoc" or words[0] != "--")
+    assert left == before
+
+
+def test_nothing_to_run_and_unknown_options(tmp_path: Path) -> None:
+    assert graphdoc(tmp_path, "run").returncode == 2
+    assert graphdoc(tmp_path, "run", "--nonsense", "train.py").returncode == 2
+    assert graphdoc(tmp_path, "run", "-m").returncode == 2
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_script_that_warns_when_it_is_compiled_warns_once(tmp_path: Path) -> None:
+    write(tmp_path, "x = 1 is 1\n")
+    done = graphdoc(tmp_path, "run", "train.py")
+    assert done.stderr.count("SyntaxWarning") == 1
+    assert graphdoc(tmp_path, "run", "train.py", flags=("-W", "error")).returncode == 1
+
+
+def test_without_a_place_to_keep_it_the_program_runs_all_the_same(tmp_path: Path) -> None:
+    """As in a read-only folder, which root does not know; a file is in the way instead."""
+    write(tmp_path, "print('ran')\nraise SystemExit(3)\n")
+    (tmp_path / ".graphdoc").write_text("")
+    temporary = tmp_path / "t"
+    temporary.mkdir()
+    done = graphdoc(tmp_path, "run", "train.py", TMPDIR=str(temporary))
+    assert (done.stdout, done.returncode) == ("ran\n", 3)
+    (folder,) = temporary.iterdir()
+    assert done.stderr == f"graphdoc: .graphdoc cannot be made here (File exists); what was recorded is in {folder}\n"
+    assert (folder / "run.json").exists()
+    (tmp_path / ".graphdoc").unlink()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_read_only_folder(tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')\n")
+    tmp_path.chmod(0o555)
+    try:
+        done = graphdoc(tmp_path, "run", "train.py")
+    finally:
+        tmp_path.chmod(0o755)
+    assert done.stdout == "ran\n" and done.returncode == 0
+    assert ".graphdoc cannot be made here (Permission denied)" in done.stderr
+
+
+def test_options_that_keep_the_hook_out_are_told(tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')\n")
+    done = graphdoc(tmp_path, "run", "train.py", flags=("-E",))
+    assert done.stdout == "ran\n"
+    assert done.stderr == "graphdoc: Python was started with -I, -E or -S, so the program was not observed\n"
+
+
+def test_users_modules_do_not_stand_in_for_ours(tmp_path: Path) -> None:
+    for name in ("random", "typing", "dataclasses", "signal", "json"):
+        write(tmp_path, "raise RuntimeError('the wrong module')\n", f"{name}.py")
+    write(tmp_path, "print('ran')\n")
+    done = graphdoc(tmp_path, "run", "--report", "json:r", "train.py")
+    assert (done.stdout, done.stderr) == ("ran\n", "")
+
+
+AFTER = """
+import sys
+import graphdoc.cli.running as run
+real = run.launch
+def launch(*given):
+    heavy = ("rich", "libcst", "torch", "typer", "graphdoc.diagnose", "graphdoc.causes", "graphdoc.render")
+    print([m for m in sys.modules if m.startswith(heavy)], flush=True)
+    return real(*given)
+run.launch = launch
+sys.argv = ["graphdoc", "run", "train.py"]
+from graphdoc.__main__ import main
+main()
+"""
+
+
+def test_the_program_starts_before_anything_heavy_is_imported(tmp_path: Path) -> None:
+    write(tmp_path, "print('ran')\n")
+    done = subprocess.run([sys.executable, "-c", AFTER], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\nran\n", done.stderr
+
+
+HELP = """
+import sys
+sys.argv = ["graphdoc", *sys.argv[1:]]
+from graphdoc.__main__ import main
+try:
+    main()
+finally:
+    print([m for m in ("torch", "libcst", "rich") if m in sys.modules])
+"""
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["fix", "--help"], ["--version"], ["causes"]])
+def test_help_imports_neither_torch_nor_libcst(tmp_path: Path, words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELP, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert len(done.stdout.splitlines()) > 1
+
+
+CRASH = """
+import torch
+w = torch.ones(3, requires_grad=True)
+loss = (w * w).sum()
+loss.backward()
+print("once", flush=True)
+loss.backward()
+"""
+
+
+def test_a_crash_in_autograd_keeps_its_traceback_and_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, CRASH)
+    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = graphdoc(tmp_path, "run", "--report", "json:r.json", "train.py", NO_COLOR="1")
+    assert done.stdout == "once\n"
+    assert done.returncode == 1
+    assert done.stderr.startswith(plain.stderr)
+    last = json.loads((tmp_path / ".graphdoc" / "last.json").read_text())
+    assert last["outcome"]["exit_status"] == 1
+    assert last["outcome"]["troubles"] == []
+    assert len(list((tmp_path / ".graphdoc" / last["runs"]).glob("evidence-*.json"))) == 1
+
+
+@pytest.mark.parametrize(("options", "told"), [([], False), (["--nan"], True)])
+def test_nan_is_looked_for_only_when_asked(tmp_path: Path, options: list[str], told: bool) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "x = torch.zeros(3, requires_grad=True)\n"
+        "distance = x.pow(2).sqrt()\n"
+        "distance.sum().backward()\n"
+        "print('trained')\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "graphdoc", "run", *options, "train.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stdout) == ((1, "") if told else (0, "trained\n"))
+    assert ("called at train.py:3" in ran.stderr) is told

@@ -1,0 +1,132 @@
+"""Edits on one call: keywords, cloned parameters; and several edits as one patch."""
+
+from __future__ import annotations
+
+import pytest
+from marked import fixed
+
+from graphdoc.fixes.base import CannotFix
+
+REFUSED = [
+    ("drop_keyword", "«f(a, b=1)»\n", {"name": "c"}, "has no c"),
+    ("drop_keyword", "x = «a + b»\n", {"name": "c"}, "not a call"),
+    ("set_keyword", "«f(a=True)»\n", {"name": "a", "value": "True"}, "already"),
+    ("clone_parameters", "import torch\ny = «nets()(x)»\n", {}, "no name"),
+    ("clone_parameters", "import torch\ny = «torch.tanh(x)»\n", {}, "function"),
+    ("clone_parameters", "import torch\ny = «self.fc(x, y)»\n", {"single": True}, "one input"),
+    ("several", "y = «x.detach()»\n", {"edits": [{"kind": "detach_expression", "args": {"place": "@0"}}]}, "already"),
+    ("several", "«f(x)»\n", {"edits": []}, "no edit"),
+    ("several", "«f(x)»\n", {"edits": [{"kind": "no_such", "args": {}}]}, "no kind of fix called 'no_such'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "args", "reason"), REFUSED)
+def test_refuses(kind, source, args, reason):
+    with pytest.raises(CannotFix, match=reason):
+        fixed(kind, source, **args)
+
+
+FIXED = [
+    ("set_keyword", "«loss.backward()»\n", {"name": "create_graph"}, "loss.backward(create_graph=True)\n"),
+    ("set_keyword", "«f(a=False)»\n", {"name": "a", "value": True}, "f(a=True)\n"),
+    ("set_keyword", "«f(x for x in y)»\n", {"name": "a"}, "f((x for x in y), a=True)\n"),
+    ("set_keyword", "«f(**k)»\n", {"name": "a", "value": "[1]"}, "f(**k, a=[1])\n"),
+    (
+        "set_keyword",
+        "«f(\n    (a),\n    (b),  # why\n)»\n",
+        {"name": "c"},
+        "f(\n    (a),\n    (b), c=True,  # why\n)\n",
+    ),
+    ("drop_keyword", "«f(b=1)»\n", {"name": "b"}, "f()\n"),
+    ("drop_keyword", "«f(b=(1),)»\n", {"name": "b"}, "f()\n"),
+    ("drop_keyword", "«f(b=1, *a)»\n", {"name": "b"}, "f(*a)\n"),
+    ("drop_keyword", "«f(a, b=1, c=2)»\n", {"name": "b"}, "f(a, c=2)\n"),
+    ("drop_keyword", "«f(a, b=1)»  # c\n", {"name": "b"}, "f(a)  # c\n"),
+    (
+        "drop_keyword",
+        "«f(\n    a,  # kept\n    b=1,  # gone\n)»\n",
+        {"name": "b"},
+        "f(\n    a,  # kept\n)\n",
+    ),
+    ("drop_keyword", "«f(a,  # kept\n  b=1)»\n", {"name": "b"}, "f(a,  # kept\n  )\n"),
+    (
+        "clone_parameters",
+        "import torch\ny = «net(x)»\n",
+        {},
+        "import torch\ny = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))\n",
+    ),
+    (
+        "clone_parameters",
+        "import torch as th\ny = «self.net.forward(x, *r, m=(a), **kw)»[0]\n",
+        {},
+        "import torch as th\ny = th.func.functional_call(self.net, "
+        '{k: v.clone() for k, v in self.net.named_parameters()}, (x, *r), {"m": (a), **kw})[0]\n',
+    ),
+    (
+        "clone_parameters",
+        "from torch.func import functional_call\ny = «net()»\n",
+        {},
+        "from torch.func import functional_call\n"
+        "y = functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, ())\n",
+    ),
+    (
+        "clone_parameters",
+        '"""Doc."""\nfrom __future__ import annotations\nimport os\n\ny = «net(x)»\n',
+        {},
+        '"""Doc."""\nfrom __future__ import annotations\nimport os\nimport torch\n\n'
+        "y = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))\n",
+    ),
+    (
+        "clone_parameters",
+        "import torch.nn.functional as F\ny = «self.fc(x)»\n",
+        {"single": True},
+        "import torch.nn.functional as F\ny = F.linear(x, self.fc.weight.clone(), self.fc.bias.clone())\n",
+    ),
+    (
+        "clone_parameters",
+        "from torch import nn\ny = «self.fc(x)»\n",
+        {"single": True, "bias": False},
+        "from torch import nn\ny = nn.functional.linear(x, self.fc.weight.clone())\n",
+    ),
+    (
+        "several",
+        "mem = «f(mem)»\nspk = «g(spk)»\n«loss.backward(retain_graph=True)»\n",
+        {
+            "edits": [
+                {"kind": "detach_expression", "args": {"place": "@0"}},
+                {"kind": "detach_expression", "args": {"place": "@1"}},
+                {"kind": "detach_expression", "args": {"place": "@1"}},
+                {"kind": "drop_keyword", "args": {"place": "@2", "name": "retain_graph"}},
+            ]
+        },
+        "mem = f(mem).detach()\nspk = g(spk).detach()\nloss.backward()\n",
+    ),
+    # both need the import, which is added once
+    (
+        "several",
+        "y = «net(x)»\nz = «fc(x)»\n",
+        {
+            "edits": [
+                {"kind": "clone_parameters", "args": {"place": "@0"}},
+                {"kind": "clone_parameters", "args": {"place": "@1", "single": True}},
+            ]
+        },
+        "import torch\n"
+        "y = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))\n"
+        "z = torch.nn.functional.linear(x, fc.weight.clone(), fc.bias.clone())\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "args", "expected"), FIXED)
+def test_fixes(kind, source, args, expected):
+    assert fixed(kind, source, **args) == expected
+
+
+def test_several_fails_as_a_whole():
+    two = [
+        {"kind": "detach_expression", "args": {"place": "@0"}},
+        {"kind": "drop_keyword", "args": {"place": "@0", "name": "no_such"}},
+    ]
+    with pytest.raises(CannotFix, match="no_such"):
+        fixed("several", "h = «f(h)»\n", edits=two)

@@ -1,0 +1,58 @@
+"""The text of a patch, and the time it takes."""
+
+from __future__ import annotations
+
+import time
+
+from graphdoc.fixes.diff import unified
+from graphdoc.fixes.kinds import build, kinds
+from graphdoc.source.module import Source
+
+
+def test_nothing_changed_gives_nothing():
+    assert unified({"a.py": "x\n"}, {"a.py": "x\n"}) == ""
+    assert unified({"a.py": "x\n"}, {}) == ""
+
+
+def test_headers_and_hunks():
+    old = "".join(f"line{i}\n" for i in range(1, 21))
+    new = old.replace("line3\n", "LINE3\n").replace("line18\n", "line18\nmore\n")
+    assert unified({"p/a.py": old}, {"p/a.py": new}) == (
+        "--- a/p/a.py\n+++ b/p/a.py\n"
+        "@@ -1,6 +1,6 @@\n line1\n line2\n-line3\n+LINE3\n line4\n line5\n line6\n"
+        "@@ -16,5 +16,6 @@\n line16\n line17\n line18\n+more\n line19\n line20\n"
+    )
+
+
+def test_missing_final_newline_and_carriage_returns():
+    assert unified({"a b.py": "x\r\ny"}, {"a b.py": "x\r\nz"}) == (
+        "--- a/a b.py\t\n+++ b/a b.py\t\n@@ -1,2 +1,2 @@\n x\r\n"
+        "-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n"
+    )
+    assert unified({"a.py": ""}, {"a.py": "x\n"}).endswith("@@ -0,0 +1 @@\n+x\n")
+
+
+def test_several_files_in_one_patch():
+    patch = unified({"a.py": "x\n", "b.py": "y\n"}, {"a.py": "X\n", "b.py": "Y\n"})
+    assert patch.count("--- a/") == 2 and patch.index("a/a.py") < patch.index("a/b.py")
+
+
+def test_every_kind_has_a_page_of_args():
+    import importlib
+
+    assert len(kinds()) >= 35
+    for kind in kinds():
+        page = importlib.import_module(f"graphdoc.fixes.{kind}").__doc__ or ""
+        assert "Args:" in page or "same" in page, kind
+
+
+def test_three_thousand_lines_take_less_than_a_second():
+    step = "def step_{}(self, x):\n    for i in range(3):\n        h = self.rnn(x, h)\n        h.sum().backward()\n\n"
+    text = "import torch\n" + "".join(step.format(i) for i in range(600))
+    place = {"file": "a.py", "line": 1505, "column": 9, "end_line": 1505, "end_column": 27}
+    begin = time.process_time()
+    sources = {"a.py": Source("a.py", text)}
+    new = build("detach_after", sources, {"after": place, "paths": ["h"]})
+    patch = unified({"a.py": text}, new)
+    assert time.process_time() - begin < 1.0
+    assert "+        h = h.detach()\n" in patch

@@ -1,0 +1,134 @@
+"""Fixes of one expression: what cuts the chain, leaves, returned gradients, layers and parameters."""
+
+from __future__ import annotations
+
+import pytest
+from marked import fixed
+
+from graphdoc.fixes.base import CannotFix
+
+REFUSED = [
+    ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),
+    ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([a, 0.0])»\n", {}, "plain numbers"),
+    ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([])»\n", {}, "empty"),
+    ("stack_instead_of_tensor", "x = «f([a])»\n", {}, "does not make"),
+    ("pad_return", "def backward(c, g):\n    «return g, None»\n", {"count": 2}, "no return"),
+    ("pad_return", "def backward(c, g):\n    «return *g,»\n", {"count": 2}, "cannot be read"),
+    ("make_leaf", "x = «torch.randn(3) * 2»\n", {}, "no single tensor"),
+    ("to_numpy", "y = «x.detach().numpy()»\n", {}, "already"),
+    ("reduce_loss", "«loss.backward(g)»\n", {}, "each element"),
+    ("module_list", "from torch import nn\nself.a = «nn.ModuleList([b])»\n", {}, "already"),
+    ("add_param_group", "o = «Adam(a.parameters())»\n", {"parameters": "a.parameters()"}, "already has"),
+    ("add_param_group", "o = «Adam(*groups)»\n", {"parameters": "a.parameters()"}, "cannot be read"),
+    ("retain_graph", "«loss.backward()»\n", {}, "only an inner"),
+    ("retain_graph", "g = «torch.autograd.grad(a, b, create_graph=True)»\n", {}, "already"),
+    ("rsample", "a = «d.rsample()»\n", {}, "no sample"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "args", "reason"), REFUSED)
+def test_refuses(kind, source, args, reason):
+    with pytest.raises(CannotFix, match=reason):
+        fixed(kind, source, **args)
+
+
+T = "import torch\n"
+FIXED = [
+    ("drop_call", "x = «y.item()» * 2\n", {}, "x = y * 2\n"),
+    ("drop_call", "x = «(a + b).item()» * 2\n", {}, "x = (a + b) * 2\n"),
+    ("drop_call", "x = «y.data»\n", {}, "x = y\n"),
+    ("drop_call", "x = «y.detach().cpu().numpy()».sum()\n", {}, "x = y.sum()\n"),
+    ("drop_call", "x = «y.detach()».cpu().numpy()\n", {}, "x = y\n"),
+    ("drop_call", "x = «float(a + b)» * 2\n", {}, "x = (a + b) * 2\n"),
+    ("drop_call", "x = «float(a + b)»\n", {}, "x = a + b\n"),
+    ("drop_call", "x = torch.tensor(«y.item()», dtype=d)\n", {}, "x = y\n"),
+    ("drop_call", "«Variable(loss, requires_grad=True)».backward()\n", {}, "loss.backward()\n"),
+    ("drop_call", "a()\n«loss.requires_grad = True»\nb()\n", {}, "a()\nb()\n"),
+    ("drop_call", "a()\n«loss.requires_grad_()»\nb()\n", {}, "a()\nb()\n"),
+    ("stack_instead_of_tensor", T + "x = «torch.tensor([a, b], dtype=d)»\n", {}, T + "x = torch.stack([a, b])\n"),
+    (
+        "stack_instead_of_tensor",
+        "import torch as th\nx = «th.FloatTensor([[a, b.item()], [c, float(d)]])»\n",
+        {},
+        "import torch as th\nx = th.stack([th.stack([a, b]), th.stack([c, d])])\n",
+    ),
+    (
+        "stack_instead_of_tensor",
+        T + "x = «torch.tensor([l.item() for l in ls])»\n",
+        {},
+        T + "x = torch.stack([l for l in ls])\n",
+    ),
+    ("stack_instead_of_tensor", T + "x = «torch.tensor(y)» + 1\n", {}, T + "x = y + 1\n"),
+    ("stack_instead_of_tensor", T + "x = «torch.tensor(ys)»\n", {"structure": "list"}, T + "x = torch.stack(ys)\n"),
+    (
+        "pad_return",
+        "def backward(c, g):\n    «return g * 2»  # c\n",
+        {"count": 3},
+        "def backward(c, g):\n    return g * 2, None, None  # c\n",
+    ),
+    ("pad_return", "def b(c, g):\n    «return (g, (g))»\n", {"count": 3}, "def b(c, g):\n    return (g, (g), None)\n"),
+    (
+        "pad_return",
+        "«def b(c, g)»:\n    if g: return g\n    return g,\n",
+        {"count": 2},
+        "def b(c, g):\n    if g: return g, None\n    return g, None,\n",
+    ),
+    (
+        "make_leaf",
+        "w = «torch.randn(3, requires_grad=True) * 2»\n",
+        {},
+        "w = (torch.randn(3) * 2).requires_grad_(True)\n",
+    ),
+    (
+        "make_leaf",
+        "w = «torch.randn(3, requires_grad=True).to(d)»\n",
+        {},
+        "w = torch.randn(3).to(d).requires_grad_(True)\n",
+    ),
+    ("make_leaf", "w = «torch.randn(3).requires_grad_() / 2»\n", {}, "w = (torch.randn(3) / 2).requires_grad_(True)\n"),
+    ("make_leaf", "w = «nn.Parameter(torch.ones(3)).to(d)»\n", {}, "w = nn.Parameter(torch.ones(3).to(d))\n"),
+    ("make_leaf", "w = «nn.Parameter(a + b) * c»\n", {}, "w = nn.Parameter((a + b) * c)\n"),
+    ("to_numpy", "y = «x.numpy()»\n", {}, "y = x.detach().cpu().numpy()\n"),
+    ("to_numpy", "y = «x.cpu().numpy()»\n", {}, "y = x.detach().cpu().numpy()\n"),
+    ("to_numpy", "y = «np.asarray(a + b)»\n", {}, "y = np.asarray((a + b).detach().cpu().numpy())\n"),
+    ("to_numpy", "plot(«loss»)\n", {}, "plot(loss.detach().cpu().numpy())\n"),
+    ("to_numpy", "log(«loss»)\n", {"mode": "item"}, "log(loss.item())\n"),
+    ("reduce_loss", "«(a - b).backward()»\n", {}, "(a - b).mean().backward()\n"),
+    ("zero_of_output", "loss = «torch.zeros(())»\n", {"name": "out"}, "loss = out.sum() * 0.0\n"),
+    ("zero_of_output", "loss = «torch.zeros(())» / n\n", {"name": "out"}, "loss = (out.sum() * 0.0) / n\n"),
+    ("reduce_loss", "«loss.backward()»\n", {"method": "sum"}, "loss.sum().backward()\n"),
+    (
+        "module_list",
+        "from torch import nn\nself.a = «[nn.A(),\n  nn.B()]»\n",
+        {},
+        "from torch import nn\nself.a = nn.ModuleList([nn.A(),\n  nn.B()])\n",
+    ),
+    (
+        "module_list",
+        T + "«self.a = {k: f() for k in x}»\n",
+        {},
+        T + "self.a = torch.nn.ModuleDict({k: f() for k in x})\n",
+    ),
+    ("module_list", T + "self.a = «[p]»\n", {"parameters": True}, T + "self.a = torch.nn.ParameterList([p])\n"),
+    (
+        "add_param_group",
+        "o = «Adam(a.parameters(), lr=1)»\n",
+        {"parameters": "b.parameters()"},
+        "o = Adam([*a.parameters(), *b.parameters()], lr=1)\n",
+    ),
+    ("add_param_group", "o = «Adam([w], lr=1)»\n", {"parameters": "v", "single": True}, "o = Adam([w, v], lr=1)\n"),
+    (
+        "add_param_group",
+        "o = «Adam([{'params': w}])»\n",
+        {"parameters": ["b.parameters()"]},
+        "o = Adam([{'params': w}, {\"params\": b.parameters()}])\n",
+    ),
+    ("add_param_group", "o = «Adam(params=p)»\n", {"parameters": ["b", "c"]}, "o = Adam(params=[*p, *b, *c])\n"),
+    ("retain_graph", "g = «torch.autograd.grad(a, b)»\n", {}, "g = torch.autograd.grad(a, b, retain_graph=True)\n"),
+    ("rsample", "a = «d.sample((3,))»\n", {}, "a = d.rsample((3,))\n"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "args", "expected"), FIXED)
+def test_fixes(kind, source, args, expected):
+    assert fixed(kind, source, **args) == expected

@@ -1,0 +1,74 @@
+"""Several backward calls become one."""
+
+from __future__ import annotations
+
+import pytest
+from marked import fixed
+
+from graphdoc.fixes.base import CannotFix
+
+TWO = ["@0", "@1"]
+
+REFUSED = [
+    ("«a.backward(g)»\n«b.backward()»\n", TWO, {}, "own gradient"),
+    ("«a.backward(inputs=w)»\n«b.backward()»\n", TWO, {}, "own gradient"),
+    ("«a.backward()»\nopt.zero_grad()\n«b.backward()»\n", TWO, {}, "set to zero"),
+    ("«a.backward()»\nopt.step()\n«b.backward()»\n", TWO, {}, "steps between"),
+    ("«a.backward()»\nif x:\n    opt.step()\n«b.backward()»\n", TWO, {}, "hides"),
+    ("«a.backward()»\nclip_grad_norm_(w)\n«b.backward()»\n", TWO, {}, "read between"),
+    ("«a.backward()»\na = f()\n«b.backward()»\n", TWO, {}, "a changes"),
+    ("if x:\n    «a.backward()»\n«b.backward()»\n", TWO, {}, "one block"),
+    ("x = «a.backward()»\n«b.backward()»\n", TWO, {}, "larger statement"),
+    ("«loss.backward()»\nloss = loss + 1\n«loss.backward()»\n", TWO, {}, "cannot become a sum"),
+    ("«loss.backward()»\nloss = f()\nprint(loss)\n«loss.backward()»\n", TWO, {}, "used between"),
+    ("«a.step()»\n«b.backward()»\n", TWO, {}, "backward on a loss"),
+    ("for a in b:\n    «a.backward()»\n    n += 1\n", ["@0"], {}, "only one"),
+    ("«a.backward()»\n", ["@0"], {}, "only one"),
+]
+
+
+@pytest.mark.parametrize(("source", "places", "args", "reason"), REFUSED)
+def test_refuses(source, places, args, reason):
+    with pytest.raises(CannotFix, match=reason):
+        fixed("merge_backward", source, None, places=places, **args)
+
+
+MERGED = [
+    ("«a.backward(retain_graph=True)»\n«b.backward()»\n", TWO, {}, "(a + b).backward()\n"),
+    (
+        "«a.backward(retain_graph=True)»  # gone\nb = f(x)  # kept\n«b.backward(retain_graph=True)»\nopt.step()\n",
+        TWO,
+        {},
+        "b = f(x)  # kept\n(a + b).backward()\nopt.step()\n",
+    ),
+    ("«a.backward()»; «b.backward()»\n", TWO, {}, "(a + b).backward()\n"),
+    ("if x: «a.backward()»; «b.backward()»\n", TWO, {}, "if x: (a + b).backward()\n"),
+    (
+        "«f(x).backward()»\n«(u if v else w).backward(create_graph=True)»\n",
+        TWO,
+        {},
+        "(f(x) + (u if v else w)).backward(create_graph=True)\n",
+    ),
+    ("«(a * 2).backward()»\n«(b + c).backward()»\n", TWO, {}, "(a * 2 + b + c).backward()\n"),
+    ("«a.backward()»\n«b.backward()»\n«c.backward()»\n", ["@0", "@1", "@2"], {}, "(a + b + c).backward()\n"),
+    ("«a.backward()»\nopt.zero_grad()\n«b.backward()»\n", TWO, {"drop_zero_grad": True}, "(a + b).backward()\n"),
+    (
+        "if 1:\n  «a.backward()»\n  p.step()\n  «b.backward()» # x\n  q.step()",
+        TWO,
+        {"move_steps": True},
+        "if 1:\n  (a + b).backward() # x\n  p.step()\n  q.step()",
+    ),
+    (
+        "loss = f(x)\n«loss.backward(retain_graph=True)»\nloss = g(x)\n«loss.backward()»\n",
+        TWO,
+        {},
+        "loss = f(x)\nloss = loss + g(x)\nloss.backward()\n",
+    ),
+    ("«loss.backward(retain_graph=True)»\n«loss.backward()»\n", TWO, {}, "loss.backward()\n"),
+    ("for a in b: «a.backward(retain_graph=True)»\n", ["@0"], {}, "sum(b).backward()\n"),
+]
+
+
+@pytest.mark.parametrize(("source", "places", "args", "expected"), MERGED)
+def test_merges(source, places, args, expected):
+    assert fixed("merge_backward", source, None, places=places, **args) == expected

@@ -1,0 +1,152 @@
+"""In-place writes become new tensors."""
+
+from __future__ import annotations
+
+import pytest
+from marked import fixed
+
+from graphdoc.fixes.base import CannotFix
+
+REFUSED = [
+    ("«x = x + y»\n", {}, "nothing is written"),
+    ("«f(x).y += 1»\n", {}, "twice"),
+    ("«x.relu()»\n", {}, "does not write"),
+    ("«x.requires_grad_()»\n", {}, "no element"),
+    ("«nn.ReLU(inplace=False)»\n", {}, "does not write"),
+    ("x = f(y)\nx = x.clone()\n«x[0]» = 1\n", {}, "already cloned"),
+    # the caller wants the write
+    ("def fill(x):\n    «x[0]» = 1\n", {}, "called for what it writes"),
+    ("def f():\n    «table[0]» = 1\n", {}, "enclosing scope"),
+    ("def f():\n    «table.add_(1)»\n", {}, "enclosing scope"),
+    ("y = a and «x.add_(1)»\nz = x\n", {}, "used again"),
+    ("«nets()[0].weight.data.zero_()»\n", {}, "no name"),
+]
+
+
+@pytest.mark.parametrize(("source", "args", "reason"), REFUSED)
+def test_refuses(source, args, reason):
+    with pytest.raises(CannotFix, match=reason):
+        fixed("out_of_place", source, **args)
+
+
+FIXED = [
+    # augmented assignment
+    ("«x += y»  # why\n", {}, "x = x + y  # why\n"),
+    ("«x-=y - z»\n", {}, "x= x -(y - z)\n"),
+    ("«x -= (y - z)»\n", {}, "x = x - (y - z)\n"),
+    ("«x += a * b»\n", {}, "x = x + a * b\n"),
+    ("«x *= a + b»\n", {}, "x = x * (a + b)\n"),
+    ("«x **= -2»\n", {}, "x = x ** -2\n"),
+    ("«x **= a ** b»\n", {}, "x = x ** a ** b\n"),
+    ("«x @= w»\n", {}, "x = x @ w\n"),
+    ("«x //= w if a else b»\n", {}, "x = x // (w if a else b)\n"),
+    ("«self.h += y»\n", {}, "self.h = self.h + y\n"),
+    ("«s['h'] += y»\n", {}, "s['h'] = s['h'] + y\n"),
+    ("«s[k] += y»\n", {"container": True}, "s[k] = s[k] + y\n"),
+    ("«x[0] += y»\n", {}, "x = x.clone()\nx[0] += y\n"),
+    ("if a: «x /= 2»; b()\n", {}, "if a: x = x / 2; b()\n"),
+    ("def f(x):\n    «x += 1»\n    return x\n", {}, "def f(x):\n    x = x + 1\n    return x\n"),
+    # methods
+    ("«x.relu_()»\n", {}, "x = x.relu()\n"),
+    ("«x.mul_(a)».add_(b, alpha=c)\n", {}, "x = x.mul(a).add(b, alpha=c)\n"),
+    ("«x.mul_(a).add_(b, alpha=c)»\n", {}, "x = x.mul(a).add(b, alpha=c)\n"),
+    ("def f(x):\n    return «x.relu_()»\n", {}, "def f(x):\n    return x.relu()\n"),
+    ("y = «x.relu_()».sum()\n", {}, "y = x.relu().sum()\n"),
+    ("x = «x.relu_()»\nprint(x)\n", {}, "x = x.relu()\nprint(x)\n"),
+    ("y = «x.relu_()»\nprint(x)\n", {}, "y = x = x.relu()\nprint(x)\n"),
+    ("y = f(«x.relu_()»)\nprint(x)\n", {}, "x = x.relu()\ny = f(x)\nprint(x)\n"),
+    ("y = (\n    «x\n    .mul_(2)\n    .add_(1)»\n)\n", {}, "y = (\n    x\n    .mul(2)\n    .add(1)\n)\n"),
+    ("«self.m.mul_(d).add_(x)»\n", {}, "self.m = self.m.mul(d).add(x)\n"),
+    ("import torch\n«x.zero_()»\n", {}, "import torch\nx = torch.zeros_like(x)\n"),
+    ("import torch\n«x.fill_(3.0)»\n", {}, "import torch\nx = torch.full_like(x, 3.0)\n"),
+    ("«x.copy_(a + b)»\n", {}, "x = (a + b).clone()\n"),
+    ("«x.normal_()»\n", {}, "x = x.clone()\nx.normal_()\n"),
+    ("«x[:, 0].add_(1)»\n", {}, "x = x.clone()\nx[:, 0].add_(1)\n"),
+    ("«x.view(-1).add_(1)»\n", {}, "x = x.clone()\nx.view(-1).add_(1)\n"),
+    ("«x.relu_()»\n", {"mode": "clone"}, "x = x.clone()\nx.relu_()\n"),
+    # functions and flags
+    ("import torch\n«torch.relu_(x)»\n", {}, "import torch\nx = torch.relu(x)\n"),
+    ("import torch\ny = «torch.relu_(x)»\n", {}, "import torch\ny = torch.relu(x)\n"),
+    ("y = «F.relu(x, inplace=True)»\n", {}, "y = F.relu(x)\n"),
+    ("«F.relu(x, True)»\n", {}, "x = F.relu(x)\n"),
+    ("m = «nn.ReLU(inplace=True)»\n", {}, "m = nn.ReLU()\n"),
+    ("m = «nn.LeakyReLU(0.2, True)»\n", {}, "m = nn.LeakyReLU(0.2)\n"),
+    ("m = «nn.Dropout(p=0.2, inplace=True)»\n", {}, "m = nn.Dropout(p=0.2)\n"),
+    ("m = «partial(nn.ReLU, inplace=True)»\n", {}, "m = partial(nn.ReLU)\n"),
+    # a wrapper of one's own may have another default
+    ("m = «Block(inplace=True)»\n", {}, "m = Block(inplace=False)\n"),
+    ("«torch.add(a, b, out=c)»\n", {}, "c = torch.add(a, b)\n"),
+    # slices and masks
+    ("y = f(x)\n«y[..., 1:2]» = v\n", {}, "y = f(x)\ny = y.clone()\ny[..., 1:2] = v\n"),
+    ("y[0] = a\ny[1] = b\n«y[2]» = c  # last\n", {}, "y = y.clone()\ny[0] = a\ny[1] = b\ny[2] = c  # last\n"),
+    # the second write reads what the first wrote: each needs its own copy
+    ("y[0] = a\n«y[1]» = y[0] * 2\n", {}, "y[0] = a\ny = y.clone()\ny[1] = y[0] * 2\n"),
+    ("«self.buf[i]» = v\n", {}, "self.buf = self.buf.clone()\nself.buf[i] = v\n"),
+    ("«d['k'][:, 0]» = v\n", {}, "d['k'] = d['k'].clone()\nd['k'][:, 0] = v\n"),
+    ("import torch\n«y[y < 0]» = 0.0\n", {}, "import torch\ny = torch.where(y < 0, 0.0, y)\n"),
+    ("import torch\n«y[mask]» = 0.0\n", {}, "import torch\ny = y.clone()\ny[mask] = 0.0\n"),
+    (
+        "import torch\nout = torch.zeros(T, 3)\n"
+        "for t in range(T):\n    h = f(h)\n    «out[t]» = h  # row\nprint(out)\n",
+        {},
+        "import torch\nout = []\nfor t in range(T):\n    h = f(h)\n    out.append(h)  # row\n"
+        "out = torch.stack(out)\nprint(out)\n",
+    ),
+    (
+        "import torch\nout = torch.empty((B, T, 3), device=d)\nfor t in range(T):\n    «out[:, t]» = f(x[:, t], w)\n",
+        {},
+        "import torch\nout = []\nfor t in range(T):\n    out.append(f(x[:, t], w))\nout = torch.stack(out, dim=1)\n",
+    ),
+    (
+        "import torch\no = torch.zeros(3, T)\no[..., 0] = s\n"
+        "for t in range(1, T):\n    «o[..., t]» = o[..., t - 1] * 2\n",
+        {},
+        "import torch\no = []\no.append(s)\n"
+        "for t in range(1, T):\n    o.append(o[t - 1] * 2)\no = torch.stack(o, dim=-1)\n",
+    ),
+    # not plain: another size, a use of the whole tensor, a branch
+    (
+        "o = torch.zeros(N)\nfor t in range(T):\n    «o[t]» = f(t)\n",
+        {},
+        "o = torch.zeros(N)\nfor t in range(T):\n    o = o.clone()\n    o[t] = f(t)\n",
+    ),
+    (
+        "o = torch.zeros(T)\nfor t in range(T):\n    «o[t]» = f(o)\n",
+        {},
+        "o = torch.zeros(T)\nfor t in range(T):\n    o = o.clone()\n    o[t] = f(o)\n",
+    ),
+    (
+        "o = torch.zeros(T)\nfor t in range(T):\n\tif t: «o[t]» = f(t)\n",
+        {},
+        "o = torch.zeros(T)\nfor t in range(T):\n\tif t: o = o.clone(); o[t] = f(t)\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "args", "expected"), FIXED)
+def test_fixes(source, args, expected):
+    assert fixed("out_of_place", source, **args) == expected
+
+
+def test_every_method_of_torch_is_known():
+    """Each in-place method of Tensor has a counterpart, or stands in one of the tables."""
+    import torch
+
+    from graphdoc.fixes.in_place_names import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
+
+    known = set(REPLACEMENTS) | NOT_A_WRITE | WITHOUT_COUNTERPART
+    names = {n for n in dir(torch.Tensor) if n.endswith("_") and not n.startswith("_") and not n.endswith("__")}
+    assert {n for n in names - known if not hasattr(torch.Tensor, n[:-1])} == set()
+
+
+def test_positions_are_those_of_torch():
+    import inspect
+
+    import torch.nn.functional as F
+    from torch import nn
+
+    from graphdoc.fixes.in_place_names import POSITIONS
+
+    for name, position in POSITIONS.items():
+        signature = inspect.signature(getattr(nn, name) if hasattr(nn, name) else getattr(F, name))
+        assert list(signature.parameters).index("inplace") == position, name

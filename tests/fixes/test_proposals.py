@@ -1,0 +1,161 @@
+"""From what a cause asks for to patches: built on the text of the run, for the project's own files, tried in order."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+
+import pytest
+
+import graphdoc.diagnose
+from graphdoc.causes.base import Cause, Finding, Page, Remedy
+from graphdoc.diagnose import report_for
+from graphdoc.errors import UsageError
+from graphdoc.evidence import Evidence, Frame, Process, Raised
+from graphdoc.fixes import propose
+from graphdoc.launch import Request, launch
+from graphdoc.launch.keep import Kept, keep
+
+MESSAGE = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed)."
+)
+
+SOURCE = """\
+import torch
+
+torch.manual_seed(0)
+cell, head = torch.nn.LSTMCell(3, 8), torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+state = (torch.zeros(1, 8), torch.zeros(1, 8))
+for _ in range(8):
+    state = cell(torch.randn(1, 3), state)
+    loss = head(state[0]).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+PAIR = {"tuple": ["tensor", "tensor"]}
+AT_STEP = {"file": "train.py", "line": 12}
+AT_CELL = {"file": "train.py", "line": 8}
+
+TOO_EARLY = Remedy(
+    "detach_assigned", "Detach where it is made", "unsafe", args={"place": AT_CELL, "targets": [["state", PAIR]]}
+)
+AFTER_STEP = Remedy(
+    "detach_after", "Detach after the step", "unsafe", args={"after": AT_STEP, "paths": [["state", PAIR]]}
+)
+HALF = Remedy(
+    "detach_after",
+    "Detach a half",
+    "unsafe",
+    args={"after": AT_STEP, "paths": [["state", {"tuple": ["tensor", None]}]]},
+)
+IMPOSSIBLE = Remedy(
+    "detach_after", "Detach nothing", "unsafe", args={"after": {"file": "train.py", "line": 99}, "paths": ["x"]}
+)
+ADVICE = Remedy("surrogate", "Think again", "display", note="some thoughts")
+
+
+@pytest.fixture
+def remedies(monkeypatch):
+    def use(*wanted):
+        found = Finding(1.0, "certain", "t", "e", (), (), wanted)
+        cause = Cause("GD101", "carried-state", "t", Page("", "", "", "", "", ""), lambda evidence: found)
+        monkeypatch.setattr(graphdoc.diagnose, "all_causes", lambda: (cause,))
+
+    return use
+
+
+def kept_run(folder, file="train.py", text=SOURCE):
+    path = folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    raised = Raised("RuntimeError", MESSAGE, [Frame(file, 11)])
+    evidence = Evidence(process=Process(pid=7, cwd=str(folder)), raised=raised)
+    evidence.sources[file] = text
+    evidence.hashes[file] = hashlib.sha256(path.read_bytes()).hexdigest()
+    out = folder / "run"
+    out.mkdir()
+    evidence.write(str(out / "evidence-7.json"))
+    return Kept(out, Request(["train.py"], cwd=str(folder)), 1, evidence=(out / "evidence-7.json",), rerun=False)
+
+
+def fixes_of(report):
+    return report.diagnoses[0].fixes
+
+
+def test_a_source_that_changed_since_the_run_is_refused(remedies, tmp_path):
+    remedies(AFTER_STEP)
+    kept = kept_run(tmp_path)
+    (tmp_path / "train.py").write_text(SOURCE + "# more\n")
+    with pytest.raises(UsageError, match=r"train\.py has changed since the run"):
+        propose(kept, report_for(kept), verify=False)
+
+
+@pytest.mark.parametrize("file", ["../elsewhere.py", "env/lib/python3.11/site-packages/pkg/mod.py"])
+def test_files_of_others_are_left_alone(remedies, tmp_path, file):
+    project = tmp_path / "project"
+    project.mkdir()
+    args = {"after": {"file": file, "line": 12}, "paths": [["state", PAIR]]}
+    remedies(Remedy("detach_after", "Detach it", "unsafe", args=args))
+    kept = kept_run(project, file)
+    report = propose(kept, report_for(kept), verify=False)
+    assert fixes_of(report) == ()
+    assert "a fix was left out (Detach it)" in report.notes[-1]
+
+
+def test_what_cannot_be_built_is_left_out_with_its_reason(remedies, tmp_path):
+    remedies(IMPOSSIBLE, Remedy("no_such_kind", "Nothing", "safe"), ADVICE, AFTER_STEP)
+    kept = kept_run(tmp_path)
+    report = propose(kept, report_for(kept), verify=False)
+    assert [f.title for f in fixes_of(report)] == ["Think again", "Detach after the step"]
+    assert any("Detach nothing" in note for note in report.notes)
+    assert any("no_such_kind" in note for note in report.notes)
+
+
+def test_the_patch_applies_with_git(remedies, tmp_path):
+    remedies(AFTER_STEP, AFTER_STEP, TOO_EARLY, HALF)
+    kept = kept_run(tmp_path)
+    report = propose(kept, report_for(kept), verify=False)
+    fixes = fixes_of(report)
+    assert [f.id for f in fixes] == ["detach_after", "detach_assigned", "detach_after-2"]
+    assert all(f.verified is None for f in fixes)
+    (tmp_path / "p.diff").write_text(fixes[0].diff)
+    subprocess.run(["git", "apply", "p.diff"], cwd=tmp_path, check=True)
+    assert (tmp_path / "train.py").read_text() == SOURCE + "    state = tuple(t.detach() for t in state)\n"
+
+
+def test_nothing_to_fix_without_evidence(tmp_path):
+    kept = Kept(tmp_path, Request(["train.py"], cwd=str(tmp_path)), 0)
+    report = report_for(kept)
+    assert propose(kept, report) is report
+
+
+@pytest.mark.slow
+def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
+    remedies(TOO_EARLY, HALF, ADVICE, AFTER_STEP)
+    (tmp_path / "train.py").write_text(SOURCE)
+    out = tmp_path / "run"
+    out.mkdir()
+    request = Request(["train.py"], cwd=str(tmp_path), quiet=True)
+    kept = keep(out, request, launch(request, out))
+    lines = []
+    report = propose(kept, report_for(kept), verify=True, progress=lines.append)
+    assert [(f.title, f.verified) for f in fixes_of(report)] == [
+        ("Detach after the step", True),
+        ("Think again", None),
+        ("Detach where it is made", False),
+        ("Detach a half", False),
+    ]
+    best, _, early, half = fixes_of(report)
+    assert best.verification["steps"] == 8 and best.verification["lost_gradient"] == []
+    assert early.verification["lost_gradient"] == ["cell.bias_hh", "cell.bias_ih", "cell.weight_hh", "cell.weight_ih"]
+    assert half.verification["summary"] == "the program still fails in the same way"
+    assert lines == [
+        "trying fix 1 of 3: Detach where it is made",
+        "trying fix 2 of 3: Detach a half",
+        "trying fix 3 of 3: Detach after the step",
+        "",
+    ]
+    assert (tmp_path / "train.py").read_text() == SOURCE

@@ -1,0 +1,160 @@
+"""Fixes that move, remove, copy or add whole statements."""
+
+# ruff: noqa: E501  (a program and its fixed version are read side by side)
+
+from __future__ import annotations
+
+import pytest
+from marked import fixed
+
+from graphdoc.fixes.base import CannotFix
+
+REFUSED = [
+    ("move_statement", "«a()»\nb()\n", {"after": "@0"}, "own place"),
+    ("move_statement", "«b()»\n«a()»\n", {"before": "@1"}, "already stands"),
+    ("move_statement", "«a()»\nif x:\n    «b()»\n", {"after": "@1"}, "another block"),
+    ("move_statement", "def f():\n    «a()»\n«b()»\n", {"after": "@1"}, "different functions"),
+    ("move_statement", "if i: «x()»\n«z()»\n", {"after": "@1"}, "another block"),
+    ("move_statement", "for i in j:\n    «x()»\n«z()»\n", {"after": "@1"}, "another block"),
+    ("delete_statement", "if «x»:\n    a()\n", {}, "whole block"),
+    ("move_into_loop", "for i in x:\n    «a = 1»\n    «b()»\n", {"loop": "@1"}, "already runs"),
+    ("move_into_loop", "«a = 1»\ndef f():\n    for i in x:\n        «b()»\n", {"loop": "@1"}, "different functions"),
+    ("move_into_loop", "«a = 1»\n«b()»\n", {"loop": "@1"}, "no loop"),
+    (
+        "move_into_loop",
+        "class A:\n  def __init__(self, n):\n    «self.x = g(n)»\n  def forward(self):\n    return «self.x»\ndef g(n): pass\n",
+        {"into": "@1"},
+        "n is not known in forward",
+    ),
+    (
+        "move_into_loop",
+        "def fit(m, x):\n  «p = m(x)»\n  def closure(x):\n    «use(p)»\n  step(closure)\n",
+        {"into": "@1"},
+        "x is another variable in closure",
+    ),
+    ("uncache", "if a > b:\n    «x = 1»\n", {}, "no cache"),
+    ("uncache", "if k in c:\n    «x = c[k]»\n", {}, "nothing would compute"),
+    ("accumulate_number", "«total += 1»\n", {}, "a number already"),
+    ("accumulate_number", "«total += loss.item()»\n", {"mode": "item"}, "already"),
+    ("accumulate_number", "«f(x)»\n", {}, "nothing is accumulated"),
+    ("reset_accumulator", "total = 0\n«for x in y: pass»\n", {"name": "total"}, "already set"),
+    ("require_input_grad", "x = f()\nx.requires_grad_()\n«y = x»\n", {"name": "x"}, "already"),
+    ("retain_grad", "«h = f()»\nh.retain_grad()\n", {"name": "h"}, "already"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "args", "reason"), REFUSED)
+def test_refuses(kind, source, args, reason):
+    with pytest.raises(CannotFix, match=reason):
+        fixed(kind, source, **args)
+
+
+CACHE = "def get(k):\n    if k not in c:\n        # slow\n        c[k] = «f(k)»\n    return c[k]\n"
+FIXED = [
+    (
+        "move_statement",
+        "«a.step()»  # c\nx = 1\n«b.backward()»\n",
+        {"after": "@1"},
+        "x = 1\nb.backward()\na.step()  # c\n",
+    ),
+    ("move_statement", "«a.step()»\n«b.backward()»", {"after": "@1"}, "b.backward()\na.step()"),
+    ("move_statement", "«x = 1»\ny = 2\n«z(\n  1)»\n", {"after": "@1"}, "y = 2\nz(\n  1)\nx = 1\n"),
+    ("move_statement", "«x()»\ny()\n«z()»\n", {"before": "@1"}, "y()\nx()\nz()\n"),
+    ("move_statement", "with a:\n\t«x()»\n\ty()\n«z()»\n", {"after": "@1"}, "with a:\n\ty()\nz()\nx()\n"),
+    ("move_statement", "«a()»; «b()»\n", {"after": "@1"}, "b()\na()\n"),
+    ("move_statement", "«a()»; «b()»; c()\n", {"after": "@1"}, "b(); a(); c()\n"),
+    ("delete_statement", "a()\n«loss.requires_grad = True»  # c\nb()\n", {}, "a()\nb()\n"),
+    ("delete_statement", "if x:\n    «a()»\n", {}, "if x:\n    pass\n"),
+    ("delete_statement", "a(); «b()»\n", {}, "a()\n"),
+    (
+        "move_into_loop",
+        "«h = f(x)»  # c\nfor i in y:\n    «g(h)»\n",
+        {"loop": "@1"},
+        "for i in y:\n    h = f(x)  # c\n    g(h)\n",
+    ),
+    # read before the loop: copied
+    (
+        "move_into_loop",
+        "«h = f(x)»\nprint(h)\nfor i in y: «g(h)»\n",
+        {"loop": "@1"},
+        "h = f(x)\nprint(h)\nfor i in y: h = f(x); g(h)\n",
+    ),
+    (
+        "move_into_loop",
+        "«a = f(\n    x)»\n«b = '''\n x'''»\nwhile 1:\n\t«g(a)»\n",
+        {"places": ["@0", "@1"], "loop": "@2"},
+        "while 1:\n\ta = f(\n\t    x)\n\tb = '''\n x'''\n\tg(a)\n",
+    ),
+    (
+        "move_into_loop",
+        "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\n    self.y = 1\n  def forward(self):\n"
+        "    '''Doc.'''\n    return «self.x»\ndef g(w): pass\n",
+        {"into": "@1"},
+        "class A:\n  def __init__(self):\n    self.y = 1\n  def forward(self):\n"
+        "    '''Doc.'''\n    self.x = g(self.w)\n    return self.x\ndef g(w): pass\n",
+    ),
+    (
+        "move_into_loop",
+        "def fit(m, x):\n  «p = m(x)»\n  def closure():\n    «use(p)»\n  step(closure)\n",
+        {"into": "@1"},
+        "def fit(m, x):\n  def closure():\n    p = m(x)\n    use(p)\n  step(closure)\n",
+    ),
+    ("uncache", CACHE, {}, "def get(k):\n    # slow\n    c[k] = f(k)\n    return c[k]\n"),
+    (
+        "uncache",
+        "def f():\n    if k in c:\n        return «c[k]»\n    return g(k)\n",
+        {},
+        "def f():\n    return g(k)\n",
+    ),
+    ("uncache", "if self.x is None: self.x = «f()»\nuse(self.x)\n", {}, "self.x = f()\nuse(self.x)\n"),
+    (
+        "uncache",
+        "if k in c:\n    v = c[k]\nelse:\n    v = «f(k)»\n    c[k] = v\nuse(v)\n",
+        {},
+        "v = f(k)\nc[k] = v\nuse(v)\n",
+    ),
+    ("uncache", "if not hasattr(self, 'x'):\n    self.x = «f()»\n", {}, "self.x = f()\n"),
+    (
+        "uncache",
+        "@a\n@functools.lru_cache(maxsize=None)\ndef f():\n    return «g()»\n",
+        {},
+        "@a\ndef f():\n    return g()\n",
+    ),
+    ("accumulate_number", "«total += loss»\n", {}, "total += loss.detach()\n"),
+    ("accumulate_number", "«total = total + a * b»\n", {"mode": "item"}, "total = total + (a * b).item()\n"),
+    ("accumulate_number", "«losses.append(loss)»\n", {}, "losses.append(loss.detach())\n"),
+    (
+        "accumulate_number",
+        "«total += loss»\n«total.backward()»\n",
+        {"backward": "@1"},
+        "total += loss.detach()\nloss.backward()\n",
+    ),
+    (
+        "accumulate_number",
+        "for x in y:\n  «total += f(x)»\n  «total.backward()»\n",
+        {"backward": "@1"},
+        "for x in y:\n  loss = f(x)\n  total += loss.detach()\n  loss.backward()\n",
+    ),
+    (
+        "reset_accumulator",
+        "if a:\n\t«for x in y»: pass\n",
+        {"name": "self.total", "value": "0.0"},
+        "if a:\n\tself.total = 0.0\n\tfor x in y: pass\n",
+    ),
+    ("require_input_grad", "x, y = «f()»\ng(x)\n", {"name": "x"}, "x, y = f()\nx.requires_grad_()\ng(x)\n"),
+    ("require_input_grad", "«y = net(x)»\n", {"name": "x"}, "x.requires_grad_()\ny = net(x)\n"),
+    ("require_input_grad", "for «x» in y: g(x)\n", {"name": "x"}, "for x in y: x.requires_grad_(); g(x)\n"),
+    (
+        "require_input_grad",
+        "«def f(x)»:\n    '''Doc.'''\n    g(x)\n",
+        {"name": "x"},
+        "def f(x):\n    '''Doc.'''\n    x.requires_grad_()\n    g(x)\n",
+    ),
+    ("require_input_grad", "x = «a + b»\n", {}, "x = (a + b).requires_grad_()\n"),
+    ("retain_grad", "h = «f()»\ng(h)\n", {"name": "h"}, "h = f()\nh.retain_grad()\ng(h)\n"),
+]
+
+
+@pytest.mark.parametrize(("kind", "source", "args", "expected"), FIXED)
+def test_fixes(kind, source, args, expected):
+    assert fixed(kind, source, **args) == expected

@@ -1,0 +1,194 @@
+"""The fixed programs train exactly as their hand-written right versions do, and the sick ones crash."""
+
+# ruff: noqa: E501  (programs side by side)
+
+from __future__ import annotations
+
+import pytest
+import torch
+from marked import fixed, unmark
+
+START = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+net = nn.Linear(3, 3)
+other = nn.Linear(3, 3)
+opt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+x = torch.ones(2, 3)
+h = torch.zeros(2, 3)
+"""
+
+# (kind, args, the sick program, the right program)
+PROGRAMS = [
+    (
+        "detach_after",
+        {"paths": ["h"], "first": "after"},
+        "for i in range(3):\n    h = torch.tanh(net(x) + h)\n    opt.zero_grad()\n    «h.sum().backward()»\n    opt.step()\n",
+        "for i in range(3):\n    h = torch.tanh(net(x) + h.detach())\n    opt.zero_grad()\n    h.sum().backward()\n    opt.step()\n",
+    ),
+    (
+        "detach_expression",
+        {"operands": ["h"]},
+        "for i in range(3):\n    h = torch.tanh(«net(x) + h»)\n    opt.zero_grad()\n    h.sum().backward()\n    opt.step()\n",
+        "for i in range(3):\n    h = torch.tanh(net(x) + h.data)\n    opt.zero_grad()\n    h.sum().backward()\n    opt.step()\n",
+    ),
+    (
+        "merge_backward",
+        {"places": ["@0", "@1"], "first": None},
+        "y = net(x).relu()\n«y.sum().backward()»\n«other(y).sum().backward()»\nopt.step()\n",
+        "y = net(x).relu()\n(y.sum() + other(y).sum()).backward()\nopt.step()\n",
+    ),
+    (
+        "move_into_loop",
+        {"loop": "@1"},
+        "«y = net(x) ** 2»\nfor i in range(3):\n    opt.zero_grad()\n    «y.sum().backward()»\n    opt.step()\n",
+        "for i in range(3):\n    opt.zero_grad()\n    (net(x) ** 2).sum().backward()\n    opt.step()\n",
+    ),
+    (
+        "accumulate_number",
+        {"backward": "@1"},
+        "total = 0\nfor i in range(3):\n    loss = net(x).pow(2).sum()\n    «total += loss»\n    opt.zero_grad()\n"
+        "    «total.backward()»\n    opt.step()\n",
+        "for i in range(3):\n    loss = net(x).pow(2).sum()\n    opt.zero_grad()\n    loss.backward()\n    opt.step()\n",
+    ),
+    (
+        "move_statement",
+        {"after": "@1"},
+        "y = other(net(x)).pow(2).sum()\nz = other(net(x)).sum()\ny.backward()\n«opt.step()»\n«z.backward()»\n",
+        "y = other(net(x)).pow(2).sum()\nz = other(net(x)).sum()\ny.backward()\nz.backward()\nopt.step()\n",
+    ),
+    (
+        "clone_parameters",
+        {},
+        "z = «other(net(x))».sum()\n(net(x).sum() + other(x).sum()).backward()\nopt.step()\nz.backward()\nopt.step()\n",
+        "c = nn.Linear(3, 3)\nc.load_state_dict(other.state_dict())\nz = torch.func.functional_call(other, {k: v.clone() for k, v in "
+        "other.named_parameters()}, (net(x),)).sum()\n(net(x).sum() + other(x).sum()).backward()\nopt.step()\nz.backward()\nopt.step()\n",
+    ),
+    (
+        "out_of_place",
+        {},
+        "y = torch.exp(net(x))\n«y += 1»\ny.sum().backward()\nopt.step()\n",
+        "(torch.exp(net(x)) + 1).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "out_of_place",
+        {},
+        "out = torch.zeros(4, 2, 3)\nout[0] = net(x)\nfor t in range(1, 4):\n    «out[t]» = net(out[t - 1]) * out[t - 1]\n"
+        "out.sum().backward()\nopt.step()\n",
+        "o = [net(x)]\nfor t in range(1, 4):\n    o.append(net(o[-1]) * o[-1])\ntorch.stack(o).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "out_of_place",
+        {},
+        "y = net(x).exp()\n«y[y > 1]» = 0.0\ny.sum().backward()\nopt.step()\n",
+        "y = net(x).exp()\n(y * (y <= 1)).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "out_of_place",
+        {},
+        "y = net(x).sigmoid()\n«y[:, 0]» = 2\n(y * y).sum().backward()\nopt.step()\n",
+        "y = net(x).sigmoid()\ny = torch.cat([torch.full((2, 1), 2.0), y[:, 1:]], 1)\n(y * y).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "clone_expression",
+        {},
+        "b = torch.ones(3, 3)\ny = (net(x) @ «b»).sum()\nb.mul_(2)\ny.backward()\nopt.step()\n",
+        "(net(x) @ torch.ones(3, 3)).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "under_no_grad_update",
+        {},
+        "net(x).sum().backward()\n«net.weight -= 0.1 * net.weight.grad»\n",
+        "net(x).sum().backward()\nnet.weight.data -= 0.1 * net.weight.grad\n",
+    ),
+    (
+        "stack_instead_of_tensor",
+        {},
+        "a = net(x).sum()\n«torch.tensor([a, a * 2])».sum().backward()\nopt.step()\n",
+        "a = net(x).sum()\n(a * 3).backward()\nopt.step()\n",
+    ),
+    (
+        "drop_call",
+        {},
+        "a = net(x).sum()\n(«torch.tensor(a.item())» * 2).backward()\nopt.step()\n",
+        "a = net(x).sum()\n(a * 2).backward()\nopt.step()\n",
+    ),
+    (
+        "remove_context",
+        {},
+        "with torch.no_grad():\n    «y = net(x)»\ny.sum().backward()\nopt.step()\n",
+        "net(x).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "set_keyword",
+        {"name": "create_graph"},
+        "w = net.weight\n(g,) = «torch.autograd.grad(net(x).pow(2).sum(), w)»\ng.pow(2).sum().backward()\nopt.step()\n",
+        "w = net.weight\n(g,) = torch.autograd.grad(net(x).pow(2).sum(), w, create_graph=True)\ng.pow(2).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "pad_return",
+        {"count": 2},
+        "class Scale(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, a, s):\n        ctx.s = s\n        return a * s\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        «return g * ctx.s»\n"
+        "Scale.apply(net(x), 3.0).sum().backward()\nopt.step()\n",
+        "(net(x) * 3.0).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "make_leaf",
+        {},
+        "w = «torch.ones(3, requires_grad=True) * 2»\no = torch.optim.SGD([w], lr=0.1)\n(net(x) * w).sum().backward()\no.step()\nopt.step()\n",
+        "w = torch.full((3,), 2.0, requires_grad=True)\n(net(x) * w).sum().backward()\nopt.step()\n",
+    ),
+    ("reduce_loss", {}, "«net(x).backward()»\nopt.step()\n", "net(x).mean().backward()\nopt.step()\n"),
+    (
+        "to_numpy",
+        {},
+        "y = net(x)\nn = «y.numpy()»\n(y * float(n.sum())).sum().backward()\nopt.step()\n",
+        "y = net(x)\n(y * y.sum().item()).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "swap_context",
+        {},
+        "with «torch.inference_mode()»:\n    y = other(x)\nnet(y).sum().backward()\nopt.step()\n",
+        "y = other(x).detach()\nnet(y).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "uncache",
+        {},
+        "c = {}\nfor i in range(2):\n    if 0 not in c: c[0] = «net(x)»\n    opt.zero_grad()\n    c[0].pow(2).sum().backward()\n    opt.step()\n",
+        "for i in range(2):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",
+    ),
+    (
+        "retain_graph",
+        {},
+        "y = net(x).pow(2).sum()\n(g,) = «torch.autograd.grad(y, net.weight)»\n(y * g.sum()).backward()\nopt.step()\n",
+        "y = net(x).pow(2).sum()\n(g,) = torch.autograd.grad(net(x).pow(2).sum(), net.weight)\n(y * g.sum()).backward()\nopt.step()\n",
+    ),
+    (
+        "require_input_grad",
+        {"name": "x"},
+        "«y = other(x).detach()»\n(g,) = torch.autograd.grad(net(x).sum(), x)\nopt.step()\n",
+        "opt.step()\n",
+    ),
+]
+
+
+def trained(program: str) -> list[torch.Tensor]:
+    scope: dict = {"__name__": "program"}
+    exec(compile(START + program, "program.py", "exec", dont_inherit=True), scope)
+    return [p.detach() for p in (*scope["net"].parameters(), *scope["other"].parameters())]
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "sick", "right"), PROGRAMS, ids=[f"{p[0]}-{i}" for i, p in enumerate(PROGRAMS)]
+)
+def test_trains_as_the_right_version(kind, args, sick, right):
+    args = dict(args)
+    first = args.pop("first", "place")
+    with pytest.raises((RuntimeError, TypeError, ValueError)):
+        trained(unmark(sick)[0])
+    mended = fixed(kind, START + sick, first, **args)[len(START) :]
+    for got, wanted in zip(trained(mended), trained(right), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-6)

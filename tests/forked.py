@@ -1,0 +1,128 @@
+"""Run a script as ``python SCRIPT`` would, in a fork of this process, which has paid for ``import torch`` already."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import io
+import os
+import runpy
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn
+
+# Before torch and numpy are loaded: a process that has started worker threads is not safe to fork.
+for _variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+PRELOADED = ("torch", "torch.distributions", "torch._dynamo", "gymnasium", "gymnasium.envs.classic_control.cartpole")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a forked script ended. ``status`` is its exit status, or minus the signal's number."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def run_forked(
+    path: str | os.PathLike[str],
+    args: Sequence[str] = (),
+    cwd: str | os.PathLike[str] | None = None,
+    setup: Callable[[], None] | None = None,
+    *,
+    timeout: float = 60.0,
+) -> Result:
+    """Run the script ``path`` with ``args`` in the folder ``cwd`` (the script's own by default).
+
+    ``setup`` is called in the child before the script starts; it may be a closure, but what it changes stays in the
+    child. Standard input is empty. Raises TimeoutError after ``timeout`` seconds.
+    """
+    for module in PRELOADED:
+        importlib.import_module(module)
+    script = Path(path).resolve()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            _child(script, list(args), Path(cwd or script.parent), setup, out.fileno(), err.fileno())
+        status = _wait(pid, timeout)
+        out.seek(0)
+        err.seek(0)
+        return Result(status, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
+
+
+def _wait(pid: int, timeout: float) -> int:
+    deadline = time.monotonic() + timeout
+    while True:
+        done, raw = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(raw)
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise TimeoutError(f"the forked script ran for more than {timeout:g} s")
+        time.sleep(0.005)
+
+
+def _child(script: Path, args: list[str], cwd: Path, setup: Callable[[], None] | None, out: int, err: int) -> NoReturn:
+    status = 70  # EX_SOFTWARE: this helper itself failed
+    try:
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in enumerate((null, out, err)):
+            os.dup2(source, target)
+        sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+        sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
+        sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), errors="backslashreplace", write_through=True)
+        # The test runner's own hooks and warning filters are not the script's.
+        atexit._clear()
+        importlib.reload(warnings)
+        sys.excepthook = sys.__excepthook__
+        os.chdir(cwd)
+        sys.argv = [str(script), *args]
+        sys.path.insert(0, str(script.parent))
+        if setup is not None:
+            setup()
+        status = _run(script)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)  # never back into the test runner
+
+
+def _run(script: Path) -> int:
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as leaving:
+        if leaving.code is None or isinstance(leaving.code, int):
+            return (leaving.code or 0) & 0xFF
+        print(leaving.code, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        error = error.with_traceback(_from_script(error.__traceback__, script))
+        # As PyErr_Print does before it calls the hook; what runs at exit may look there.
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        sys.excepthook(type(error), error, error.__traceback__)
+        return 1
+    return 0
+
+
+def _from_script(trace: TracebackType | None, script: Path) -> TracebackType | None:
+    """The traceback without the frames of this helper and of runpy; None where the script has no frame in it."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != str(script):
+        trace = trace.tb_next
+    return trace

@@ -1,0 +1,109 @@
+"""The words of the terminal report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from graphdoc.model import Confidence, Diagnosis, Fix, Report, Run, Span
+from graphdoc.render import render
+from graphdoc.render.story import badge, measured
+from graphdoc.render.text import wrap
+
+ONE_CHANGE = "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-a = q - v\n+a = (q - v).detach()\n"
+
+
+def told(*fixes: Fix, confidence: Confidence = "certain") -> list[str]:
+    span = Span("cause", "t.py", 1, 5, 1, 10, "carries a graph")
+    found = Diagnosis("GD103", "undetached-target", confidence, "what happened", "Why it did.", (span,), (), fixes)
+    report = Report(Run(), "autograd-failure", diagnoses=(found,), sources={"t.py": "a = q - v\n"})
+    return render(report, "terminal", width=80).splitlines()
+
+
+def test_a_whole_report() -> None:
+    fix = Fix("detach", "detach it", "safe", ONE_CHANGE, "nothing flows back", True, {"summary": "3 steps more"})
+    other = Fix("no-grad", "wrap it", "display", "", "by hand")
+    assert told(fix, other) == [
+        "error[GD103]: what happened",
+        " --> t.py:1:5",
+        "  |",
+        "1 | a = q - v",
+        "  |     ^^^^^ carries a graph",
+        "  |",
+        "  = cause (certain): Why it did.",
+        "  = help: detach it [safe, verified]",
+        "  |",
+        "1 - a = q - v",
+        "1 + a = (q - v).detach()",
+        "  |",
+        "  = effect: nothing flows back",
+        "  = measured: 3 steps more",
+        "  = option 2: wrap it [by hand]: by hand",
+        "  = more: `graphdoc explain GD103`, `graphdoc fix --diff`",
+    ]
+
+
+def test_confidence_is_said() -> None:
+    assert "  = likely cause: Why it did." in told(confidence="likely")
+    assert "  = possible cause: Why it did." in told(confidence="possible")
+
+
+def test_fix_is_offered_only_where_there_is_a_patch_to_print() -> None:
+    assert told()[-1] == "  = more: `graphdoc explain GD103`"
+    assert told(Fix("x", "x", "display", ONE_CHANGE))[-1] == "  = more: `graphdoc explain GD103`"
+
+
+def test_badges() -> None:
+    fix = Fix("x", "x", "unsafe", ONE_CHANGE)
+    assert badge(fix) == "unsafe, not tried"
+    assert badge(replace(fix, verified=True)) == "unsafe, verified"
+    assert badge(replace(fix, verified=False)) == "unsafe, tried: does not hold"
+    assert badge(replace(fix, diff="")) == "unsafe, by hand"
+    assert badge(replace(fix, safety="display")) == "by hand"
+
+
+def test_measurements_in_words() -> None:
+    assert measured({"passes_crash": True, "largest_difference": 1.25e-7, "lost": [], "silent": ["a.w", "a.b"]}) == [
+        "passes crash: yes",
+        "largest difference: 1.25e-07",
+        "silent: a.w, a.b",
+    ]
+    assert measured({"summary": ["one", "", "two"], "steps": 4}) == ["one", "two"]
+
+
+def test_a_patch_shows_only_what_changes_and_where_new_lines_go() -> None:
+    patch = (
+        "--- a/t.py\n+++ b/t.py\n@@ -9,4 +9,5 @@\n def f():\n+    new()\n     a\n     b\n     c\n"
+        "@@ -30,3 +31,2 @@\n x\n-y\n z\n"
+    )
+    assert told(Fix("x", "move", "safe", patch))[7:16] == [
+        "   = help: move [safe, not tried]",
+        "   |",
+        " 9 | def f():",
+        "10 +     new()",
+        "...",
+        "31 - y",
+        "   |",
+        "   = more: `graphdoc explain GD103`, `graphdoc fix --diff`",
+    ]
+
+
+def test_a_long_patch_is_cut() -> None:
+    patch = "--- a/t.py\n+++ b/t.py\n@@ -0,0 +1,50 @@\n" + "+x\n" * 50
+    lines = told(Fix("x", "write much", "safe", patch))
+    assert "... 21 more lines: `graphdoc fix --diff`" in lines
+    assert sum(line.endswith("+ x") for line in lines) == 29
+
+
+def test_quoted_commands_stay_on_one_line_and_no_line_begins_with_a_workflow_command() -> None:
+    assert wrap("say `graphdoc explain GD103` now", 24) == ["say", "`graphdoc explain GD103`", "now"]
+    assert wrap("aaaa ::error::x", 10) == ["aaaa", "\\x3a:error::x"]
+    assert wrap("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert wrap("模型输入", 4) == ["模型", "输入"]
+    assert wrap("  \n ", 10) == [""]
+
+
+def test_the_width_is_held_between_80_and_160() -> None:
+    found = Diagnosis("GD101", "carried-state", "certain", "word " * 60, "")
+    report = Report(Run(), "autograd-failure", diagnoses=(found,))
+    assert render(report, "terminal", width=10) == render(report, "terminal", width=80)
+    assert render(report, "terminal", width=999) == render(report, "terminal", width=160)

@@ -1,0 +1,197 @@
+"""What stands at a position: the interpreter's own positions must find their expressions, odd input gives None."""
+
+# ruff: noqa: E501  (tables)
+
+from __future__ import annotations
+
+import ast
+import dis
+import types
+from pathlib import Path
+
+import pytest
+
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+from graphdoc.source.scopes import imported_as, name_for
+
+UGLY = Path(__file__).parents[1] / "ugly"
+PROGRAM = '''\
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, *, scale=1):
+        """Doc."""
+        for step in range(3):
+            seq, self.state = self.rnn(x, self.state)  # line 7
+            self.h = h = torch.tanh(
+                seq * scale)
+        out = (h
+               .sum()
+               .relu())
+        return out + self.bias["b"][0].mul(x, *seq, k=scale)
+'''
+
+
+def codes(code: types.CodeType):
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes(constant)
+
+
+def operations(source: Source) -> list[tuple[str, Place]]:
+    """The places that the interpreter would report for calls, operators and attribute reads."""
+    found = []
+    for code in codes(compile(source.code, source.file, "exec", dont_inherit=True)):
+        for instruction in dis.get_instructions(code):
+            at = instruction.positions
+            if instruction.opname not in (
+                "CALL",
+                "BINARY_OP",
+                "LOAD_ATTR",
+                "LOAD_METHOD",
+                "BINARY_SUBSCR",
+                "COMPARE_OP",
+            ):
+                continue
+            if (
+                at is None
+                or None in (at.lineno, at.end_lineno, at.col_offset, at.end_col_offset)
+                or not at.end_col_offset
+            ):
+                continue
+
+            def column(line: int, byte: int) -> int:
+                return source.lines.from_bytes(line, byte) - source.lines.start(line) + 1
+
+            found.append(
+                (
+                    instruction.opname,
+                    Place(
+                        source.file,
+                        at.lineno,
+                        column(at.lineno, at.col_offset),
+                        at.end_lineno,
+                        column(at.end_lineno, at.end_col_offset),
+                    ),
+                )
+            )
+    return found
+
+
+@pytest.mark.parametrize("path", [None, *sorted(UGLY.glob("*.py"))], ids=lambda p: p.stem if p else "program")
+def test_positions_of_the_interpreter(path):
+    text = PROGRAM if path is None else path.read_bytes().decode("latin-1" if path.stem == "latin1" else "utf-8")
+    source = Source("a.py", text)
+    places = operations(source)
+    assert places
+    in_strings = [source.place(n) for n in ast.walk(source.tree) if isinstance(n, ast.JoinedStr)]
+    for name, place in places:
+        if any((s.line, s.column) <= (place.line, place.column) <= (s.end_line, s.end_column) for s in in_strings):
+            continue  # before Python 3.12 the positions inside an f-string are not exact
+        node = source.node_expression(place)
+        owner = source.node_statement(place)
+        # ``x += y``, ``del``, the implicit calls of with and class statements, decorators and imports have their own
+        other = isinstance(owner, ast.AugAssign | ast.With | ast.AsyncWith | ast.ClassDef | ast.FunctionDef)
+        assert node is not None or other or isinstance(owner, ast.ImportFrom | ast.Try | ast.TryStar | ast.Match), (
+            name,
+            place,
+        )
+
+
+@pytest.fixture
+def source():
+    return Source("a.py", PROGRAM)
+
+
+def test_takes_a_call_apart(source):
+    line = PROGRAM.splitlines()[12]
+    column = line.index("self.bias") + 1
+    call = source.call_at(Place("a.py", 13, column, 13, len(line) + 1))
+    assert call.function.text == 'self.bias["b"][0].mul'
+    assert [(a.value.text, a.keyword, a.star) for a in call.arguments] == [
+        ("x", None, ""),
+        ("seq", None, "*"),
+        ("scale", "k", ""),
+    ]
+
+
+def test_statements_functions_loops(source):
+    assert source.statement_at(7).text == "seq, self.state = self.rnn(x, self.state)"
+    assert source.statement_at(9).kind == "Assign"
+    assert source.statement_at(7).indent == " " * 12
+    assert source.enclosing_function(7).place.line == 4
+    assert source.enclosing_loop(9).place.line == 6
+    assert source.enclosing_loop(13) is None
+    assert source.enclosing_class(7).place.line == 3
+    assert source.names_bound_by(7) == ("seq", "self.state")
+    assert source.names_bound_by(8) == ("self.h", "h")
+
+
+def test_operands_and_assignments(source):
+    line = PROGRAM.splitlines()[6]
+    place = Place("a.py", 7, line.index("self.rnn") + 1, 7, line.index("  #") + 1)
+    assert [o.text for o in source.operands(place)] == ["self", "x", "self.state"] or [
+        o.text for o in source.operands(place)
+    ] == ["x", "self.state"]
+    assert [s.place.line for s in source.assignments_of("self.state")] == [7]
+    assert [s.place.line for s in source.assignments_of("h", Place("a.py", 5))] == [8]
+    assert source.assignments_of("nothing") == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x00", "def f(:", "x = (", "if x:\n", "é" * 3, "(" * 300, "\ufeff", "# only a comment"]
+)
+def test_odd_input_gives_none(text):
+    source = Source("a.py", text)
+    place = Place("a.py", 1, 1, 1, 2)
+    assert source.call_at(place) is None
+    assert source.statement_at(99) is None
+    assert source.enclosing_loop(1, 1) is None
+    assert source.names_bound_by(7) == ()
+    assert source.operands(place) == () or text == "é" * 3
+    assert source.assignments_of("x y") == ()
+    assert source.expression_at(Place("a.py", 50, 60, 70, 80)) is None
+    assert source.splice([]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "dotted", "expected"),
+    [
+        ("import torch\n", "torch.no_grad", "torch.no_grad"),
+        ("import torch as th\n", "torch.no_grad", "th.no_grad"),
+        ("from torch import no_grad\n", "torch.no_grad", "no_grad"),
+        ("from torch import *\n", "torch.no_grad", "no_grad"),
+        ("import torch\nimport torch.nn.functional as F\n", "torch.nn.functional.linear", "F.linear"),
+        ("from torch import nn\n", "torch.nn.functional.linear", "nn.functional.linear"),
+        ("from .torch import nn\n", "torch.nn.ModuleList", None),
+        ("import torchvision\n", "torch.no_grad", None),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None\n", "torch.no_grad", "torch.no_grad"),
+        ("def g():\n    import torch\n", "torch.no_grad", None),
+    ],
+)
+def test_names_of_torch(text, dotted, expected):
+    assert imported_as(Source("a.py", text), dotted) == expected
+
+
+def test_a_parameter_hides_an_import():
+    source = Source("a.py", "import torch\ndef f(torch):\n    return torch\n")
+    assert imported_as(source, "torch.no_grad", source.node_statement(Place("a.py", 3))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1\n", "import torch\nx = 1\n"),
+        ("#!/usr/bin/env python\n# coding: utf-8\n\nx = 1\n", "#!/usr/bin/env python\n# coding: utf-8\n\nimport torch\nx = 1\n"),
+        ('"""Doc."""\n\nx = 1\n', '"""Doc."""\nimport torch\n\nx = 1\n'),
+        ("from __future__ import annotations\r\nx = 1\r\n", "from __future__ import annotations\r\nimport torch\r\nx = 1\r\n"),
+        ("import os; import sys  # both\nx = 1\n", "import os; import sys  # both\nimport torch\nx = 1\n"),
+        ("import os; x = 1\n", "import os; import torch; x = 1\n"),
+        ("\ufeffx = 1", "\ufeffimport torch\nx = 1"),
+    ],
+)  # fmt: skip
+def test_adds_an_import(text, expected):
+    source = Source("a.py", text)
+    assert source.splice(name_for(source, "torch.no_grad").edits) == expected

@@ -1,0 +1,4 @@
+﻿import torch
+x = torch.ones(2); y = x.sum()
+if y > 1:
+    x = x + y

@@ -1,0 +1,278 @@
+"""What a patch does to the gradients decides, not that the crash is gone. Wrong patches first."""
+
+from __future__ import annotations
+
+import pytest
+from tracing import Sick
+
+from graphdoc.verify.traces import Trace
+from graphdoc.verify.trial import stepped_between
+from graphdoc.verify.verdict import Outcome, crashed, judge
+
+CARRIED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.LSTMCell(3, 8)
+        self.head = nn.Linear(8, 2)
+        self.state = (torch.zeros(1, 8), torch.zeros(1, 8))
+
+    def forward(self, obs):
+        self.state = self.cell(obs, self.state)
+        return self.head(self.state[0])
+
+
+policy = Policy()
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+for epoch in range(16):
+    loss = 0.0
+    for _ in range(3):
+        loss = loss + nn.functional.cross_entropy(policy(torch.randn(1, 3)), torch.tensor([epoch % 2]))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+CELL = "self.state = self.cell(obs, self.state)"
+DETACH = "policy.state = tuple(t.detach() for t in policy.state)\n"
+
+
+@pytest.fixture(scope="module")
+def carried(tmp_path_factory):
+    return Sick(tmp_path_factory.mktemp("carried"), CARRIED)
+
+
+def test_a_cut_that_ends_learning_is_refused(carried):
+    cut = "self.state = tuple(t.detach() for t in self.cell(obs, self.state))"
+    verdict = carried.judge(carried.edited((CELL, cut)))
+    assert verdict.verified is False
+    assert "policy.cell.weight_hh" in verdict.data["lost_gradient"]
+    assert not any("head" in name for name in verdict.data["lost_gradient"])
+    assert "no longer receive any gradient" in verdict.summary
+
+
+def test_a_cut_inside_the_window_is_not_called_verified(carried):
+    # Every parameter still learns, but not from the steps before.
+    cut = "self.state = self.cell(obs, [s.detach() for s in self.state])"
+    verdict = carried.judge(carried.edited((CELL, cut)))
+    assert verdict.verified is None
+    assert "gives other gradients" in verdict.summary and "policy.cell" in verdict.summary
+
+
+def test_a_cut_after_the_step_is_verified(carried):
+    verdict = carried.judge(carried.source + "    " + DETACH)
+    assert verdict.verified is True
+    assert verdict.data["passed_crash"] is True and verdict.data["steps"] == 16
+    assert verdict.data["lost_gradient"] == []
+    assert "ran to its end (16 optimizer steps)" in verdict.summary
+
+
+def test_a_loss_made_to_require_grad_is_refused(tmp_path):
+    sick = Sick(
+        tmp_path,
+        """\
+        import torch
+        net = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = torch.tensor(net(torch.ones(4, 2)).pow(2).mean().item())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    )
+    covered = sick.judge(sick.edited(("item())", "item(), requires_grad=True)")))
+    assert covered.verified is False and "exactly zero" in covered.summary
+    loss = "torch.tensor(net(torch.ones(4, 2)).pow(2).mean().item())"
+    mended = sick.judge(sick.edited((loss, "net(torch.ones(4, 2)).pow(2).mean()")))
+    assert mended.verified is True
+    assert "every parameter of its optimizers receives gradient" in mended.summary
+    half = sick.judge(sick.edited((loss, "net.bias.pow(2).mean()")))
+    assert half.verified is None
+    assert "net.weight receives no gradient" in half.summary
+
+
+LOSSES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+trunk, left, right = nn.Linear(3, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+optimizer = torch.optim.SGD([*trunk.parameters(), *left.parameters(), *right.parameters()], lr=0.1)
+for _ in range(4):
+    features = torch.tanh(trunk(torch.randn(5, 3)))
+    loss_left = left(features).pow(2).mean()
+    loss_right = (right(features) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss_left.backward()
+    loss_right.backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def losses(tmp_path_factory):
+    return Sick(tmp_path_factory.mktemp("losses"), LOSSES)
+
+
+def merged(sick, total):
+    return sick.edited(("    loss_left.backward()\n", ""), ("loss_right.backward()", f"({total}).backward()"))
+
+
+def test_a_merge_with_another_gradient_is_not_called_verified(losses):
+    verdict = losses.judge(merged(losses, "loss_left - loss_right"), safe=True)
+    assert verdict.verified is None and not verdict.equal
+    assert verdict.data["max_relative_difference"] > 0.01
+    assert "differ from the reference" in verdict.summary
+
+
+def test_a_detached_trunk_is_not_called_verified(losses):
+    verdict = losses.judge(losses.edited(("right(features)", "right(features.detach())")))
+    assert verdict.verified is None
+    assert "no longer trains trunk.bias, trunk.weight" in verdict.summary
+
+
+def test_a_true_merge_equals_the_reference(losses):
+    verdict = losses.judge(merged(losses, "loss_left + loss_right"), safe=True)
+    assert verdict.verified is True
+    assert verdict.data["max_relative_difference"] < 1e-5
+    assert "made to go on" in verdict.data["reference"]
+
+
+def test_gradients_of_an_inplace_fault_equal_the_reference(tmp_path):
+    sick = Sick(
+        tmp_path,
+        """\
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        net, head = nn.Linear(3, 8), nn.Linear(8, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(3):
+            x = torch.sigmoid(net(torch.randn(5, 3)))
+            x += 1
+            loss = head(x).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    )
+    right = sick.judge(sick.edited(("x += 1", "x = x + 1")), safe=True)
+    assert right.verified is True and right.data["max_relative_difference"] < 1e-6
+    wrong = sick.judge(sick.edited(("x += 1", "x = 2 * x + 1")), safe=True)
+    assert wrong.verified is None and not wrong.equal
+    cut = sick.judge(sick.edited(("x += 1", "x = x.detach() + 1")), safe=True)
+    assert cut.verified is False and "net.weight" in cut.data["lost_gradient"]
+
+
+ACTOR_CRITIC = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+actor_opt = torch.optim.Adam(actor.parameters(), lr=1e-3)
+critic_opt = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for _ in range(12):
+    obs, returns = torch.randn(6, 4), torch.randn(6)
+    dist = torch.distributions.Categorical(logits=actor(obs))
+    log_prob = dist.log_prob(dist.sample())
+    advantage = returns - critic(obs).squeeze(-1)
+    critic_opt.zero_grad()
+    critic_loss = advantage.pow(2).mean()
+    critic_loss.backward()
+    critic_opt.step()
+    actor_opt.zero_grad()
+    actor_loss = -(log_prob * advantage).mean()
+    actor_loss.backward()
+    actor_opt.step()
+"""
+
+
+@pytest.fixture(scope="module")
+def actor_critic(tmp_path_factory):
+    return Sick(tmp_path_factory.mktemp("actor_critic"), ACTOR_CRITIC)
+
+
+def test_the_other_networks_gradient_may_stop_where_it_has_a_loss_of_its_own(actor_critic):
+    verdict = actor_critic.judge(actor_critic.edited(("log_prob * advantage", "log_prob * advantage.detach()")))
+    assert verdict.verified is True
+    assert any("critic" in sentence for sentence in verdict.data["stopped_elsewhere"])
+
+
+def test_a_network_left_without_any_loss_is_refused(actor_critic):
+    everywhere = actor_critic.edited(("critic(obs).squeeze(-1)", "critic(obs).squeeze(-1).detach().requires_grad_()"))
+    verdict = actor_critic.judge(everywhere)
+    assert verdict.verified is False
+    assert verdict.data["lost_gradient"] == ["critic.bias", "critic.weight"]
+
+
+def test_an_optimizer_that_never_steps_again_is_refused(actor_critic):
+    verdict = actor_critic.judge(
+        actor_critic.edited(("log_prob * advantage", "log_prob * advantage.detach()"), ("    critic_opt.step()\n", ""))
+    )
+    assert verdict.verified is False
+
+
+def test_a_graph_that_grows_is_not_called_verified(tmp_path):
+    sick = Sick(
+        tmp_path,
+        """\
+        import torch
+        torch.manual_seed(0)
+        scale = torch.nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.SGD([scale], lr=0.0, fused=True)
+        mean = torch.zeros(4)
+        for _ in range(12):
+            y = torch.randn(16, 4) * scale
+            mean = 0.9 * mean + 0.1 * y.mean(0)
+            loss = (y - mean).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    )
+    kept = sick.judge(sick.edited(("loss.backward()", "loss.backward(retain_graph=True)")))
+    assert kept.verified is None and "grows with every call" in kept.summary
+    cut = sick.judge(sick.source + "    mean = mean.detach()\n")
+    assert cut.verified is True
+
+
+def test_a_graph_of_older_values_is_no_reference(carried, losses):
+    assert stepped_between(carried.baseline.trace, -1, carried.failing)
+    assert not stepped_between(losses.baseline.trace, -1, losses.failing)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verified", "words"),
+    [
+        (Outcome(1, False, 1.0, "RuntimeError: x", same=True, autograd=True), False, "still fails in the same way"),
+        (Outcome(1, False, 1.0, "RuntimeError: x", autograd=True), False, "now fails with RuntimeError: x"),
+        (Outcome(1, False, 1.0, "NameError: x", clumsy=True), False, "changed program fails with NameError"),
+        (Outcome(1, False, 1.0, "KeyError: 'x'"), None, "then ends with KeyError"),
+        (Outcome(3, False, 1.0), None, "exit status 3"),
+        (Outcome(0, False, 1.0), None, "no trace"),
+    ],
+)
+def test_a_run_that_does_not_get_past_the_failure(outcome, verified, words):
+    verdict = crashed(outcome, None)
+    assert verdict is not None and verdict.verified is verified
+    assert words in verdict.summary and verdict.data["passed_crash"] is not True
+
+
+def test_a_run_that_was_stopped_counts_once_it_is_well_beyond(actor_critic):
+    trace, stopped = actor_critic.baseline.trace, Outcome(137, True, 20.0)
+    verdict = judge(stopped, trace, actor_critic.baseline, False)
+    assert verdict.verified is True and "still running after 20 s" in verdict.summary
+    short = Trace(order=trace.order[:3], total_calls=2, total_steps=1)
+    assert judge(stopped, short, actor_critic.baseline, False).summary == "no result within 20 s"
+    assert judge(stopped, short, actor_critic.baseline, False).verified is None
+
+
+def test_nothing_is_verified_without_the_original_to_compare_with(carried):
+    assert judge(Outcome(0, False, 1.0), carried.baseline.trace, None, False).verified is None
