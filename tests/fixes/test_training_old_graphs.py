@@ -1,0 +1,216 @@
+"""What graphdoc proposes where a graph from before is met again trains exactly as the right version does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from training import NETS, Case, check_proposed
+
+CELL = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.GRUCell(2, 4), nn.Linear(4, 1)
+nets = [cell, head]
+opt = torch.optim.Adam([*cell.parameters(), *head.parameters()], lr=0.01)
+xs = torch.randn(4, 1, 2)
+"""
+
+CASES = [
+    Case(
+        "delete_statement",
+        start=NETS,
+        loop=True,
+        sick="loss = head(body(x)).sub(y).square().mean()\nloss.backward()\nloss.backward()\nopt.step()\n",
+        right="head(body(x)).sub(y).square().mean().backward()\nopt.step()\n",
+    ),
+    Case(
+        "several",
+        inside=("detach_assigned",),
+        start=CELL,
+        sick="""\
+        class Memory:
+            def __init__(self):
+                self.h = torch.zeros(1, 4)
+
+            def __call__(self, x):
+                out = cell(x, self.h)
+                self.h = out
+                return head(out)
+
+        net = Memory()
+        for x in xs:
+            loss = net(x).square().sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        h = torch.zeros(1, 4)
+        for x in xs:
+            out = cell(x, h)
+            opt.zero_grad()
+            head(out).square().sum().backward()
+            opt.step()
+            h = torch.tensor(out.tolist())
+        """,
+    ),
+    Case(
+        "several",
+        inside=("detach_after", "drop_keyword"),
+        start=CELL,
+        sick="""\
+        h = torch.zeros(1, 4)
+        for x in xs:
+            h = cell(x, h)
+            loss = head(h).square().sum()
+            opt.zero_grad()
+            loss.backward(retain_graph=True)
+            opt.step()
+        """,
+        right="""\
+        h = torch.zeros(1, 4)
+        for x in xs:
+            h = cell(x, h.data)
+            opt.zero_grad()
+            head(h).square().sum().backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "detach_between",
+        start="""\
+        import copy
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        student = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+        teacher, nets = copy.deepcopy(student), [student]
+        opt, data = torch.optim.Adam(student.parameters(), lr=0.01), torch.randn(3, 6, 4)
+
+        @torch.no_grad()
+        def follow():
+            for t, s in zip(teacher.parameters(), student.parameters()):
+                t.lerp_(s, 0.1)
+
+        """,
+        sick="""\
+        for x in data:
+            goal = teacher(0.9 * x).softmax(-1)
+            guess = student(x).log_softmax(-1)
+            loss = -(goal * guess).sum(-1).mean()
+            follow()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        for x in data:
+            goal = torch.tensor(teacher(0.9 * x).softmax(-1).tolist())
+            follow()
+            opt.zero_grad()
+            (-(goal * student(x).log_softmax(-1)).sum(-1).mean()).backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "no_grad_block",
+        start=NETS + "other, p = nn.Linear(3, 4), torch.randn(6, 3)\nnets.append(other)\n"
+        "opt2 = torch.optim.SGD(other.parameters(), lr=0.1)\n",
+        sick="""\
+        target = body(x)
+        for step in range(3):
+            loss = (other(p) - target).square().mean()
+            opt2.zero_grad()
+            loss.backward()
+            opt2.step()
+        """,
+        right="""\
+        target = torch.tensor(body(x).tolist())
+        for step in range(3):
+            opt2.zero_grad()
+            (other(p) - target).square().mean().backward()
+            opt2.step()
+        """,
+    ),
+    Case(
+        "no_grad_decorator",
+        start=NETS,
+        sick="""\
+        memory = []
+
+        def play(n):
+            for i in range(n):
+                value = head(body(x[i]))
+                memory.append({"obs": x[i], "goal": y[i], "value": value})
+
+        play(4)
+        for step in range(3):
+            loss = 0
+            for m in memory:
+                loss = loss + (head(body(m["obs"])) - m["goal"] - 0.9 * m["value"]).square().sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        old = [torch.tensor(head(body(x[i])).tolist()) for i in range(4)]
+        for step in range(3):
+            opt.zero_grad()
+            sum((head(body(x[i])) - y[i] - 0.9 * old[i]).square().sum() for i in range(4)).backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "recompute_after",
+        start=NETS,
+        sick="""\
+        for step in range(3):
+            guess = head(body(-x))
+            fit = head(body(x)).sub(y).square().mean()
+            opt.zero_grad()
+            fit.backward()
+            opt.step()
+            small = guess.square().mean()
+            opt.zero_grad()
+            small.backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            head(body(x)).sub(y).square().mean().backward()
+            opt.step()
+            opt.zero_grad()
+            head(body(-x)).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "reset_accumulator",
+        start=NETS,
+        sick="""\
+        total = 0
+        for epoch in range(3):
+            for i in range(2):
+                total = total + head(body(x[i])).sub(y[i]).square().mean()
+            opt.zero_grad()
+            total.backward()
+            opt.step()
+        """,
+        right="""\
+        for epoch in range(3):
+            opt.zero_grad()
+            sum(head(body(x[i])).sub(y[i]).square().mean() for i in range(2)).backward()
+            opt.step()
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_proposed_fix_trains_as_the_right_version(case: Case, tmp_path: Path) -> None:
+    check_proposed(case, tmp_path)

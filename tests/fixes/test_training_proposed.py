@@ -1,0 +1,210 @@
+"""What graphdoc proposes where no graph was used twice trains exactly as the right version does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_training import CASES as BUILT
+from test_training_old_graphs import CASES as OLD_GRAPHS
+from training import NETS, Case, check_proposed
+
+from graphdoc.fixes.kinds import kinds
+
+CASES = [
+    Case(
+        "detach_stored",
+        start="""\
+        import copy
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        first, score, last = nn.Linear(4, 6), nn.Linear(6, 1), nn.Linear(6, 2)
+        nets, x = [first, score, last], torch.randn(3, 4)
+        opt = torch.optim.Adam([p for n in nets for p in n.parameters()])
+        """,
+        sick="""\
+        class Gate(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.score = score
+                self.map = None
+
+            def forward(self, x):
+                self.map = torch.sigmoid(self.score(x))
+                return x * self.map
+
+        net = nn.Sequential(first, Gate(), last)
+        for step in range(3):
+            opt.zero_grad()
+            net(x).square().mean().backward()
+            opt.step()
+            best = copy.deepcopy(net)
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            seen = first(x)
+            last(seen * score(seen).sigmoid()).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "grad_of_all",
+        start=NETS,
+        loop=True,
+        sick="""\
+        weights = [body[0].weight, head[2].weight]
+        loss = head(body(x)).sub(y).square().mean()
+        grads = []
+        for w in weights:
+            grads.append(torch.autograd.grad(loss, w)[0])
+        for w, g in zip(weights, grads):
+            w.grad = g
+        opt.step()
+        """,
+        right="""\
+        head(body(x)).sub(y).square().mean().backward()
+        for p in (body[0].bias, head[2].bias, *body[2].parameters(), *head[0].parameters()):
+            p.grad = None
+        opt.step()
+        """,
+    ),
+    Case(
+        "remove_switch",
+        start=NETS,
+        sick="""\
+        def validate():
+            torch.set_grad_enabled(False)
+            return head(body(x)).sub(y).square().mean().item()
+
+        for epoch in range(3):
+            opt.zero_grad()
+            head(body(x)).sub(y).square().mean().backward()
+            opt.step()
+            validate()
+        """,
+        right="""\
+        for epoch in range(3):
+            opt.zero_grad()
+            head(body(x)).sub(y).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "retain_grad",
+        start=NETS,
+        sick="""\
+        def train():
+            features = body(x)
+            loss = head(features).sub(y).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            size = features.grad.norm()
+            for p in body.parameters():
+                p.grad /= size
+            opt.step()
+
+        for step in range(3):
+            train()
+        """,
+        right="""\
+        for step in range(3):
+            features = body(x)
+            loss = head(features).sub(y).square().mean()
+            (slope,) = torch.autograd.grad(loss, features, retain_graph=True)
+            opt.zero_grad()
+            loss.backward()
+            for p in body.parameters():
+                p.grad /= slope.norm()
+            opt.step()
+        """,
+    ),
+    Case(
+        "sdpa_math",
+        start="""\
+        import torch
+        from torch import nn
+        from torch.nn.functional import scaled_dot_product_attention
+
+        torch.manual_seed(0)
+        qkv, out = nn.Linear(8, 24), nn.Linear(8, 1)
+        nets = [qkv, out]
+        opt = torch.optim.SGD([*qkv.parameters(), *out.parameters()], lr=0.1)
+        x = torch.randn(2, 5, 8, requires_grad=True)
+        """,
+        loop=True,
+        near="the attention written out by hand multiplies in another order than PyTorch's kernel",
+        sick="""\
+        q, k, v = qkv(x).unsqueeze(1).chunk(3, dim=-1)
+        seen = scaled_dot_product_attention(q, k, v)
+        slope = torch.autograd.grad(out(seen.squeeze(1)).sum(), x, create_graph=True)[0]
+        slope.norm().backward()
+        opt.step()
+        """,
+        right="""\
+        q, k, v = qkv(x).chunk(3, dim=-1)
+        seen = (q @ k.transpose(1, 2) / 8**0.5).softmax(-1) @ v
+        slope = torch.autograd.grad(out(seen).sum(), x, create_graph=True)[0]
+        slope.norm().backward()
+        opt.step()
+        """,
+    ),
+    Case(
+        "swap_decorator",
+        start=NETS,
+        sick="""\
+        @torch.inference_mode()
+        def features(x):
+            return body(x)
+
+        for step in range(3):
+            loss = head(features(x)).sub(y).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            head(torch.tensor(body(x).tolist())).sub(y).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "zero_of_output",
+        start=NETS,
+        sick="""\
+        def compare(out, goals):
+            loss = torch.zeros(())
+            for i, goal in goals:
+                loss = loss + (out[i] - goal).square().sum()
+            return loss
+
+        for goals in ([(0, 1.0), (2, 0.5)], [], [(1, 0.0)]):
+            loss = compare(head(body(x)), goals)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        for goals in ([(0, 1.0), (2, 0.5)], [], [(1, 0.0)]):
+            out = head(body(x))
+            opt.zero_grad()
+            (sum((out[i] - goal).square().sum() for i, goal in goals) + 0 * out[0].sum()).backward()
+            opt.step()
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_proposed_fix_trains_as_the_right_version(case: Case, tmp_path: Path) -> None:
+    check_proposed(case, tmp_path)
+
+
+def test_every_kind_of_fix_has_been_trained_with() -> None:
+    """A new kind has to bring a program, here or in one of the two other files."""
+    tried = {kind for case in (*CASES, *OLD_GRAPHS, *BUILT) for kind in case.kinds}
+    assert set(kinds()) - tried == set()
