@@ -86,15 +86,26 @@ def _check(source: Source, found: Stretch, chosen: list[int]) -> None:
         if any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node)):
             raise CannotFix("the forward does more than compute a value")
         inputs = reads(node) - fresh
-        for j in range(i + 1, found.anchor):
-            if j not in chosen and _rebinds(found.block[j]) & inputs:
-                raise CannotFix("what the forward is computed from has changed by then")
+        later = {n for j in range(i + 1, found.anchor) if j not in chosen for n in _changes(found.block[j])}
+        if later & inputs:
+            raise CannotFix("what the forward is computed from has changed by then")
+        # The new value must not take the place of another one that is still wanted under its name.
+        if other := wanted_behind(found.following, None, later & binds(node)):
+            raise CannotFix(f"{min(other)} has another value by then")
         fresh |= binds(node)
 
 
-def _rebinds(node: ast.stmt) -> set[str]:
-    """Every plain name that a statement may bind, in whatever block of it."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} | binds(node)
+def _changes(node: ast.stmt) -> set[str]:
+    """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
+    found: set[str] = set()
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store):
+            found.add(key(n))
+        elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
+            found |= reads(n.value)
+        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr.endswith("_"):
+            found.add(key(n.func.value))
+    return found
 
 
 def _movable(found: Stretch, chosen: list[int], index: int) -> bool:

@@ -71,12 +71,14 @@ def _following(source: Source, at: ast.stmt) -> list[ast.stmt]:
 
 
 def reads(node: ast.AST) -> set[str]:
-    """Every name and dotted path that is read; for ``a.b.c`` also ``a.b`` and ``a``."""
-    return {
-        key(n)
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name | ast.Attribute) and isinstance(getattr(n, "ctx", None), ast.Load)
-    }
+    """Every name and dotted path that is read, ``x`` of ``x += 1`` too; for ``a.b.c`` also ``a.b`` and ``a``."""
+    found: set[str] = set()
+    for n in ast.walk(node):
+        if isinstance(n, ast.AugAssign):
+            found.add(key(n.target))
+        elif isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load):
+            found.add(key(n))
+    return found
 
 
 def binds(node: ast.stmt) -> set[str]:

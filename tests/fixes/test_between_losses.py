@@ -1,0 +1,151 @@
+"""Several losses of one block: what is computed again behind a step, and what one loss takes as a constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from marked import fixed
+
+from graphdoc.fixes.base import CannotFix
+
+ONE = {"places": ["@0"], "after": "@1"}
+
+RECOMPUTED = [
+    # the forward, and what leads from it to the loss, moves; what does not depend on it stays
+    (
+        "«y = net(x)»\nz = 2 * y\nw = x.mean()\n«opt.step()»  # now\nloss = z.sum() + w\n",
+        ONE,
+        "w = x.mean()\nopt.step()  # now\ny = net(x)\nz = 2 * y\nloss = z.sum() + w\n",
+    ),
+    # what the first loss uses too is copied and stays where it is
+    (
+        "«y = net(x)»\ny.sum().backward()\n«opt.step()»\nloss = y.mean()\n",
+        ONE,
+        "y = net(x)\ny.sum().backward()\nopt.step()\ny = net(x)\nloss = y.mean()\n",
+    ),
+    # only what the named backward call needs
+    (
+        "«y = net(x)»\na = y + 1\nb = y * 2\n«opt.step()»\n«a.sum().backward()»\nprint(b)\n",
+        {**ONE, "backward": "@2"},
+        "y = net(x)\nb = y * 2\nopt.step()\ny = net(x)\na = y + 1\na.sum().backward()\nprint(b)\n",
+    ),
+    # a sum that is begun anew behind the step
+    (
+        "«loss = f(net(x))»\nloss += reg\n«opt.step()»\nloss.backward()\n",
+        ONE,
+        "opt.step()\nloss = f(net(x))\nloss += reg\nloss.backward()\n",
+    ),
+    # a sum is also read where it is added to: its start cannot move away from there
+    (
+        "«y = net(x)»\nz = y + 1\ny += 1\n«opt.step()»\nuse(z)\n",
+        ONE,
+        "y = net(x)\ny += 1\nopt.step()\ny = net(x)\nz = y + 1\nuse(z)\n",
+    ),
+    # the step stands deeper: the forward goes behind the whole statement that holds it, with its indentation
+    (
+        "def fit():\n\tfor x in xs:\n\t\t«y = net(\n\t\t\tx)»\n\t\tif due:\n\t\t\t«opt.step()»\n\t\tuse(y)\n",
+        ONE,
+        "def fit():\n\tfor x in xs:\n\t\tif due:\n\t\t\topt.step()\n\t\ty = net(\n\t\t\tx)\n\t\tuse(y)\n",
+    ),
+    # two forwards keep their order
+    (
+        "«a = f(x)»\n«b = g(a)»\n«opt.step()»\nh(a, b)\n",
+        {"places": ["@1", "@0"], "after": "@2"},
+        "opt.step()\na = f(x)\nb = g(a)\nh(a, b)\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "args", "expected"), RECOMPUTED)
+def test_computes_again(source: str, args: dict[str, Any], expected: str) -> None:
+    assert fixed("recompute_after", source, None, **args) == expected
+
+
+NOT_RECOMPUTED = [
+    ("«y = net(x)»\n«opt.step()»\nprint(x)\n", ONE, "nothing that was computed"),
+    ("«opt.step()»\n«y = net(x)»\nuse(y)\n", {"places": ["@1"], "after": "@0"}, "behind the write already"),
+    ("def f():\n    «y = net(x)»\n«opt.step()»\n", ONE, "different functions"),
+    ("if a:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
+    ("«ys.append(net(x))»\n«opt.step()»\nuse(ys)\n", ONE, "a loop, a branch or a call"),
+    ("«y = net(x)»\nx = x + 1\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
+    ("«y = net(x)»\nfor x in xs: pass\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
+    ("«y = net(x)»\nx[0] = 1\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
+    ("«y = net(x)»\nx.clamp_(0, 1)\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
+    ("«y = net(s.x)»\nif new: s.x = read()\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
+    ("«y = net(x)»\nz = f(y)\ny = other(x)\n«opt.step()»\nuse(z, y)\n", ONE, "has changed by then"),
+    (
+        "«y = net(x)»\nz = f(y)\ny = g(y)\n«opt.step()»\n«z.backward()»\nprint(y)\n",
+        {**ONE, "backward": "@2"},
+        "y has another value by then",
+    ),
+    ("«total += net(x)»\n«opt.step()»\nuse(total)\n", ONE, "added to twice"),
+    ("«y = net(z := x)»\n«opt.step()»\nuse(y)\n", ONE, "more than compute"),
+]
+
+
+@pytest.mark.parametrize(("source", "args", "reason"), NOT_RECOMPUTED)
+def test_does_not_compute_again(source: str, args: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CannotFix, match=reason):
+        fixed("recompute_after", source, None, **args)
+
+
+LAST = {"places": ["@0"], "backward": "@1"}
+BOTH = {"places": ["@0"], "backward": "@2", "others": ["@1"]}
+
+DETACHED = [
+    (
+        "«y = net(x)»\nloss = crit(y, t)\n«loss.backward()»\n",
+        LAST,
+        "y = net(x)\nloss = crit(y.detach(), t)\nloss.backward()\n",
+    ),
+    # the other loss keeps its gradient
+    (
+        "«y = net(x)»\na = f(y)\n«a.backward()»\nb = g(y) + h(x, y)\n«b.backward()»\n",
+        BOTH,
+        "y = net(x)\na = f(y)\na.backward()\nb = g(y.detach()) + h(x, y.detach())\nb.backward()\n",
+    ),
+    # through a statement that both losses share: where the second leaves it
+    (
+        "«y = net(x)»\nz = y.tanh()\na = f(z)\n«a.backward()»\nb = z.shape[0] * g(z)\n«b.backward()»\n",
+        BOTH,
+        "y = net(x)\nz = y.tanh()\na = f(z)\na.backward()\nb = z.shape[0] * g(z.detach())\nb.backward()\n",
+    ),
+    # through a statement of its own: at its head
+    (
+        "«y = net(x)»\nz = y.tanh()\nb = g(z)\n«b.backward()»\n",
+        LAST,
+        "y = net(x)\nz = y.detach().tanh()\nb = g(z)\nb.backward()\n",
+    ),
+    (
+        "def fit(self):\n    «self.y = net(x)»\n    loss = 0\n    loss += crit(self.y)\n    «loss.backward()»\n",
+        LAST,
+        "def fit(self):\n    self.y = net(x)\n    loss = 0\n    loss += crit(self.y.detach())\n    loss.backward()\n",
+    ),
+    # two values
+    (
+        "«p, q» = net(x)\n«r = old(x)»\nloss = f(p, q) - r\n«loss.backward()»\n",
+        {"places": ["@0", "@1"], "backward": "@2"},
+        "p, q = net(x)\nr = old(x)\nloss = f(p.detach(), q.detach()) - r.detach()\nloss.backward()\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "args", "expected"), DETACHED)
+def test_detaches_between(source: str, args: dict[str, Any], expected: str) -> None:
+    assert fixed("detach_between", source, None, **args) == expected
+
+
+NOT_DETACHED = [
+    ("«loss = net(x).sum()»\n«loss.backward()»\n", LAST, "statement of its own"),
+    ("«y = net(x)»\nloss = f(x)\n«loss.backward()»\n", LAST, "statement of its own"),
+    # both calls walk the very same statements
+    ("«y = net(x)»\nb = f(y)\n«b.backward(retain_graph=True)»\n«b.backward()»\n", BOTH, "statement of its own"),
+    ("«y = net(x)»\nloss = f(y.detach())\n«loss.backward()»\n", LAST, "already detached"),
+]
+
+
+@pytest.mark.parametrize(("source", "args", "reason"), NOT_DETACHED)
+def test_does_not_detach_between(source: str, args: dict[str, Any], reason: str) -> None:
+    with pytest.raises(CannotFix, match=reason):
+        fixed("detach_between", source, None, **args)
