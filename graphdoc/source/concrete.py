@@ -20,7 +20,10 @@ def unfaithful(old: Source, new: Source) -> str:
     """
     import libcst
 
-    for text in changed_statements(old, new):
+    for statement in changed_statements(old, new):
+        # At the end of a module libcst loses the first of two blank lines if the second has blanks in it: what comes
+        # behind the statement is read as what stands before the next one.
+        text = statement + ("" if statement.endswith(("\n", "\r")) else "\n") + "pass\n"
         try:
             module = libcst.parse_module(text)
         except libcst.ParserSyntaxError as e:

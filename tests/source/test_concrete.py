@@ -27,6 +27,12 @@ def test_statements_on_one_line_are_one() -> None:
     assert changed_statements(old, new) == ["a = 1; b = 3\n"]
 
 
+@pytest.mark.parametrize("tail", ["\n   \n", "\n\t\n# end\n", "\r\n  \r\n", "   ", "# end"])
+def test_blank_lines_behind_a_statement_are_no_fault(tail: str) -> None:
+    old, new = pair("def f(x):\n    return x\n" + tail, "def f(x):\n    return -x\n" + tail)
+    assert unfaithful(old, new) == ""
+
+
 def test_a_broken_statement_is_refused() -> None:
     old = Source("train.py", "a = 1\n")
     new = Source("train.py", "a = 2\n")
