@@ -91,7 +91,8 @@ def check(text: str, limit: int = 40) -> Iterator[str]:
     def attempt(kind: str, same_shape: bool = True, **args: object) -> str | None:
         try:
             new = build(kind, sources, args)["a.py"]
-        except CannotFix:
+        except CannotFix as e:
+            assert "is not sound" not in str(e), (kind, args, e)
             return None
         assert new.startswith("\ufeff") == text.startswith("\ufeff")
         assert not same_shape or shape(new) == before, (kind, args, new)
