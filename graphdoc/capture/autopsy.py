@@ -128,14 +128,14 @@ class Autopsy:
 
     # -- the graph -----------------------------------------------------------------------------------------------
 
-    def fill_graph(self, evidence: Evidence, roots: list[Any], failing: Stack | None, entry: Entry) -> None:
+    def fill_graph(self, evidence: Evidence, roots: list[Any], failing: Stack | None, name: str, entry: Entry) -> None:
         """Walk from the roots of the failing call and tell what is released, stale, and carried over from before."""
         self.same_place = [e for e in self.entries if e.place is entry.place]
         self.order = order = walk.walk(roots)
         evidence.graph_size = len(order)
         if not order:
             return
-        self.failing = self._failing(failing) if failing is not None else -1
+        self.failing = self._failing(failing, name) if failing is not None else -1
         # What the engine met before the failing node was in order, and is released by now.
         inferred = walk.examine_all(order, order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE)
         if inferred:
@@ -168,11 +168,17 @@ class Autopsy:
                 value |= self.bits[nodes[r]]
         return value
 
-    def _failing(self, failing: Stack | None) -> int:
+    def _failing(self, failing: Stack | None, name: str = "") -> int:
         if failing is not None:
-            for found in self.order:
-                if found.node.metadata.get("traceback_") is failing:
-                    return found.number
+            shared = [f for f in self.order if f.node.metadata.get("traceback_") is failing]
+            if len(shared) > 1:
+                # Nodes of one operation have one stack; the engine comes to the one with the highest number first.
+                shared = [f for f in shared if f.node.name() == name] or [
+                    f for f in shared if f.sequence < walk.NO_SEQUENCE
+                ]
+                shared.sort(key=lambda f: -f.sequence)
+            if shared:
+                return shared[0].number
         # Without the engine's word: the first node that it would have met, highest number first.
         hit = [f for f in self.order if f.released or f.stale]
         return max(hit, key=lambda f: f.sequence).number if hit and failing is None else -1
@@ -394,10 +400,10 @@ class Autopsy:
             for found in self.order:
                 kept = found.node.metadata.get("traceback_")
                 if isinstance(kept, Stack):
-                    site = sites.get((id(kept.callers), kept.lasti))
+                    site = sites.get((id(kept.chain), kept.lasti))
                     if site is None:
                         # Library frames included: two nodes of one module call are not the same expression.
-                        site = sites[id(kept.callers), kept.lasti] = site_of(kept, library=True)
+                        site = sites[id(kept.chain), kept.lasti] = site_of(kept, library=True)
                     self._made_at.setdefault(site, []).append(found.number)
                 for m in found.following:
                     self._above.setdefault(m, []).append(found.number)

@@ -116,8 +116,8 @@ class Journal:
 
     def is_early(self, stack: stacks.Stack) -> bool:
         """Whether this is among the first calls from its place, at a glance: only the frame before last is compared."""
-        raw = stack.callers.raw
-        key = (raw[3], id(raw[2])) if len(raw) > 3 else len(raw)
+        chain = stack.chain
+        key = (chain[4], id(chain[3])) if len(chain) > 4 else len(chain)
         calls = self._calls.get(key, 0)
         if calls >= 3 * FIRST or len(self._calls) >= MOST_PLACES:
             return False

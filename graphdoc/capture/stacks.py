@@ -37,44 +37,32 @@ _RESUMED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUT
 """Functions that go to sleep and may be woken by another caller: theirs must be looked up each time."""
 
 
-class Callers:
-    """The calls that led to one running function. Callable, as every ``f_trace`` has to be should tracing begin."""
+class Stack:
+    """What is kept for one node. As a sequence it is the lines that ``traceback.format_list`` would have given.
 
-    __slots__ = ("code", "outer", "raw")
+    The first stack of a running function stands in its frame's ``f_trace`` for the others to share its ``chain``; it is
+    callable, as every ``f_trace`` has to be should tracing begin.
+    """
 
-    code: CodeType
-    raw: RawStack
-    outer: Callers | None
+    __slots__ = ("chain", "lasti", "outer")
+
+    chain: RawStack
+    """The code, then code and instruction of each call that led to it, the last of them in the function of ``outer``."""
+    lasti: int
+    outer: Stack | None
 
     def __call__(self, *_: Any) -> None:
         return None
 
-
-class _Passed(Callers):
-    """Left in a frame that was walked through once; only when that happens again are its callers remembered."""
-
-    __slots__ = ()
-
-
-_PASSED = _Passed()
-
-
-class Stack:
-    """What is kept for one node. As a sequence it is the lines that ``traceback.format_list`` would have given."""
-
-    __slots__ = ("callers", "lasti")
-
-    lasti: int
-    callers: Callers
-
     @property
     def raw(self) -> RawStack:
         """The whole stack, innermost first."""
-        callers: Callers | None = self.callers
-        out: RawStack = [self.callers.code, self.lasti]
-        while callers is not None:
-            out += callers.raw
-            callers = callers.outer
+        chain = self.chain
+        out: RawStack = [chain[0], self.lasti, *chain[1:]]
+        outer = self.outer
+        while outer is not None:
+            out += outer.chain[1:]
+            outer = outer.outer
         return out
 
     def __iter__(self) -> Iterator[str]:
@@ -93,33 +81,75 @@ class Stack:
         return _lines(self.raw)
 
 
+class _Passed:
+    """Left in a frame that was walked through once; only when that happens again are its callers remembered."""
+
+    __slots__ = ()
+
+    def __call__(self, *_: Any) -> None:
+        return None
+
+
+_PASSED = _Passed()
+
+
 def format_stack() -> Stack:
     """Stands in for ``torch.fx.traceback.format_stack``; runs once for every node, so it does nothing but look."""
+    global _running
     if _tracing["should_preserve_node_meta"]:
         return _original()  # type: ignore[no-any-return]
-    frame = _getframe(1)
-    callers = frame.f_trace
-    if callers.__class__ is not Callers:
-        callers = _callers_of(frame)
+    try:
+        frame = _getframe(1)
+    except ValueError:
+        return _nowhere()
+    known = frame.f_trace
+    if known.__class__ is not Stack:
+        return _walk(frame)
+    lasti = frame.f_lasti
+    if known is _running and known.lasti == lasti:
+        return known
+    _running = None
     # Filling the slots here is cheaper than a call of __init__.
     stack = Stack()
-    stack.lasti = frame.f_lasti
-    stack.callers = callers
+    stack.lasti = lasti
+    stack.chain = known.chain
+    stack.outer = known.outer
+    return stack
+
+
+_running: Stack | None = None
+"""The stack of a function's first node, until another is made elsewhere. It serves all nodes of the one operation
+(``LSTMCell`` makes a dozen); later nodes have their own, because by its stack the node that failed is known."""
+
+
+def another_call() -> None:
+    """A backward call begins: what is made after it has its own stack, even by an expression that is run again."""
+    global _running
+    _running = None
+
+
+def _nowhere() -> Stack:
+    """For a node that the engine makes in a thread of its own, where no Python function runs."""
+    stack = Stack()
+    stack.chain, stack.lasti, stack.outer = [_nowhere.__code__], -1, None
     return stack
 
 
 _tracing: dict[str, Any] = {"should_preserve_node_meta": False}
 _original: Callable[[], Any] = list
+_call_code: CodeType | None = None
+"""``Module._call_impl``, which ``Module._wrapped_call_impl`` calls: two frames between a module and its caller."""
 
 
 def stand_in(torch: Any) -> Callable[[], None]:
     """Take the place of PyTorch's formatter (not of what it does while torch.fx traces); returns what undoes it."""
-    global _tracing, _original
+    global _tracing, _original, _call_code
     import torch.fx.traceback as module
 
     original = _original = module.format_stack
     if "should_preserve_node_meta" in vars(module):
         _tracing = vars(module)
+    _call_code = getattr(getattr(torch.nn.Module, "_call_impl", None), "__code__", None)
     module.format_stack = format_stack  # type: ignore[assignment]
 
     def undo() -> None:
@@ -140,46 +170,72 @@ def stack_here(depth: int = 1) -> Stack:
 
 def stack_of_frame(frame: FrameType) -> Stack:
     """The stack of a function that is running."""
-    callers = frame.f_trace
+    known = frame.f_trace
+    if known.__class__ is not Stack:
+        return _walk(frame)
     stack = Stack()
     stack.lasti = frame.f_lasti
-    stack.callers = callers if callers.__class__ is Callers else _callers_of(frame)
+    stack.chain = known.chain
+    stack.outer = known.outer
     return stack
 
 
-def _callers_of(frame: FrameType, nested: bool = False) -> Callers:
-    raw: RawStack = []
-    found: Callers | None = None
+def _walk(frame: FrameType) -> Stack:
+    """The stack of a function that has none yet, down to the nearest caller that has one.
+
+    A caller is given one when it calls a module (it will call more of them), or is passed for the second time. No
+    recursion: the program may be near its limit.
+    """
+    global _running
     free = gettrace() is None
+    mine = frame.f_trace
+    here = frame
+    chain: RawStack = [frame.f_code]
+    found: Stack | None = None
+    todo: list[tuple[FrameType, RawStack]] = []
     outer = frame.f_back
     while outer is not None:
-        raw += (outer.f_code, outer.f_lasti)
+        code = outer.f_code
+        if code is _call_code and (wrapper := outer.f_back) is not None and (caller := wrapper.f_back) is not None:
+            chain += (code, outer.f_lasti, wrapper.f_code, wrapper.f_lasti)
+            outer, code = caller, caller.f_code
+            again = True
+        else:
+            again = False
+        chain += (code, outer.f_lasti)
         known = outer.f_trace
-        if known is None:
-            if free:
-                outer.f_trace = _PASSED
-        elif known.__class__ is Callers:
+        if known.__class__ is Stack:
             found = known
             break
-        elif known is _PASSED and not nested:
-            # No deeper than this: a program may be near the recursion limit.
-            found = _callers_of(outer, True)
-            break
+        if free:
+            if known is _PASSED or (again and known is None):
+                todo.append((here, chain))
+                here, chain = outer, [code]
+            elif known is None:
+                outer.f_trace = _PASSED
         outer = outer.f_back
-    callers = Callers()
-    callers.code = code = frame.f_code
-    callers.raw = raw
-    callers.outer = found
-    if free and not code.co_flags & _RESUMED and (frame.f_trace is None or frame.f_trace is _PASSED):
-        frame.f_trace = callers
-    return callers
+    while True:
+        stack = Stack()
+        stack.chain = chain
+        stack.lasti = -1
+        stack.outer = found
+        if here is frame:
+            stack.lasti = frame.f_lasti
+            if free and (mine is None or mine is _PASSED) and not chain[0].co_flags & _RESUMED:
+                frame.f_trace = stack
+            _running = stack
+            return stack
+        if not chain[0].co_flags & _RESUMED:
+            here.f_trace = stack
+        found = stack
+        here, chain = todo.pop()
 
 
 def forget_here() -> None:
     """Take our marks out of the frames that are running now, when observation ends before the program does."""
     frame: FrameType | None = _getframe(1)
     while frame is not None:
-        if isinstance(frame.f_trace, Callers):
+        if isinstance(frame.f_trace, Stack | _Passed):
             frame.f_trace = None
         frame = frame.f_back
 

@@ -16,7 +16,7 @@ from typing import Any
 from torch.autograd.graph import GradientEdge
 
 from graphdoc.capture import stacks
-from graphdoc.capture.anomaly import keep_users_view
+from graphdoc.capture.anomaly import UsersView, keep_users_view
 from graphdoc.capture.autopsy import Autopsy, frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
@@ -32,10 +32,22 @@ _FILTER = ("ignore", None, UserWarning, None, 0)
 
 
 class _AnomalyMessage:
-    """Matches the warning that anomaly mode would print about our stacks; PyTorch's filter protocol needs ``match``."""
+    """Reads the warnings of anomaly mode as a warning filter does, and matches them where the user did not ask for them.
+
+    They begin with "Error detected in ExpBackward0. Traceback of …" (PyAnomalyMetadata::print_stack).
+    """
+
+    def __init__(self, view: UsersView) -> None:
+        self._view = view
+        self.node = ""
 
     def match(self, text: str) -> bool:
-        return text.lstrip().startswith(("Error detected in ", "Previous calculation was induced by "))
+        text = text.lstrip()
+        if text.startswith("Error detected in "):
+            self.node = self.node or text[len("Error detected in ") :].partition(".")[0].split()[0]
+        elif not text.startswith("Previous calculation was induced by "):
+            return False
+        return not self._view.wanted
 
 
 class Witness:
@@ -59,7 +71,6 @@ class Witness:
         self.capture = "cheap-stacks"
         self.probes: list[Any] = []
         self._undo: list[Any] = []
-        self._filter = ("ignore", _AnomalyMessage(), UserWarning, None, 0)
 
     # -- installing ----------------------------------------------------------------------------------------------
 
@@ -92,6 +103,8 @@ class Witness:
         stacks.printed.append(self._printed)
         self.anomaly = keep_users_view(torch, nan=self.mode.endswith(":nan"))
         self._undo.append(self.anomaly.undo)
+        self._message = _AnomalyMessage(self.anomaly)
+        self._filter = ("ignore", self._message, UserWarning, None, 0)
         self.capture = self._recording()
         hook = getattr(torch.autograd.graph, "node_creation_hook", None)
         if self.capture != "cheap-stacks" and hook is not None:
@@ -133,6 +146,7 @@ class Witness:
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
             stack = stacks.stack_here(3)
+            stacks.another_call()
             entry = self.journal.add(kind, stack)
             roots = roots_of_call(outputs)
             entry.root_count = len(roots)
@@ -146,10 +160,9 @@ class Witness:
                 entry.create_graph = bool(args[2])
             if self.journal.is_early(stack):
                 entry.reaches = leaves_behind(roots)
-            if not self.anomaly.wanted:
-                # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
-                # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
-                warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+            # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
+            # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
+            warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
             # Lives as long as the call does, which holds the same tensors.
             return entry, outputs, args
         except Exception as e:
@@ -179,7 +192,7 @@ class Witness:
         except Exception as e:
             self._trouble(e)
         finally:
-            self.failing = None
+            self.failing, self._message.node = None, ""
 
     def _as_without_us(self, error: BaseException) -> None:
         """Put back the end of the version error's message, which tells of anomaly mode where that is on."""
@@ -203,7 +216,7 @@ class Witness:
             error.args = (error.args[0].removesuffix(hints[0]) + hints[1],)
 
     def _after(self, call: Any) -> None:
-        if call is not None and not self.anomaly.wanted:
+        if call is not None:
             try:
                 warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
             except ValueError:
@@ -222,7 +235,7 @@ class Witness:
         autopsy = Autopsy(self.torch, self.journal, self.cwd, user_frames(frame), self._watch())
         autopsy.fill_program(evidence)
         roots = roots_of_call(outputs)
-        autopsy.fill_graph(evidence, roots, self.failing, entry)
+        autopsy.fill_graph(evidence, roots, self.failing, self._message.node, entry)
         self._fill_extras(evidence, autopsy)
         evidence.extras["failing_call"] = entry.kind
         inputs = args[3] if len(args) > 3 else None
