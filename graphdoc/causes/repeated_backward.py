@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import call_name
-from graphdoc.causes.recomputing import repeated
-from graphdoc.causes.reuse import analyse
-from graphdoc.causes.spans import distinct, span_of
+from graphdoc.causes.inner_gradient import is_inner
+from graphdoc.causes.oldgraph import call_name, distinct_carries, facts_of, flow, names_of
+from graphdoc.causes.reuse import Reuse, analyse
+from graphdoc.causes.separating import remedies_for
+from graphdoc.causes.spans import distinct, innermost_user, span_of, where
 from graphdoc.causes.text import SECOND_TIME, from_message
 from graphdoc.evidence import Evidence
 
@@ -188,6 +189,8 @@ def recognise(evidence: Evidence) -> Finding | None:
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     freed = span_of("freed" if kept else "cause", first, "the first call on this result freed its graph", evidence)
+    if reuse.carries and is_inner(evidence, reuse.failing, reuse.freeing):
+        return _term(evidence, reuse)
     return Finding(
         0.94,
         "certain",
@@ -202,7 +205,38 @@ def recognise(evidence: Evidence) -> Finding | None:
             )
         ),
         (),
-        repeated(evidence, reuse),
+        remedies_for(evidence, reuse),
+    )
+
+
+def _term(evidence: Evidence, reuse: Reuse) -> Finding:
+    """``autograd.grad`` has differentiated something that the loss contains as a term."""
+    assert reuse.failing is not None and reuse.freeing is not None
+    frame = innermost_user(reuse.freeing.stack)
+    name = names_of(evidence, reuse.carries, 1)
+    terms = [
+        s
+        for c in distinct_carries(evidence, reuse.carries)[:2]
+        if (n := evidence.node(c.consumer)) is not None
+        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", evidence)
+    ]
+    return Finding(
+        0.94,
+        "certain",
+        TITLE,
+        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees its graph; the tensor "
+        f"then becomes a part of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
+        "call whose graph is needed later has to keep it.",
+        distinct(
+            (
+                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", evidence),
+                *terms,
+                *flow(evidence, reuse),
+                *span_of("failed", reuse.failing.stack, "goes through the same graph again", evidence),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
     )
 
 

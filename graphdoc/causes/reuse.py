@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from graphdoc.causes.inner_gradient import is_inner, is_term
 from graphdoc.causes.spans import innermost_user
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
 
@@ -91,6 +92,8 @@ def _earlier(evidence: Evidence, failing: Event | None) -> Event | None:
 
 def _kind(evidence: Evidence, reuse: Reuse) -> str:
     failing, freeing = reuse.failing, reuse.freeing
+    if is_inner(evidence, failing, freeing) and is_term(evidence, reuse.carries):
+        return "repeated-backward"
     first = reuse.carries[0]
     producer = evidence.node(first.producer)
     roots = {e.root for e in evidence.events if e.kind == "backward" and e.root >= 0}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.carrying import copy_of_entry, detach_behind_step, detach_where_kept, no_grad_over_maker, stored
 from graphdoc.causes.constants import constant_at_use, in_earlier_loss
+from graphdoc.causes.inner_gradient import is_inner, keep_inner_graph, stepped_between
+from graphdoc.causes.keeping import user_frames
 from graphdoc.causes.oldgraph import cached_with, listed
 from graphdoc.causes.recomputing import compute_again, merge, repeated, start_anew, unique
 from graphdoc.causes.reuse import Reuse
-from graphdoc.causes.spans import place, where
+from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.evidence import Evidence
 
 
@@ -21,6 +23,8 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
         + ", and keep what their own loss gives them."
     )
     out: list[Remedy] = []
+    if kind in ("repeated-backward", "shared-subgraph-losses") and is_inner(evidence, reuse.failing, reuse.freeing):
+        return kept_for_outer(evidence, reuse)
     if kind == "carried-state":
         out = [
             *copy_of_entry(evidence, reuse),
@@ -63,4 +67,33 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
         out = start_anew(evidence, reuse)
     elif kind == "repeated-backward":
         out = list(repeated(evidence, reuse))
+        if stepped_between(evidence, reuse.freeing, reuse.failing):
+            # The graph is of older values: to keep it would be no way to the gradient that is wanted.
+            out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence, reuse)
     return tuple(unique(out)[:10])
+
+
+def kept_for_outer(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+    """For an inner ``autograd.grad``: one call for all inputs where that is what repeats, else keep its graph."""
+    assert reuse.failing is not None and reuse.freeing is not None
+    if reuse.failing.kind == "grad":
+        return repeated(evidence, reuse)
+    return keep_inner_graph(evidence, reuse.failing, reuse.freeing)
+
+
+def result_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Compute the result that is differentiated again in the loop around the call."""
+    root = evidence.node(evidence.root)
+    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    made = next((f for f in user_frames(root.stack) if call and f.function == call.function), None) if root else None
+    if call is None or made is None or made.file != call.file or made.line == call.line:
+        return []
+    return [
+        Remedy(
+            "move_into_loop",
+            f"compute it in the loop: move {where(made)} into it",
+            "unsafe",
+            "Each round builds its own graph, with the parameters as they are then.",
+            {"places": [place(made)], "loop": place(call)},
+        )
+    ]

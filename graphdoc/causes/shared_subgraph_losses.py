@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.inner_gradient import is_inner
 from graphdoc.causes.oldgraph import call_name, facts_of, flow, listed
 from graphdoc.causes.reuse import analyse
 from graphdoc.causes.separating import remedies_for
@@ -207,14 +208,19 @@ def recognise(evidence: Evidence) -> Finding | None:
         if (n := evidence.node(c.producer))
         for s in span_of("cause", n.stack, "both losses come through here", evidence)
     ]
+    inner = is_inner(evidence, reuse.failing, reuse.freeing)
+    advice = (
+        "An inner autograd.grad whose graph is needed again has to keep it."
+        if inner
+        else "Both are meant to train these parameters: add the losses and differentiate once."
+    )
     exact = bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
     return Finding(
         0.92 if exact else 0.8,
         "certain" if exact else "likely",
         TITLE,
-        f"Both losses were computed in one forward pass and share the part behind {listed(reuse.behind, 3)}. The first "
-        "backward call frees what it has walked, so the second finds nothing there. Both are meant to train these "
-        "parameters: add the losses and differentiate once.",
+        f"Both losses were computed in one forward pass and share the part behind {listed(reuse.behind, 3)}. "
+        f"The first call frees what it has walked, so the second finds nothing there. {advice}",
         distinct((*shared[:1], *calls, *flow(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),

@@ -29,9 +29,17 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         generator = above.generators[0]
         if generator.ifs or not _is(node.args[1], generator.target):
             raise CannotFix("the inputs are not simply those that are gone through")
+        _check_output(node, generator.target)
         return [replace(source, above, f"list({_asked(source, node, generator.iter)})")]
     loop, target = _appending_loop(source, element, node)
+    _check_output(node, loop.target)
     return [replace(source, loop, f"{target}.extend({_asked(source, node, loop.iter)})")]
+
+
+def _check_output(node: ast.Call, target: ast.expr) -> None:
+    """What is differentiated has to be the same for every input."""
+    if any(_is(n, target) for n in ast.walk(node.args[0]) if isinstance(n, ast.expr)):
+        raise CannotFix("another result is differentiated for each input")
 
 
 def _first_of(source: Source, node: ast.Call) -> ast.expr:

@@ -1,0 +1,132 @@
+"""An inner ``autograd.grad`` that frees what the outer loss needs: keep its graph, or give its result one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from seen import Seen, observe
+
+HEAD = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+params = list(net.parameters())
+
+
+def run(x, weights):
+    return torch.tanh(x @ weights[0].T + weights[1]) @ weights[2].T + weights[3]
+
+
+"""
+
+# The inner step's result is what the loss is evaluated with, through a return and a tuple.
+INNER_STEP = """
+def adapt(x):
+    support = run(x, params).square().mean()
+    grads = torch.autograd.grad(support, params)
+    return [p - 0.1 * g for p, g in zip(params, grads)], support
+
+
+for _ in range(2):
+    total = 0.0
+    for _ in range(2):
+        fast, support = adapt(torch.randn(5, 3))
+        total = total + run(torch.randn(5, 3), fast).square().mean() + 0.3 * support
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+"""
+
+# The gradient is only measured: its norm, as a number or as the weight of a term.
+MEASURED = """
+for _ in range(2):
+    fit = run(torch.randn(5, 3), params).square().mean()
+    size = torch.autograd.grad(fit, params[2])[0].norm().item()
+    opt.zero_grad()
+    (fit / (1 + size)).backward()
+    opt.step()
+"""
+SCALED = """
+for _ in range(2):
+    out = run(torch.randn(5, 3), params)
+    fit, spread = out.square().mean(), out.var()
+    size = torch.autograd.grad(fit, params[2])[0].norm()
+    share = size / (1 + size)
+    opt.zero_grad()
+    (fit + share * spread).backward()
+    opt.step()
+"""
+SAME = """
+for _ in range(2):
+    loss = run(torch.randn(5, 3), params).square().mean()
+    torch.autograd.grad(loss, params[2])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+# Other programs that differentiate twice: no inner gradient.
+TWO_CALLS = """
+for _ in range(2):
+    loss = run(torch.randn(5, 3), params).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    loss.backward()
+    opt.step()
+"""
+STEPPED = """
+fit = run(torch.randn(5, 3), params).square().mean()
+for _ in range(2):
+    grads = torch.autograd.grad(fit, params)
+    for p, g in zip(params, grads):
+        p.grad = g
+    opt.step()
+"""
+
+
+def offered(seen: Seen) -> list[tuple[str, str]]:
+    """Kind and the changed lines of each fix of the first finding."""
+    assert seen.evidence is not None
+    old = set(seen.evidence.sources["train.py"].splitlines())
+    return [
+        (kind, "; ".join(line.strip() for line in text.splitlines() if line not in old))
+        for kind, new in seen.patches()
+        for text in new.values()
+    ]
+
+
+def test_the_result_of_an_inner_step_may_have_a_graph_or_stay_a_number(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + INNER_STEP)
+    assert seen.slugs[0] == "repeated-backward" and seen.found[0].finding.confidence == "certain"
+    assert "grads = torch.autograd.grad(support, params)" in seen.lines("cause")
+    call = "grads = torch.autograd.grad(support, params, {}=True)"
+    assert offered(seen) == [
+        ("set_keyword", call.format("create_graph")),
+        ("retain_graph", call.format("retain_graph")),
+    ]
+    assert "add the losses" not in seen.found[0].finding.explanation
+    for _, new in seen.patches():
+        assert observe(tmp_path / str(len(list(tmp_path.iterdir()))), new["train.py"]).evidence is None
+
+
+@pytest.mark.parametrize("code", [MEASURED, SCALED, SAME], ids=["number", "weight", "nothing"])
+def test_a_gradient_that_is_only_looked_at_stays_a_number(code: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + code)
+    assert [kind for kind, _ in offered(seen)] == ["retain_graph"], seen.slugs
+    mended = seen.patches()[0][1]["train.py"]
+    assert observe(tmp_path / "mended", mended).evidence is None
+
+
+def test_two_backward_calls_are_no_inner_gradient(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + TWO_CALLS)
+    assert seen.slugs[0] == "repeated-backward"
+    assert not {"retain_graph", "set_keyword"} & {kind for kind, _ in offered(seen)}
+
+
+def test_with_a_step_between_the_result_is_computed_again(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + STEPPED)
+    kinds = [kind for kind, _ in offered(seen)]
+    assert kinds == ["move_into_loop"], seen.slugs
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).evidence is None
