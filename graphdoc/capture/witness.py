@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+import threading
 import time
 import warnings
 from inspect import CO_OPTIMIZED
@@ -20,6 +21,7 @@ from graphdoc.capture.anomaly import UsersView, keep_users_view
 from graphdoc.capture.autopsy import Autopsy, frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
+from graphdoc.capture.heard import hear
 from graphdoc.capture.journal import Journal, leaves_behind
 from graphdoc.capture.switches import Switches, frames_of_place
 from graphdoc.capture.weave import CannotWeave, weave
@@ -32,7 +34,7 @@ _FILTER = ("ignore", None, UserWarning, None, 0)
 
 
 class _AnomalyMessage:
-    """Reads the warnings of anomaly mode as a warning filter does, and matches them where the user did not ask for them.
+    """Reads the warnings of anomaly mode as a warning filter does, and matches those that the user did not ask for.
 
     They begin with "Error detected in ExpBackward0. Traceback of …" (PyAnomalyMetadata::print_stack).
     """
@@ -66,10 +68,12 @@ class Witness:
         self.caught: tuple[int, str] | None = None
         self.examined = 0
         self.over = False
+        self.thread_ended = False
         self._compiling = torch.compiler.is_compiling
         self.degraded: list[str] = []
         self.capture = "cheap-stacks"
         self.probes: list[Any] = []
+        self.warnings: list[str] = []
         self._undo: list[Any] = []
 
     # -- installing ----------------------------------------------------------------------------------------------
@@ -78,6 +82,7 @@ class Witness:
         """Put everything in place. Whatever cannot be is told in ``degraded``, and the rest goes on."""
         torch = self.torch
         self._install_stacks()
+        self._undo.append(hear(self.warnings, self.cwd))
         from torch.autograd import graph
 
         engine = graph._engine_run_backward
@@ -95,6 +100,7 @@ class Witness:
         self._weave_call(zero_grad, "zero_grad")
         self._weave_call(torch.nn.Module.load_state_dict, "load_state_dict")
         atexit.register(self._at_exit)
+        self._watch_threads()
         watch_children(self)
 
     def _install_stacks(self) -> None:
@@ -122,6 +128,26 @@ class Witness:
             node = self.torch.zeros(1, requires_grad=True).exp().grad_fn
         kept = node.metadata.get("traceback_")
         return "cheap-stacks" if isinstance(kept, stacks.Stack) else "anomaly" if kept else "none"
+
+    def _watch_threads(self) -> None:
+        """Python tells of an exception that ends a thread by ``threading.excepthook`` (Python 3.8 and later)."""
+        told = threading.excepthook
+
+        def hook(args: Any) -> None:
+            try:
+                if args.exc_value is not None and self._finish(args.exc_value):
+                    self.thread_ended = True
+            except Exception as e:
+                self._trouble(e)
+            finally:
+                told(args)
+
+        def undo() -> None:
+            if threading.excepthook is hook:
+                threading.excepthook = told
+
+        threading.excepthook = hook
+        self._undo.append(undo)
 
     def _weave_call(self, function: Any, kind: str) -> None:
         def before(*values: Any) -> None:
@@ -273,19 +299,23 @@ class Witness:
             self._trouble(e)
         self.undo()
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _finish(self, error: BaseException | None) -> bool:
+        """Complete what is known; whether it is about this exception."""
         if error is None:
-            if self.evidence is not None and self.evidence.raised is not None:
+            if self.evidence is not None and self.evidence.raised is not None and not self.thread_ended:
                 self.evidence.raised.uncaught = False
                 write_document(self, self.evidence)
-            return
+            return False
         chain = _chain(error)
         if self.evidence is not None and self.caught in [(id(e), _text(e)) for e in chain]:
             assert self.evidence.raised is not None
             self.evidence.raised.causes = [f"{type(e).__name__}: {_text(e)}"[:500] for e in chain[:-1]]
             write_document(self, self.evidence)
-            return
+            return True
+        if self.thread_ended and self.evidence is not None:
+            return False  # the program's own end follows from that of the thread
         self.examine_uncaught(error, chain)
+        return True
 
     def examine_uncaught(self, error: BaseException, chain: list[BaseException]) -> None:
         """An exception that did not come out of the engine: its traceback still holds the frames."""
@@ -309,7 +339,8 @@ class Witness:
             kind: [vars(f) for f in frames_of_place(place, self.cwd)] for kind, place in self.switches.last.items()
         }
         open_ = self.switches.innermost()
-        evidence.extras["grad_enabled"] = bool(self.torch.is_grad_enabled())
+        recording = self.torch.is_grad_enabled() and not self.torch.is_inference_mode_enabled()
+        evidence.extras["grad_enabled"] = bool(recording)
         if open_ is not None:
             evidence.extras["open_switch"] = open_[0]
 

@@ -15,7 +15,31 @@ def state(*tensors):
 TWICE = "y = (w * 2).tanh().sum()\ny.backward()\ny.backward()\n"
 W = "w = torch.randn(3, requires_grad=True)\n"
 
+DTENSOR = """
+import tempfile
+import torch.distributed as dist
+from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+dist.init_process_group("gloo", init_method="file://" + tempfile.mktemp(), rank=0, world_size=1)
+import atexit
+atexit.register(dist.destroy_process_group)
+w = distribute_tensor(torch.randn(4, 3), init_device_mesh("cpu", (1,)), [Shard(0)]).requires_grad_()
+"""
+# aot_eager goes through the whole of torch.compile but the compiler of machine code.
+COMPILED = """
+net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+f = torch.compile(net, backend="aot_eager")
+for _ in range(3):
+    loss = f(torch.randn(3, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss.item())
+"""
+
 HEALTHY = {
+    "compiled": COMPILED,
+    "dtensor": DTENSOR + "for _ in range(3):\n    (w * 2).tanh().sum().backward()\nprint(w.grad.full_tensor())\n",
     "training": STATE
     + """
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(), torch.nn.Linear(8, 1))
@@ -271,5 +295,23 @@ y = (n * 2).tanh().to_padded_tensor(0.0).sum()
 y.backward()
 y.backward()
 """,
+    "thread-leaf": W
+    + "import threading\nt = threading.Thread(target=lambda: w.add_(1), name='T')\nt.start()\nt.join()\nprint('on')\n",
+    "thread-twice": W
+    + """
+import threading
+def work():
+    y = (w * 2).tanh().sum()
+    y.backward()
+    y.backward()
+t = threading.Thread(target=work, name="T")
+t.start()
+t.join()
+raise LookupError("no result of the thread")
+""",
+    "thread-ordinary": W
+    + "import threading\nt = threading.Thread(target=lambda: 1 / 0, name='T')\nt.start()\nt.join()\nw += 1\n",
+    "dtensor": DTENSOR + "z = w.exp()\nwith torch.no_grad():\n    z.mul_(2)\nz.sum().backward()\n",
+    "compiled-twice": COMPILED + "y = f(torch.randn(3, 4)).sum()\ny.backward()\ny.backward()\n",
     "inference": W + "with torch.inference_mode():\n    x = torch.ones(3)\n(x * w).sum().backward()\n",
 }

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corners import TWICE, W
+from corners import FAILING, TWICE, W
 from observed import run, script
 
 from graphdoc.evidence import Evidence
@@ -54,6 +54,21 @@ def test_what_was_known_before_a_kill_is_on_disk(tmp_path: Path) -> None:
     assert seen.result.status == -signal.SIGKILL
     assert seen.only.raised is not None
     assert "second time" in seen.only.raised.message
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("thread-leaf", "a leaf Variable that requires grad"),
+        ("thread-twice", "second time"),  # and not what the program's own end says of the missing result
+        ("thread-ordinary", "a leaf Variable that requires grad"),  # the thread has its own, ordinary trouble
+    ],
+)
+def test_what_ends_a_thread_is_told(name: str, message: str, tmp_path: Path) -> None:
+    seen = run(script(tmp_path, FAILING[name]))
+    assert seen.only.raised is not None
+    assert message in seen.only.raised.message
+    assert seen.only.raised.uncaught
 
 
 def test_tensors_are_freed_as_early_and_nothing_stays_changed(tmp_path: Path) -> None:

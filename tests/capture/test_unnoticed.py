@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from corners import FAILING, HEALTHY
 from observed import both, script
 
 ENGINE = {"twice", "twice-anomaly", "create-graph", "version", "no-graph", "unused", "chained", "in-custom-backward"}
+ENGINE |= {"thread-twice", "dtensor", "compiled-twice"}
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+def named(programs: dict[str, str]) -> list[Any]:
+    """Those that torch.compile reads take seconds."""
+    return [pytest.param(n, marks=pytest.mark.slow if n.startswith("compiled") else ()) for n in programs]
+
+
+@pytest.mark.parametrize("name", named(HEALTHY))
 def test_a_healthy_program_does_the_same(name: str, tmp_path: Path) -> None:
     path = script(tmp_path, HEALTHY[name])
     plain, seen = both(path)
@@ -20,7 +27,7 @@ def test_a_healthy_program_does_the_same(name: str, tmp_path: Path) -> None:
     assert not seen.troubles
 
 
-@pytest.mark.parametrize("name", FAILING)
+@pytest.mark.parametrize("name", named(FAILING))
 def test_a_failing_program_fails_the_same(name: str, tmp_path: Path) -> None:
     path = script(tmp_path, FAILING[name])
     plain, seen = both(path)
