@@ -41,14 +41,16 @@ class StepTrace:
     """Records one process. ``failing`` is the journal index of the call that failed in the original, -1 if unknown.
 
     A ``reference`` run is the unpatched program made to go on: every backward keeps its graph, and a tensor that is
-    written while it is still needed is copied first, so each gradient is that of the values the forward pass saw.
+    written while it is still needed is copied first, so each gradient is that of the values the forward pass saw. With
+    ``views`` it also writes into several views of one call, which is refused otherwise.
     """
 
-    def __init__(self, witness: Witness, failing: int, reference: bool) -> None:
+    def __init__(self, witness: Witness, failing: int, reference: bool, views: bool = False) -> None:
         self.witness = witness
         self.torch = witness.torch
         self.failing = failing
         self.reference = reference
+        self.views = views
         self.started = time.monotonic()
         self.calls = 0
         self.steps = 0
@@ -63,10 +65,10 @@ class StepTrace:
 
     @classmethod
     def start(cls, witness: Witness) -> StepTrace:
-        """From the mode ``verify[:reference][:JOURNAL INDEX]``."""
+        """From the mode ``verify[:reference[:views]][:JOURNAL INDEX]``."""
         words = witness.mode.split(":")[1:]
         index = next((int(w) for w in words if w.lstrip("-").isdigit()), -1)
-        trace = cls(witness, index, "reference" in words)
+        trace = cls(witness, index, "reference" in words, "views" in words)
         trace._install()
         return trace
 
@@ -109,6 +111,11 @@ class StepTrace:
         if self.reference:
             self._context = graph.allow_mutation_on_saved_tensors()
             self._context.__enter__()
+        if self.views:
+            from graphdoc.capture.views import SingleViews
+
+            self._views = SingleViews()
+            self._views.__enter__()
         atexit.register(self._end)
 
     def _seed(self) -> None:
@@ -178,6 +185,7 @@ class StepTrace:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
         record["nodes"], leaves = graph_behind(roots)
+        record["value"] = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
         for number, optimizer in self.optimizers.values():
             self._register(optimizer, number)
         if len(self.parameters) > self.named:

@@ -12,6 +12,8 @@ from graphdoc.causes.text import from_message, says
 from graphdoc.causes.writing import Target, bound_before, builders, is_statement, target_of
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.model import Span
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 
@@ -240,7 +242,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{where(frame)} writes into {what}, {_kind(evidence)}. Write into a clone of it, or compute a new tensor.",
         distinct((*spans, span("mutated", frame, f"{what} is written here", evidence), *_switch(evidence))),
         (),
-        _remedies(places, target),
+        _remedies(evidence, places, target),
     )
 
 
@@ -268,7 +270,20 @@ def _switch(evidence: Evidence) -> tuple[Span, ...]:
     return (span("related", at, f"{mode} was switched on here last", evidence),) if at is not None else ()
 
 
-def _remedies(places: list[Frame], target: Target) -> tuple[Remedy, ...]:
+def _remedies(evidence: Evidence, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
+    joined = [_joined(evidence, f) for f in places] if says(evidence, SEVERAL) else []
+    if joined and all(joined):
+        # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
+        return tuple(
+            together(
+                [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
+                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at "
+                + ", ".join(where(f) for f in places[:3]),
+                "unsafe",
+                "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
+                "write would have changed.",
+            )
+        )
     auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
     clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
     lines = ", ".join(where(f) for f in places[:3])
@@ -280,6 +295,16 @@ def _remedies(places: list[Frame], target: Target) -> tuple[Remedy, ...]:
     if not target.sliced and target.kept:
         out.reverse()
     return tuple(out)
+
+
+def _joined(evidence: Evidence, frame: Frame) -> str:
+    """The tensor over whose pieces a loop around the write runs; empty where there is none."""
+    from graphdoc.fixes.join_pieces import pieces_at
+
+    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    found = pieces_at(source, owner) if owner is not None else None
+    return source.segment(found.base) if found is not None else ""
 
 
 def _from_text(evidence: Evidence) -> Finding | None:

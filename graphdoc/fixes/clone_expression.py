@@ -7,6 +7,7 @@ from graphdoc.fixes.detach_expression import convert
 from graphdoc.source.places import Edit
 
 KIND = "clone_expression"
+KEEPS_NUMBERS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

@@ -39,6 +39,13 @@ def _editor(kind: str) -> Editor | None:
     return editor
 
 
+def keeps_numbers(kind: str, args: Args) -> bool:
+    """Whether a fix of this kind leaves every number of the forward pass as the program has it (``KEEPS_NUMBERS``)."""
+    if kind == "several":
+        return all(keeps_numbers(str(part["kind"]), part["args"]) for part in args.get("edits", ()))
+    return kind in kinds() and bool(getattr(importlib.import_module(f"graphdoc.fixes.{kind}"), "KEEPS_NUMBERS", False))
+
+
 def edits(kind: str, sources: Sources, args: Args) -> list[Edit]:
     """The edits of one kind, not yet made.
 

@@ -9,6 +9,7 @@ Args:
         the function or class with ``inplace``. Without columns: the one statement of that line.
     mode: ``"auto"`` (default), or ``"clone"``: only clone the tensor before the write.
     base: optional; the text of the tensor that is written, where it is not the whole path before the last subscript.
+    joined: True where the new pieces are joined again by the caller, so that a loop variable may be bound anew.
     container: True where an item of a dict or list is assigned (``d[k] += v``), False where it is a part of a tensor;
         by default True for a string key.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import ast
 
+from graphdoc.fixes.aliases import refuse_lost
 from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
 from graphdoc.fixes.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
@@ -29,6 +31,7 @@ from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_n
 from graphdoc.source.tokens import outer_span
 
 KIND = "out_of_place"
+KEEPS_NUMBERS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -68,8 +71,8 @@ def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
         if not container:
             return rewrite(source, owner, target, args)
     if args.get("mode") == "clone":
-        return clone_before(source, owner, source.segment(target))
-    refuse_for_caller(source, owner, target)
+        return clone_before(source, owner, source.segment(target), bool(args.get("joined")))
+    _refuse(source, owner, target, args)
     symbol = SYMBOLS[type(owner.op)]
     start, end = outer_span(source, owner.value)
     begin = source.span(target)[1]
@@ -93,10 +96,11 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
         known = name in POSITIONS or name == "partial"
         edits = drop_arguments(source, node, lambda _, k: k == "inplace") if known else []
         edits = edits or set_keyword(source, node, "inplace", "False")
-        return [*edits, *_bind_first(source, node, owner)]
+        return [*edits, *_bind_first(source, node, owner, args)]
     at = POSITIONS.get(name)
     if at is not None and len(node.args) == at + 1 and getattr(node.args[at], "value", None) is True:
-        return [*drop_arguments(source, node, lambda i, k: i == at and k is None), *_bind_first(source, node, owner)]
+        dropped = drop_arguments(source, node, lambda i, k: i == at and k is None)
+        return [*dropped, *_bind_first(source, node, owner, args)]
     out = next((k.value for k in node.keywords if k.arg == "out"), None)
     if out is not None and is_path(out) and isinstance(owner, ast.Expr) and owner.value is node:
         start = source.span(node)[0]
@@ -104,8 +108,15 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
         return [Edit(source.file, start, start, f"{source.segment(out)} = "), *drop]
     if _writes(name) and node.args:  # torch.relu_(x), F.relu_(x)
         end = source.span(node.func)[1]
-        return [*_bind_first(source, node, owner), Edit(source.file, end - 1, end, "")]
+        return [*_bind_first(source, node, owner, args), Edit(source.file, end - 1, end, "")]
     raise CannotFix("the call does not write in place")
+
+
+def _refuse(source: Source, owner: ast.stmt, target: ast.expr, args: Args) -> None:
+    """Refuse where binding the name anew would keep the write from who is to see it."""
+    refuse_for_caller(source, owner, target)
+    if not args.get("joined"):
+        refuse_lost(source, owner, target)
 
 
 def _writes(name: str) -> bool:
@@ -117,12 +128,13 @@ def _is_library(source: Source, node: ast.expr) -> bool:
     return is_path(node) and key(node) in {imported_as(source, m, node) for m in modules}
 
 
-def _bind_first(source: Source, node: ast.Call, owner: ast.stmt) -> list[Edit]:
+def _bind_first(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
     """A bare ``F.relu(x, inplace=True)`` changed x: ``x = F.relu(x)``."""
     if not isinstance(owner, ast.Expr) or owner.value is not node:
         return []
     if not node.args or not is_path(node.args[0]):
         raise CannotFix("the result would be lost")
+    _refuse(source, owner, node.args[0], args)
     start = source.span(node)[0]
     return [Edit(source.file, start, start, f"{source.segment(node.args[0])} = ")]
 
@@ -138,14 +150,17 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     simple = is_path(root) and (not isinstance(root, ast.Subscript) or bool(args.get("container")))
     replaced = names[0] in REPLACEMENTS
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
-        return clone_before(source, owner, args.get("base") or _base(source, root))
+        return clone_before(source, owner, args.get("base") or _base(source, root), bool(args.get("joined")))
     text = source.segment(root)
-    refuse_for_caller(source, owner, root)
+    if whole:
+        _refuse(source, owner, root, args)
+    else:
+        refuse_for_caller(source, owner, root)
     if isinstance(root, ast.Name) and not is_rebindable(source, root.id, owner):
         raise CannotFix(f"{text} belongs to an enclosing scope and cannot be bound anew here")
     if replaced:
         if not whole or len(chain) > 1:
-            return clone_before(source, owner, text)
+            return clone_before(source, owner, text, bool(args.get("joined")))
         return _written_anew(source, top, names[0], text)
     strip = [_without_underscore(source, c) for c in chain]
     start, end = source.span(top)

@@ -14,7 +14,7 @@ from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.diff import unified
-from graphdoc.fixes.kinds import build
+from graphdoc.fixes.kinds import build, keeps_numbers
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
@@ -152,7 +152,9 @@ def _try_out(kept: Kept, evidence: Evidence, candidates: list[Candidate], progre
                 break
             if progress is not None:
                 progress(f"trying fix {number} of {len(tried)}: {candidate.fix.title}")
-            verdict = trial.of(candidate.texts, candidate.fix.safety == "safe", rest)
+            remedy = candidate.remedy
+            kept_numbers = remedy is not None and keeps_numbers(remedy.kind, remedy.args)
+            verdict = trial.of(candidate.texts, candidate.fix.safety == "safe", rest, same_numbers=kept_numbers)
             candidate.fix = replace(candidate.fix, verified=verdict.verified, verification=verdict.to_json())
             if not verdict.equal:
                 # Called safe, and measured not to be: it must not be applied without the user's leave.

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphdoc.fixes.aliases import refuse_lost
 from graphdoc.fixes.base import Args, CannotFix, replace
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source
@@ -29,8 +30,12 @@ def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subsc
         and len(owner.targets) == 1
         and base is target.value
     ):
-        return _where(source, owner, target) or _stack(source, owner, target) or clone_before(source, owner, text)
-    return clone_before(source, owner, text)
+        return (
+            _where(source, owner, target)
+            or _stack(source, owner, target)
+            or clone_before(source, owner, text, bool(args.get("joined")))
+        )
+    return clone_before(source, owner, text, bool(args.get("joined")))
 
 
 def _string_key(node: ast.Subscript) -> bool:
@@ -50,7 +55,7 @@ def refuse_for_caller(source: Source, at: ast.stmt, target: ast.expr) -> None:
         raise CannotFix(f"{function.name} is called for what it writes into {target.id}: a copy would be lost")
 
 
-def clone_before(source: Source, owner: ast.stmt, text: str) -> list[Edit]:
+def clone_before(source: Source, owner: ast.stmt, text: str, joined: bool = False) -> list[Edit]:
     """``text = text.clone()`` before a write, or before the first of a run of writes into the same tensor.
 
     Raises:
@@ -59,6 +64,8 @@ def clone_before(source: Source, owner: ast.stmt, text: str) -> list[Edit]:
     root = ast.parse(text, mode="eval").body
     if isinstance(root, ast.Name):
         refuse_for_caller(source, owner, root)
+        if not joined:
+            refuse_lost(source, owner, root)
         if not is_rebindable(source, root.id, owner):
             raise CannotFix(f"{text} belongs to an enclosing scope and cannot be bound anew here")
     found = source.node_block(owner)

@@ -8,6 +8,8 @@ import re
 
 from graphdoc.verify.traces import Call, Line, Trace
 
+_CYCLE = re.compile(r"backward\(\) with create_graph=True will create a reference cycle")
+
 MANY = 8
 """Calls from one place over which a graph must have grown each time to count as growing."""
 _ABOUT_AUTOGRAD = re.compile(
@@ -139,6 +141,29 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     return None, ""
 
 
+def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) -> tuple[float | None, list[str]]:
+    """The relative difference between the loss of the patched run and that of the reference at the point of the
+    failure, and a doubt where they differ; None where one of them is not known.
+
+    A fix that only keeps tensors from being overwritten leaves every number as it is.
+    """
+    at = next((c for c in base.backwards if c.index >= failing >= 0), None)
+    if at is None or at.value is None:
+        return None, []
+    number = [c for c in base.calls if c.place == at.place].index(at)
+    same = [c for c in patched.calls if c.place == at.place]
+    now = same[number].value if number < len(same) else None
+    if now is None:
+        return None, []
+    difference = _apart(at.value, now)
+    if difference <= tolerance:
+        return difference, []
+    return difference, [
+        f"the loss at {_at(at.place)} is {now:.6g}, and {at.value:.6g} in the program as it is written: something that "
+        "is used afterwards is not written any more"
+    ]
+
+
 def graph_grows(patched: Trace) -> list[str]:
     """A doubt if the graph behind one backward place grows with every call: something old is still carried along."""
     by_place: dict[Line, list[Call]] = {}
@@ -153,10 +178,14 @@ def graph_grows(patched: Trace) -> list[str]:
 
 
 def new_warnings(base: Trace, patched: Trace) -> list[str]:
-    """A doubt for a warning about gradients that the original did not give."""
+    """A doubt for a warning about gradients that the original did not give.
+
+    That ``backward(create_graph=True)`` makes a cycle of parameter and gradient is no doubt: it says what was asked
+    for, once, and nothing about the gradients.
+    """
     known = {_plain(w) for w in base.warnings}
     for text in patched.warnings:
-        if _ABOUT_AUTOGRAD.search(text) and _plain(text) not in known:
+        if _ABOUT_AUTOGRAD.search(text) and _plain(text) not in known and not _CYCLE.search(text):
             return [f"it warns: {' '.join(text.split())[:160]}"]
     return []
 

@@ -20,7 +20,7 @@ class Call:
     """One backward or grad call. ``gained`` maps parameters to the sum of |gradient| that the call added.
 
     ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
-    is the place in the order of all journal events.
+    is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
     """
 
     kind: str
@@ -34,6 +34,7 @@ class Call:
     sums: list[float | None] = field(default_factory=list)
     measured: bool = False
     inner: bool = False
+    value: float | None = None
 
 
 @dataclass
@@ -189,6 +190,7 @@ def _call(record: dict[str, Any]) -> Call:
         record.get("sums", []),
         "nodes" in record,
         bool(record.get("inner")),
+        record.get("value"),
     )
 
 

@@ -48,10 +48,11 @@ class Trial:
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def of(self, texts: Mapping[str, str], safe: bool, seconds: float) -> Verdict:
+    def of(self, texts: Mapping[str, str], safe: bool, seconds: float, *, same_numbers: bool = False) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
 
-        ``safe`` asks for equal gradients as well. ``seconds`` is the time that is left for it.
+        ``safe`` asks for equal gradients as well, ``same_numbers`` for an equal loss. ``seconds`` is the time that is
+        left for it.
         """
         rest = seconds
         folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
@@ -62,7 +63,7 @@ class Trial:
         if early is not None or trace is None:
             return early or Verdict(None, "the changed program left no trace to compare")
         back_to_original(trace, self._original_texts(texts), texts, self._cwd)
-        return judge(outcome, trace, self.baseline(rest), safe)
+        return judge(outcome, trace, self.baseline(rest), safe, same_numbers)
 
     def baseline(self, seconds: float) -> Baseline | None:
         """The original's trace: made to go on behind the failure where that is possible, else up to it."""
@@ -78,9 +79,13 @@ class Trial:
         group = match.group if match is not None else ""
         sound = group != "distributed"
         # Copying what is about to be overwritten costs a multiple of the time.
-        folder, ended = self._run("verify:reference", None, min(1.5 * self.limit, seconds))
+        views = refused_views(self.evidence)
+        mode = "verify:reference:views" if views else "verify:reference"
+        folder, ended = self._run(mode, None, min(1.5 * self.limit, seconds))
         trace = read_trace(folder)
-        if trace is not None and self.failing >= 0 and any(e.index > self.failing for e in trace.order):
+        # A write that was refused comes before the event of that number, a backward call is the event.
+        beyond = self.failing if views else self.failing + 1
+        if trace is not None and self.failing >= 0 and any(e.index >= beyond for e in trace.order):
             stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
             return Baseline(trace, self.failing, why if stepped else "", expected, sound)
@@ -146,10 +151,20 @@ def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
 
 
 def failing_index(evidence: Evidence) -> int:
-    """The journal index of the backward call that failed; -1 where the failure came from no such call."""
+    """The journal index of the backward call that failed; -1 where the failure came from no such call.
+
+    For a write into one of several views, which a reference run lets pass: the index of the event that follows.
+    """
     if evidence.failing_event >= 0:
         return evidence.failing_event
+    if refused_views(evidence):
+        return max((e.index for e in evidence.events), default=-1) + 1
     return max((e.index for e in evidence.events if e.failed), default=-1)
+
+
+def refused_views(evidence: Evidence) -> bool:
+    """Whether the run ended with the refusal to write into one of several views that one call has returned."""
+    return evidence.raised is not None and "function that returns multiple views" in evidence.raised.message
 
 
 def expected_names(evidence: Evidence) -> frozenset[str]:

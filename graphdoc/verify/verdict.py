@@ -8,6 +8,7 @@ from typing import Any
 
 from graphdoc.verify.measures import (
     changed_first_call,
+    changed_loss,
     graph_grows,
     lost_parameters,
     never_reached,
@@ -98,9 +99,9 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     return None
 
 
-def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool) -> Verdict:
+def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool, same_numbers: bool = False) -> Verdict:
     """Compare a patched run that ended well, or was stopped, with the original. See the module's functions for each
-    measure; the first that fails is the reason given.
+    measure; the first that fails is the reason given. ``same_numbers``: the fix is to leave the loss as it is.
     """
     data: dict[str, Any] = {
         "passed_crash": True,
@@ -125,7 +126,7 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool)
     if silent:
         return Verdict(False, silent, data)
     doubts: list[str] = []
-    if safe:
+    if safe or same_numbers:
         difference, how = (None, "")
         if not baseline.no_reference:
             difference, how = reference_difference(base, trace, baseline.failing)
@@ -135,6 +136,11 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool)
             if not difference <= TOLERANCE:
                 # Not wrong for certain: where other code saw what was written in place, ending that is a choice.
                 doubts.append(f"gradients differ from the reference by {difference:.2g} of their size")
+    if same_numbers and not baseline.no_reference:
+        moved, changed = changed_loss(base, trace, baseline.failing, TOLERANCE)
+        if moved is not None:
+            data["loss_difference"] = moved
+        doubts += changed
     allowed, suspect = stopped_flows(base, trace)
     if allowed:
         data["stopped_elsewhere"] = allowed
@@ -170,6 +176,8 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool) -
     if "max_relative_difference" in data:
         difference = data["max_relative_difference"]
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
+    elif data.get("loss_difference") is not None:
+        parts.append("the loss is that of the unpatched program made to go on")
     elif str(data.get("reference", "")).startswith("none"):
         parts.append("there was no reference to compare gradients with")
     for stopped in data.get("stopped_elsewhere", [])[:2]:

@@ -94,6 +94,12 @@ PROGRAMS = [
         "y = net(x).sigmoid()\ny = torch.cat([torch.full((2, 1), 2.0), y[:, 1:]], 1)\n(y * y).sum().backward()\nopt.step()\n",
     ),
     (
+        "join_pieces",
+        {},
+        "y = net(x) * other(x)\nfor row, s in zip(y, (0.5, 2.0)):\n    «row.sub_(s).mul_(s)»\ny.pow(2).sum().backward()\nopt.step()\n",
+        "y = net(x) * other(x)\ns = torch.tensor([[0.5], [2.0]])\n((y - s) * s).pow(2).sum().backward()\nopt.step()\n",
+    ),
+    (
         "clone_expression",
         {},
         "b = torch.ones(3, 3)\ny = (net(x) @ «b»).sum()\nb.mul_(2)\ny.backward()\nopt.step()\n",

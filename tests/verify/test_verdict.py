@@ -170,6 +170,67 @@ def test_gradients_of_an_inplace_fault_equal_the_reference(tmp_path):
     assert cut.verified is False and "net.weight" in cut.data["lost_gradient"]
 
 
+PIECES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net, head = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+
+
+def spread(table, shifts):
+    for row, shift in zip(table, shifts):
+        row.sub_(shift).mul_(3.0)
+    return table
+
+
+for _ in range(3):
+    loss = head(spread(net(torch.randn(2, 3)), [0.5, -1.0])).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+ROWS = "    for row, shift in zip(table, shifts):\n        row.sub_(shift).mul_(3.0)\n"
+
+
+def test_a_rewrite_whose_result_is_lost_is_not_called_verified(tmp_path):
+    # Every parameter goes on learning, and the program runs to its end: only the loss tells.
+    sick = Sick(tmp_path, PIECES)
+    lost = sick.judge(sick.edited(("row.sub_(shift).mul_(3.0)", "row = row.sub(shift).mul(3.0)")), same_numbers=True)
+    assert lost.verified is None and lost.data["loss_difference"] > 0.01
+    assert any("in the program as it is written" in d for d in lost.data["doubts"])
+    joined = "    table = torch.stack([row.sub(s).mul(3.0) for row, s in zip(table, shifts)])\n"
+    right = sick.judge(sick.edited((ROWS, joined)), same_numbers=True)
+    assert right.verified is True and right.data["loss_difference"] < 1e-6
+    assert right.data["max_relative_difference"] < 1e-5
+
+
+def test_a_write_that_something_else_saw_is_not_called_verified_without(tmp_path):
+    sick = Sick(
+        tmp_path,
+        """\
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        net, head = nn.Linear(3, 8), nn.Linear(8, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(3):
+            h = torch.sigmoid(net(torch.randn(5, 3)))
+            kept = [h]
+            h += 1
+            loss = head(kept[0]).pow(2).mean() + h.mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+    )
+    lost = sick.judge(sick.edited(("h += 1", "h = h + 1")), same_numbers=True)
+    assert lost.verified is None and lost.data["loss_difference"] > 0.01
+    seen = sick.judge(sick.edited(("h += 1", "h = h + 1"), ("kept[0]", "h")), same_numbers=True)
+    assert seen.verified is True
+
+
 ACTOR_CRITIC = """\
 import torch
 from torch import nn

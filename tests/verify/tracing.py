@@ -16,7 +16,7 @@ from graphdoc.capture import install
 from graphdoc.evidence import Evidence
 from graphdoc.verify.lines import back_to_original
 from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.trial import expected_names, failing_index
+from graphdoc.verify.trial import expected_names, failing_index, refused_views
 from graphdoc.verify.verdict import Baseline, Outcome, Verdict, judge
 
 
@@ -55,12 +55,14 @@ class Sick:
         self.original = traced(folder / "original", self.source, "verify:-1")
         assert self.original.evidence is not None, "the program does not fail"
         self.failing = failing_index(self.original.evidence)
-        reference = traced(folder / "reference", self.source, f"verify:reference:{self.failing}")
-        beyond = any(e.index > self.failing for e in reference.trace.order)
+        views = refused_views(self.original.evidence)
+        mode = "verify:reference:views" if views else "verify:reference"
+        reference = traced(folder / "reference", self.source, f"{mode}:{self.failing}")
+        beyond = any(e.index > self.failing - views for e in reference.trace.order)
         why = "" if beyond else "not beyond"
         self.baseline = Baseline(reference.trace, self.failing, why, expected_names(self.original.evidence))
 
-    def judge(self, patched: str, *, safe: bool = False) -> Verdict:
+    def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False) -> Verdict:
         """The verdict on a patched version, which must run to its end."""
         text = textwrap.dedent(patched)
         ran = traced(self.folder / "patched", text, f"verify:{self.failing}")
@@ -69,7 +71,7 @@ class Sick:
         back_to_original(ran.trace, {path: self.source}, {path: text}, str(self.folder / "patched"))
         for file in (self.folder / "patched").iterdir():
             file.unlink()
-        return judge(Outcome(0, False, 1.0), ran.trace, self.baseline, safe)
+        return judge(Outcome(0, False, 1.0), ran.trace, self.baseline, safe, same_numbers)
 
     def edited(self, *edits: tuple[str, str]) -> str:
         """The program with each (old, new) text replaced; old must be there."""

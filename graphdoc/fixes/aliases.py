@@ -1,0 +1,166 @@
+"""Whether a write goes through a name that only stands for a part of something else, so that a new tensor is lost."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphdoc.fixes.base import CannotFix
+from graphdoc.source.module import Function, Loop, Source
+from graphdoc.source.paths import is_path, targets_of
+from graphdoc.source.scopes import parameters, scope_of
+
+# What gives another look at the same memory. ``contiguous`` and ``to`` may; they count, since a write may reach the
+# base through them.
+VIEWS = frozenset(
+    {"view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "permute"}
+    | {"transpose", "swapaxes", "movedim", "t", "narrow", "select", "diagonal", "detach", "unbind", "chunk", "split"}
+    | {"tensor_split", "unfold", "as_strided", "real", "imag", "data", "T", "mT", "H", "mH", "contiguous", "to"}
+)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The last binding of a name above a place: ``statement``, and what the name is a part of, where it is a view.
+
+    ``base`` is the path of the tensor (or list) behind the view; None where a ``for`` runs over something unnamed.
+    """
+
+    statement: ast.stmt
+    base: ast.expr | None
+    looped: bool
+
+
+def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
+    """Refuse to bind a name anew where the write was meant for what the name is a part of.
+
+    Raises:
+        CannotFix: nothing reads the name afterwards, and it stands for a part of something that goes on living.
+    """
+    if not isinstance(target, ast.Name):
+        return
+    name = target.id
+    bound = view_binding(source, at, name)
+    if bound is None:
+        function = source.node_function(at)
+        if function is None or name not in parameters(function) or _rebound(source, at, name, function):
+            return
+        if not read_after(source, at, name, None):
+            raise CannotFix(f"{function.name} is called for what it writes into {name}: a copy would be lost")
+        return
+    if read_after(source, at, name, bound.statement if bound.looped else None):
+        return
+    if bound.looped:
+        raise CannotFix(f"{name} is bound by a loop and not read again in it: a new tensor under this name is lost")
+    if bound.base is not None and (not isinstance(bound.base, ast.Name) or read_after(source, at, bound.base.id, None)):
+        base = source.segment(bound.base)
+        raise CannotFix(f"{name} is a view of {base}, which is what is used afterwards: a new tensor is lost")
+
+
+def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
+    """The binding that makes a name a part of something else at this place; None where it is a tensor of its own."""
+    best: ast.stmt | None = None
+    scope = scope_of(source, at)
+    around = list(source.node_ancestors(at))
+    for node in ast.walk(scope) if scope is not None else ():
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor):
+            continue
+        if isinstance(node, ast.For | ast.AsyncFor) and node not in around:
+            continue
+        if node is at or source.span(node)[0] > source.span(at)[0]:
+            continue
+        if source.node_function(node) is not source.node_function(at):
+            continue
+        if any(isinstance(t, ast.Name) and t.id == name for t in targets_of(node)) and (
+            best is None or source.span(node)[0] > source.span(best)[0]
+        ):
+            best = node
+    if isinstance(best, ast.For | ast.AsyncFor):
+        given = iterated(best.target, best.iter, name)
+        base = _base(given) if given is not None else None
+        return Binding(best, base, True)
+    value = getattr(best, "value", None)
+    if best is None or value is None:
+        return None
+    base = _base(_matching(best, value, name))
+    return Binding(best, base, False) if base is not None else None
+
+
+def iterated(target: ast.expr, iterable: ast.expr, name: str) -> ast.expr | None:
+    """What a loop variable runs over: its own argument of ``zip`` or ``enumerate``, else the whole iterable."""
+    if isinstance(target, ast.Name):
+        return iterable if target.id == name else None
+    if not isinstance(target, ast.Tuple | ast.List) or any(isinstance(e, ast.Starred) for e in target.elts):
+        return None
+    if not isinstance(iterable, ast.Call) or not isinstance(iterable.func, ast.Name):
+        return None
+    given = iterable.args
+    if any(isinstance(a, ast.Starred) for a in given):
+        return None
+    if iterable.func.id == "enumerate" and len(target.elts) == 2 and given:
+        return iterated(target.elts[1], given[0], name)
+    if iterable.func.id != "zip" or len(given) != len(target.elts):
+        return None
+    return next((f for t, g in zip(target.elts, given, strict=True) if (f := iterated(t, g, name)) is not None), None)
+
+
+def read_after(source: Source, at: ast.stmt, name: str, within: ast.AST | None) -> bool:
+    """Whether a name is read behind a statement, or before it in a loop that comes round to there.
+
+    ``within`` is a loop that binds the name anew in each round: only what that loop reads counts.
+    """
+    scope = within if within is not None else scope_of(source, at)
+    end = source.span(at)[1]
+    above = list(source.node_ancestors(at))
+    if within is not None:
+        above = above[: above.index(within)]
+    loops = [a for a in above if isinstance(a, Loop)]
+    inside = {id(n) for n in ast.walk(at)}
+    for node in ast.walk(scope) if scope is not None else ():
+        if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):
+            continue
+        if id(node) in inside:
+            # ``x += f(x)`` reads it for itself; what a return or an assignment takes is another matter.
+            if isinstance(at, ast.Return):
+                return True
+            continue
+        if source.span(node)[0] > end or any(loop in source.node_ancestors(node) for loop in loops):
+            return True
+        if any(isinstance(a, Function | ast.Lambda) and a not in above for a in source.node_ancestors(node)):
+            return True
+    return False
+
+
+def _rebound(source: Source, at: ast.stmt, name: str, function: ast.AST) -> bool:
+    return any(
+        isinstance(n, ast.Name)
+        and n.id == name
+        and isinstance(n.ctx, ast.Store)
+        and source.span(n)[0] < source.span(at)[0]
+        for n in ast.walk(function)
+    )
+
+
+def _matching(statement: ast.stmt, value: ast.expr, name: str) -> ast.expr:
+    """The value that a name gets out of a tuple of values; the whole value where it is taken apart at run time."""
+    for target in getattr(statement, "targets", ()):
+        if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+            for t, v in zip(target.elts, value.elts, strict=False):
+                if isinstance(t, ast.Name) and t.id == name:
+                    return v
+    return value
+
+
+def _base(node: ast.expr) -> ast.expr | None:
+    """The path behind ``x[0]``, ``x.view(-1)``, ``x.T`` or ``torch.chunk(x, 2)``; None where there is none."""
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in VIEWS:
+            library = isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "th")
+            if library and not node.args:
+                return None
+            node = node.args[0] if library else node.func.value
+        elif isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr in VIEWS):
+            node = node.value
+        else:
+            break
+    return node if is_path(node) else None
