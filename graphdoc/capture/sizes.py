@@ -7,6 +7,8 @@ from typing import Any
 
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
+MOST_NUMBERS = 1_000_000
+"""Nodes of one line's graphs that are remembered by their numbers."""
 
 
 def absolute_sum(torch: Any, tensor: Any) -> float:
@@ -22,10 +24,22 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
         return float(value.abs().sum(dtype=torch.float64))
 
 
-def graph_behind(roots: list[Any]) -> tuple[int, list[Any]]:
-    """How many nodes lie behind these (at most ``WALK_LIMIT``), and the leaf tensors among them."""
+class Walked:
+    """What the calls from one line have walked: the numbers of the nodes, and ``call``, the last of the calls."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+        self.call = -1
+
+
+def graph_behind(roots: list[Any], walked: Walked | None = None) -> tuple[int, list[Any], list[Any]]:
+    """How many nodes lie behind these (at most ``WALK_LIMIT``), the leaf tensors among them, and those of the leaves
+    that lie behind a node which ``walked`` knows already; the nodes are added to it.
+    """
     seen: set[Any] = set()
     leaves: list[Any] = []
+    again: dict[int, Any] = {}
+    numbers: set[int] = set()
     todo = [r for r in roots if r is not None]
     while todo and len(seen) < WALK_LIMIT:
         node = todo.pop()
@@ -38,8 +52,19 @@ def graph_behind(roots: list[Any]) -> tuple[int, list[Any]]:
             if variable is not None:
                 leaves.append(variable)
             continue
-        todo.extend(n for n, _ in following if n is not None)
-    return len(seen), leaves
+        children = [n for n, _ in following if n is not None]
+        todo.extend(children)
+        if walked is None:
+            continue
+        number = node._sequence_nr()
+        numbers.add(number)
+        if number in walked.numbers:
+            for variable in (getattr(n, "variable", None) for n in children if not n.next_functions):
+                if variable is not None:
+                    again[id(variable)] = variable
+    if walked is not None and len(walked.numbers) < MOST_NUMBERS:
+        walked.numbers |= numbers
+    return len(seen), leaves, list(again.values())
 
 
 def resident() -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.autopsy import grad_fn_of, user_frames
 from graphdoc.capture.names import Census, roots_of
-from graphdoc.capture.sizes import absolute_sum, graph_behind, resident
+from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident
 from graphdoc.capture.stacks import is_user_file, shown_file
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class StepTrace:
         self.parameters: dict[int, tuple[str, Any]] = {}
         self.slots: dict[int, int] = {}
         self.occurrences: dict[tuple[str, int], int] = {}
+        self.walked: dict[tuple[str, int], Walked] = {}
+        self.stepped: dict[int, int] = {}
         self.named = 0
         self.pid = -1
         self.stream: Any = None
@@ -115,7 +117,7 @@ class StepTrace:
             from graphdoc.capture.views import SingleViews
 
             self._views = SingleViews()
-            self._views.__enter__()
+            self._views.__enter__()  # type: ignore[no-untyped-call]
         atexit.register(self._end)
 
     def _seed(self) -> None:
@@ -184,7 +186,13 @@ class StepTrace:
         if occurrence >= FIRST_CALLS and not near:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
-        record["nodes"], leaves = graph_behind(roots)
+        walked = self.walked.setdefault(place, Walked())
+        record["nodes"], leaves, again = graph_behind(roots, walked)
+        # What an earlier call from this line has walked too, and what was stepped since: gradients of older values.
+        old = [self.parameters[id(t)][0] for t in again if self.stepped.get(id(t), -1) >= walked.call > 0]
+        if old:
+            record["old"] = old[:20]
+        walked.call = self.calls
         record["value"] = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
         for number, optimizer in self.optimizers.values():
             self._register(optimizer, number)
@@ -232,6 +240,7 @@ class StepTrace:
             return
         self._register(optimizer, number)
         mine = [p for group in optimizer.param_groups for p in group["params"]]
+        self.stepped.update((id(p), self.calls) for p in mine if p.grad is not None)
         keyed = [(self.parameters[id(p)][0], p) for p in mine if id(p) in self.parameters]
         each = {key: self._sum(p.grad) for key, p in keyed if p.grad is not None}
         record = {

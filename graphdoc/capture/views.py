@@ -1,4 +1,4 @@
-"""Views one by one, for a reference run: what ``unbind``, ``chunk`` and ``split`` give, but each from a call of its own.
+"""Views one by one, for a reference run: what ``unbind``, ``chunk`` and ``split`` give, each from a call of its own.
 
 Autograd refuses writes into the outputs of a call that returns several views, and tracks the same writes into views
 that were made singly. So this lets a program that was refused go on with the numbers and gradients that its author

@@ -164,6 +164,20 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
     ]
 
 
+def walks_old_graph(base: Trace, patched: Trace, failing: int) -> str:
+    """A sentence if the call that had failed still walks what it has walked in an earlier iteration, although an
+    optimizer has stepped what lies behind that: it adds gradients of older values to the parameters of now.
+    """
+    at = next((c for c in base.calls if c.index == failing), None)
+    for call in patched.calls:
+        if call.old and at is not None and call.place == at.place:
+            return (
+                f"the crash is gone, but the backward at {_at(call.place)} still walks the graph of an earlier "
+                f"iteration: {_names(patched, call.old)} get gradients of values that have been stepped since"
+            )
+    return ""
+
+
 def graph_grows(patched: Trace) -> list[str]:
     """A doubt if the graph behind one backward place grows with every call: something old is still carried along."""
     by_place: dict[Line, list[Call]] = {}
@@ -180,14 +194,27 @@ def graph_grows(patched: Trace) -> list[str]:
 def new_warnings(base: Trace, patched: Trace) -> list[str]:
     """A doubt for a warning about gradients that the original did not give.
 
-    That ``backward(create_graph=True)`` makes a cycle of parameter and gradient is no doubt: it says what was asked
-    for, once, and nothing about the gradients.
+    That ``backward(create_graph=True)`` makes a cycle of parameter and gradient is no doubt by itself. It is one where
+    several losses write into ``.grad`` before a step: the gradient that was looked at is then added to the others.
     """
     known = {_plain(w) for w in base.warnings}
     for text in patched.warnings:
-        if _ABOUT_AUTOGRAD.search(text) and _plain(text) not in known and not _CYCLE.search(text):
+        if _ABOUT_AUTOGRAD.search(text) and _plain(text) not in known and (not _CYCLE.search(text) or _mixed(patched)):
             return [f"it warns: {' '.join(text.split())[:160]}"]
     return []
+
+
+def _mixed(trace: Trace) -> bool:
+    """Whether backward calls from two places come together in one step, or in none."""
+    places: set[Line] = set()
+    for entry in trace.order:
+        if not isinstance(entry, Call):
+            places.clear()
+        elif entry.kind == "backward":
+            places.add(entry.place)
+            if len(places) > 1:
+                return True
+    return False
 
 
 def _plain(text: str) -> str:

@@ -21,6 +21,7 @@ class Call:
 
     ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
     is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
+    ``old`` are parameters behind nodes that an earlier call from this place had walked, stepped since then.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Call:
     measured: bool = False
     inner: bool = False
     value: float | None = None
+    old: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -131,6 +133,7 @@ class Trace:
             if isinstance(entry, Call):
                 entry.gained = {table.get(k, k): v for k, v in entry.gained.items()}
                 entry.fresh = frozenset(table.get(k, k) for k in entry.fresh)
+                entry.old = [table.get(k, k) for k in entry.old]
             else:
                 entry.each = {table.get(k, k): v for k, v in entry.each.items()}
         self.names = {table.get(k, k): v for k, v in self.names.items()}
@@ -191,6 +194,7 @@ def _call(record: dict[str, Any]) -> Call:
         "nodes" in record,
         bool(record.get("inner")),
         record.get("value"),
+        record.get("old", []),
     )
 
 

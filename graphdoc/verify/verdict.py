@@ -17,6 +17,7 @@ from graphdoc.verify.measures import (
     silent_afterwards,
     stopped_flows,
     stopped_steps,
+    walks_old_graph,
 )
 from graphdoc.verify.traces import Call, Trace
 
@@ -125,6 +126,9 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool,
     silent = silent_afterwards(trace, baseline.failing)
     if silent:
         return Verdict(False, silent, data)
+    old = walks_old_graph(base, trace, baseline.failing)
+    if old:
+        return Verdict(False, old, data)
     doubts: list[str] = []
     if safe or same_numbers:
         difference, how = (None, "")

@@ -42,7 +42,7 @@ def test_a_result_that_is_read_is_no_loss(source, line):
     assert line in fixed("out_of_place", source)
 
 
-I = "import torch\n"  # noqa: E741
+TORCH = "import torch\n"
 JOINED = [
     (
         "for t, m in zip(image, mean):\n    «t.sub_(m).div_(2)»\nprint(image)\n",
@@ -79,7 +79,7 @@ JOINED = [
 
 @pytest.mark.parametrize(("source", "wanted"), JOINED)
 def test_pieces_are_joined(source, wanted):
-    assert fixed("join_pieces", I + source) == I + wanted
+    assert fixed("join_pieces", TORCH + source) == TORCH + wanted
 
 
 NOT_JOINED = [
@@ -96,4 +96,4 @@ NOT_JOINED = [
 @pytest.mark.parametrize(("source", "reason"), NOT_JOINED)
 def test_what_cannot_be_joined_is_refused(source, reason):
     with pytest.raises(CannotFix, match=reason):
-        fixed("join_pieces", I + source)
+        fixed("join_pieces", TORCH + source)

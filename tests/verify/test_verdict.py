@@ -304,6 +304,62 @@ def test_a_graph_that_grows_is_not_called_verified(tmp_path):
     assert cut.verified is True
 
 
+BUILT_ONCE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+embed, body = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4)), nn.Linear(4, 1)
+optimizer = torch.optim.AdamW([*embed.parameters(), *body.parameters()], lr=0.01)
+mask = embed(torch.ones(1, 3))
+for _ in range(4):
+    loss = body(embed(torch.randn(5, 3)) + mask).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+"""
+MASK = "mask = embed(torch.ones(1, 3))\n"
+
+
+def test_a_graph_of_an_earlier_iteration_is_not_called_cured(tmp_path):
+    # On clones the old graph can be walked for ever: the gradients are those of the first values.
+    sick = Sick(tmp_path, BUILT_ONCE)
+    cloned = "{k: v.clone() for k, v in embed.named_parameters()}, (torch.ones(1, 3),))"
+    kept = sick.judge(sick.edited(("embed(torch.ones(1, 3))", f"torch.func.functional_call(embed, {cloned}")))
+    assert kept.verified is False and "the graph of an earlier iteration" in kept.summary
+    assert "embed.1.weight" in kept.summary
+    flag = ("retain_graph=True", "")
+    inside = sick.judge(sick.edited((MASK, ""), ("+ mask", "+ embed(torch.ones(1, 3))"), flag))
+    assert inside.verified is True
+    constant = sick.judge(sick.edited(("embed(torch.ones(1, 3))", "embed(torch.ones(1, 3)).detach()"), flag))
+    assert constant.verified is not False
+
+
+def test_a_part_that_several_losses_of_one_iteration_walk_is_no_old_graph(tmp_path):
+    # The line is the same in each round, and a head is stepped in between, but nothing behind what they share.
+    sick = Sick(
+        tmp_path,
+        """\
+        import torch
+        from torch import nn
+        torch.manual_seed(0)
+        trunk, heads = nn.Linear(3, 4), [nn.Linear(4, 1), nn.Linear(4, 1)]
+        opts = [torch.optim.SGD(h.parameters(), lr=0.1) for h in heads]
+        trunk_opt = torch.optim.SGD(trunk.parameters(), lr=0.1)
+        for _ in range(3):
+            z = trunk(torch.randn(5, 3)).tanh()
+            trunk_opt.zero_grad()
+            for head, opt in zip(heads, opts):
+                opt.zero_grad()
+                head(z).pow(2).mean().backward()
+                opt.step()
+            trunk_opt.step()
+        """,
+    )
+    kept = sick.judge(sick.edited((".backward()", ".backward(retain_graph=True)")))
+    assert kept.verified is True
+
+
 def test_a_graph_of_older_values_is_no_reference(carried, losses):
     assert stepped_between(carried.baseline.trace, -1, carried.failing)
     assert not stepped_between(losses.baseline.trace, -1, losses.failing)
