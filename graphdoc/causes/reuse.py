@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner, is_term
 from graphdoc.causes.spans import innermost_user
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
@@ -96,6 +97,8 @@ def _kind(evidence: Evidence, reuse: Reuse) -> str:
         return "repeated-backward"
     first = reuse.carries[0]
     producer = evidence.node(first.producer)
+    if not any(c.recurrent or c.remade for c in reuse.carries) and only_heads_stepped(evidence, failing, freeing):
+        return "shared-subgraph-losses"
     roots = {e.root for e in evidence.events if e.kind == "backward" and e.root >= 0}
     if any((n := evidence.node(c.producer)) is not None and n.sequence in roots for c in reuse.carries):
         return "accumulated-loss"
@@ -200,6 +203,8 @@ def _shared_kind(evidence: Evidence, reuse: Reuse) -> str:
     failing, freeing = reuse.failing, reuse.freeing
     if failing is None or freeing is None:
         return ""
+    if only_heads_stepped(evidence, failing, freeing):
+        return "shared-subgraph-losses"
     mine, theirs = optimizers_for(evidence, failing), optimizers_for(evidence, freeing)
     if mine and theirs and not mine & theirs:
         owners = {o.id for o in evidence.optimizers for name in o.parameters if name in reuse.behind}

@@ -7,8 +7,9 @@ from graphdoc.causes.carrying import copy_of_entry, detach_behind_step, detach_w
 from graphdoc.causes.constants import constant_at_use, in_earlier_loss
 from graphdoc.causes.inner_gradient import is_inner, keep_inner_graph, stepped_between
 from graphdoc.causes.keeping import user_frames
+from graphdoc.causes.merging import merge
 from graphdoc.causes.oldgraph import cached_with, listed
-from graphdoc.causes.recomputing import compute_again, merge, repeated, start_anew, unique
+from graphdoc.causes.recomputing import compute_again, repeated, start_anew, unique
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.evidence import Evidence

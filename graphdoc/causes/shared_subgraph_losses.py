@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner
+from graphdoc.causes.merging import can_merge
 from graphdoc.causes.oldgraph import call_name, facts_of, flow, listed
-from graphdoc.causes.reuse import analyse
+from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct, span_of
 from graphdoc.causes.text import SECOND_TIME, from_message
@@ -208,23 +210,39 @@ def recognise(evidence: Evidence) -> Finding | None:
         if (n := evidence.node(c.producer))
         for s in span_of("cause", n.stack, "both losses come through here", evidence)
     ]
-    inner = is_inner(evidence, reuse.failing, reuse.freeing)
-    advice = (
-        "An inner autograd.grad whose graph is needed again has to keep it."
-        if inner
-        else "Both are meant to train these parameters: add the losses and differentiate once."
-    )
-    exact = bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
+    heads = only_heads_stepped(evidence, reuse.failing, reuse.freeing)
+    exact = heads or bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
     return Finding(
         0.92 if exact else 0.8,
         "certain" if exact else "likely",
         TITLE,
-        f"Both losses were computed in one forward pass and share the part behind {listed(reuse.behind, 3)}. "
-        f"The first call frees what it has walked, so the second finds nothing there. {advice}",
+        f"Both losses were computed in one forward pass and share the part behind {listed(_common(reuse), 3)}. "
+        "The first call frees what it has walked, so the second finds nothing there. "
+        f"{_advice(evidence, reuse, heads)}",
         distinct((*shared[:1], *calls, *flow(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
     )
+
+
+def _common(reuse: Reuse) -> set[str]:
+    """The parameters that both losses reach, where the journal has measured that."""
+    if reuse.failing is None or reuse.freeing is None:
+        return reuse.behind
+    return set(reuse.failing.reaches) & set(reuse.freeing.reaches) & reuse.behind or reuse.behind
+
+
+def _advice(evidence: Evidence, reuse: Reuse, heads: bool) -> str:
+    if is_inner(evidence, reuse.failing, reuse.freeing):
+        return "An inner autograd.grad whose graph is needed again has to keep it."
+    if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
+        return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
+    meant = "Both are meant to train these parameters"
+    if heads:
+        meant += ", and what has stepped in between is in neither's way"
+    if can_merge(evidence, reuse):
+        return f"{meant}: add the losses and differentiate once."
+    return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
 
 
 def _from_text(evidence: Evidence) -> Finding | None:

@@ -1,6 +1,7 @@
 """Merge backward calls of one block into one: ``(a + b).backward()`` at the last, the earlier ones go.
 
-With a single place inside ``for loss in losses: loss.backward()`` the loop becomes ``sum(losses).backward()``.
+With a single place inside ``for loss in losses: loss.backward()`` the loop becomes ``sum(losses).backward()``; in a
+loop that does more, the losses are summed up and the sum is differentiated behind it.
 
 Args:
     places: the places of the ``X.backward(...)`` calls.
@@ -14,6 +15,7 @@ import ast
 from itertools import pairwise
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, call, place, replace, required
+from graphdoc.fixes.summing import READS_GRADIENTS, sum_over_loop
 from graphdoc.source.arguments import drop_arguments
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.module import Source
@@ -24,7 +26,6 @@ from graphdoc.source.tokens import outer_span
 KIND = "merge_backward"
 
 _KEPT = {"create_graph"}
-_READS_GRADIENTS = {"clip_grad_norm_", "clip_grad_value_", "unscale_", "grad"}
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -37,7 +38,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     unique = {id(owner): (node, owner) for _, node, owner in found}
     pairs = sorted(unique.values(), key=lambda p: source.span(p[1])[0])
     if len(pairs) == 1:
-        return _merge_loop(source, *pairs[0])
+        return _merge_loop(source, *pairs[0], bool(args.get("move_steps")))
     blocks = [source.node_block(owner) for _, owner in pairs]
     if any(b is None or blocks[0] is None or b[0] is not blocks[0][0] for b in blocks):
         raise CannotFix("the backward calls do not stand in one block")
@@ -76,7 +77,7 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
                 raise CannotFix("an optimizer steps between the backward calls")
             moved.append(statement)
             edits += delete(source, statement)
-        elif any(_named(n) in _READS_GRADIENTS for n in ast.walk(statement)):
+        elif any(_named(n) in READS_GRADIENTS for n in ast.walk(statement)):
             raise CannotFix("gradients are read between the backward calls")
         elif any(_named(n) in ("step", "zero_grad", "backward") for n in ast.walk(statement)):
             raise CannotFix("a step or backward hides in a statement between the backward calls")
@@ -153,11 +154,15 @@ def _drop_retain(source: Source, node: ast.Call) -> list[Edit]:
     return drop_arguments(source, node, lambda _, name: name == "retain_graph")
 
 
-def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt) -> list[Edit]:
+def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: bool) -> list[Edit]:
     loop = source.parents.get(owner)
     loss = node.func.value  # type: ignore[attr-defined]
-    if not isinstance(loop, ast.For) or len(loop.body) != 1 or loop.orelse or not same(loop.target, loss):
+    keywords = ", ".join(source.segment(k) for k in node.keywords if k.arg in _KEPT)
+    if not isinstance(loop, ast.For):
         raise CannotFix("only one backward call was named, and it is not the body of a loop over losses")
+    if len(loop.body) != 1 or not same(loop.target, loss):
+        return sum_over_loop(source, loop, node, owner, keywords, move_steps)
+    if loop.orelse:
+        raise CannotFix("only one backward call was named, and the loop around it has an else branch")
     start, end = outer_span(source, loop.iter)
-    keywords = [source.segment(k) for k in node.keywords if k.arg in _KEPT]
-    return [replace(source, loop, f"sum({source.code[start:end]}).backward({', '.join(keywords)})")]
+    return [replace(source, loop, f"sum({source.code[start:end]}).backward({keywords})")]

@@ -90,7 +90,7 @@ def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: flo
     """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now.
 
     Where gradient vanishes from a parameter altogether, ``stopped_flows`` speaks; where the patch has taken a backward
-    call away (merged it with another), the first one is meant to be another.
+    call away (merged it with another, be it from the same place), the first one is meant to be another.
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
         return []
@@ -100,10 +100,21 @@ def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: flo
         return []
     least = max(first.gained.values(), default=0.0) / 100
     changed = [k for k, gain in first.gained.items() if _apart(gain, now.gained.get(k, gain), least) > tolerance]
-    if not changed:
+    if not changed or _merged(base, patched, first.place, changed):
         return []
     where, names = _at(first.place), _names(base, changed)
     return [f"the first backward, at {where}, which had worked, gives other gradients to {names}"]
+
+
+def _merged(base: Trace, patched: Trace, place: Line, keys: list[str]) -> bool:
+    """Whether several calls from this place added up their gradients for one step, and a single one does now."""
+    owners = {int(key.partition(".")[0]) for key in keys}
+
+    def gathered(trace: Trace) -> int:
+        end = next((s.index for s in trace.steps if s.optimizer in owners), None)
+        return sum(1 for c in trace.calls if c.place == place and (end is None or c.index < end))
+
+    return gathered(base) > 1 == gathered(patched)
 
 
 def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[float | None, str]:

@@ -8,6 +8,7 @@ from marked import fixed
 from graphdoc.fixes.base import CannotFix
 
 TWO = ["@0", "@1"]
+MOVED = {"move_steps": True}
 
 REFUSED = [
     ("«a.backward(g)»\n«b.backward()»\n", TWO, {}, "own gradient"),
@@ -22,7 +23,19 @@ REFUSED = [
     ("«loss.backward()»\nloss = loss + 1\n«loss.backward()»\n", TWO, {}, "cannot become a sum"),
     ("«loss.backward()»\nloss = f()\nprint(loss)\n«loss.backward()»\n", TWO, {}, "used between"),
     ("«a.step()»\n«b.backward()»\n", TWO, {}, "backward on a loss"),
-    ("for a in b:\n    «a.backward()»\n    n += 1\n", ["@0"], {}, "only one"),
+    ("while a:\n    «a.backward()»\n", ["@0"], {}, "only one"),
+    ("for a in b:\n    if a:\n        «f(a).backward()»\n", ["@0"], {}, "only one"),
+    ("for a in b:\n    «f(a).backward()»\n    o.step()\n", ["@0"], {}, "steps between"),
+    ("for a in b:\n    o.zero_grad()\n    «f(a).backward()»\n", ["@0"], {}, "set to zero"),
+    ("for a in b:\n    if not a:\n        break\n    «f(a).backward()»\n", ["@0"], {}, "left early"),
+    ("for a in b:\n    «f(a).backward()»\n    seen(w.grad)\n", ["@0"], {}, "read between"),
+    ("for a in b:\n    a.backward()\n    «f(a).backward()»\n", ["@0"], {}, "more than once"),
+    ("for a in b:\n    o.step()\n    «f(a).backward()»\n", ["@0"], MOVED, "before the backward"),
+    ("for a in b:\n    «f(a).backward()»\n    if a:\n        o.step()\n", ["@0"], MOVED, "hides"),
+    ("for a in b:\n    «s.scale(a).backward()»\n    s.step(o)\n", ["@0"], MOVED, "hides"),
+    ("for a in b:\n    o = f(a)\n    «o.loss.backward()»\n    o.step()\n", ["@0"], MOVED, "o belongs to one round"),
+    ("b = iter(c)\nfor a in b:\n    «f(a).backward()»\n    a.step()\n", ["@0"], MOVED, "a second time"),
+    ("for a in f(b):\n    «a.loss.backward()»\n    a.step()\n", ["@0"], MOVED, "a second time"),
     ("«a.backward()»\n", ["@0"], {}, "only one"),
 ]
 
@@ -66,6 +79,35 @@ MERGED = [
     ),
     ("«loss.backward(retain_graph=True)»\n«loss.backward()»\n", TWO, {}, "loss.backward()\n"),
     ("for a in b: «a.backward(retain_graph=True)»\n", ["@0"], {}, "sum(b).backward()\n"),
+    (
+        "for a in b:\n    «f(a).backward(retain_graph=True)»\n    n += 1\n",
+        ["@0"],
+        {},
+        "total_loss = 0.0\nfor a in b:\n    total_loss = total_loss + f(a)\n    n += 1\ntotal_loss.backward()\n",
+    ),
+    (
+        "if 1:\n  for a in f(b):\n    loss = g(a)\n    «(loss if a else c).backward()»\n  o.step()",
+        ["@0"],
+        {},
+        "if 1:\n  total_loss = 0.0\n  for a in f(b):\n    loss = g(a)\n"
+        "    total_loss = total_loss + (loss if a else c)\n  total_loss.backward()\n  o.step()",
+    ),
+    (
+        "for k, v in d.items():\n    o = os[k]\n    o.zero_grad()\n"
+        "    «f(v).backward()»\n    seen(v)\n    o.step()\nx = 1\n",
+        ["@0"],
+        MOVED,
+        "total_loss = 0.0\nfor k, v in d.items():\n    o = os[k]\n    o.zero_grad()\n"
+        "    total_loss = total_loss + f(v)\n"
+        "    seen(v)\ntotal_loss.backward()\nfor k, v in d.items():\n    o = os[k]\n    o.step()\nx = 1\n",
+    ),
+    (
+        "total_loss = 1\nfor a, o in zip(b, c):\n    «f(a).backward()»\n    o.step()\n    o.zero_grad()\n",
+        ["@0"],
+        MOVED,
+        "total_loss = 1\nsummed_loss = 0.0\nfor a, o in zip(b, c):\n    summed_loss = summed_loss + f(a)\n"
+        "summed_loss.backward()\nfor a, o in zip(b, c):\n    o.step()\n    o.zero_grad()\n",
+    ),
 ]
 
 

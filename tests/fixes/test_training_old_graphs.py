@@ -190,6 +190,40 @@ CASES = [
         """,
     ),
     Case(
+        "merge_backward",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        body, tops = nn.Linear(3, 4), [nn.Linear(4, 1), nn.Linear(4, 1), nn.Linear(4, 1)]
+        nets, x = [body, *tops], torch.randn(5, 3)
+        opt = torch.optim.Adam(body.parameters())
+        top_opts = [torch.optim.Adam(top.parameters()) for top in tops]
+        """,
+        sick="""\
+        for epoch in range(3):
+            opt.zero_grad()
+            seen = body(x).tanh()
+            for top, top_opt in zip(tops, top_opts):
+                loss = top(seen).square().mean()
+                top_opt.zero_grad()
+                loss.backward()
+                top_opt.step()
+            opt.step()
+        """,
+        right="""\
+        for epoch in range(3):
+            seen = body(x).tanh()
+            for o in [opt, *top_opts]:
+                o.zero_grad()
+            first, second, third = [top(seen).square().mean() for top in tops]
+            (first + second + third).backward()
+            for o in [opt, *top_opts]:
+                o.step()
+        """,
+    ),
+    Case(
         "reset_accumulator",
         start=NETS,
         sick="""\

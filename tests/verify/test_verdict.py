@@ -124,6 +124,36 @@ def merged(sick, total):
     return sick.edited(("    loss_left.backward()\n", ""), ("loss_right.backward()", f"({total}).backward()"))
 
 
+IN_A_LOOP = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+trunk, tops = nn.Linear(3, 8), [nn.Linear(8, 1), nn.Linear(8, 1)]
+trunk_opt = torch.optim.SGD(trunk.parameters(), lr=0.1)
+top_opts = [torch.optim.SGD(top.parameters(), lr=0.1) for top in tops]
+for _ in range(4):
+    features = torch.tanh(trunk(torch.randn(5, 3)))
+    losses = [top(features).pow(2).mean() for top in tops]
+    trunk_opt.zero_grad()
+    for loss, top_opt in zip(losses, top_opts):
+        top_opt.zero_grad()
+        loss.backward()
+        top_opt.step()
+    trunk_opt.step()
+"""
+
+
+def test_a_merge_of_the_calls_of_one_line_is_verified(tmp_path):
+    sick = Sick(tmp_path, IN_A_LOOP)
+    loop = "        loss.backward()\n        top_opt.step()\n    trunk_opt.step()\n"
+    steps = "    for o in [*top_opts, trunk_opt]:\n        o.step()\n"
+    assert sick.judge(sick.edited((loop, f"    sum(losses).backward()\n{steps}"))).verified is True
+    # The same number of calls, each with another gradient than it had.
+    doubled = sick.judge(sick.edited(("loss.backward()", "(2 * loss).backward(retain_graph=True)")))
+    assert doubled.verified is None and "gives other gradients" in doubled.summary
+
+
 def test_a_merge_with_another_gradient_is_not_called_verified(losses):
     verdict = losses.judge(merged(losses, "loss_left - loss_right"), safe=True)
     assert verdict.verified is None and not verdict.equal

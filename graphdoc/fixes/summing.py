@@ -1,0 +1,166 @@
+"""One backward call behind a loop instead of one in each round: the losses are summed up in the loop."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import CannotFix, replace
+from graphdoc.fixes.slices import binds, reads
+from graphdoc.source.blocks import delete, indent_unit, insert_after, insert_before
+from graphdoc.source.module import Source
+from graphdoc.source.paths import binding, is_path, key, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
+
+READS_GRADIENTS = frozenset({"clip_grad_norm_", "clip_grad_value_", "unscale_", "grad", "clip_grad_norm"})
+_WALKS = frozenset({"range", "enumerate", "zip", "reversed", "sorted", "list", "tuple"})
+_VIEWS = frozenset({"items", "keys", "values", "children", "modules", "parameters", "split", "chunk", "unbind"})
+_ONCE = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed", "items", "values"})
+
+
+def sum_over_loop(
+    source: Source, loop: ast.For, node: ast.Call, owner: ast.stmt, keywords: str, move_steps: bool
+) -> list[Edit]:
+    """``for …: loss = …; loss.backward()`` → a sum that starts before the loop and is differentiated behind it.
+
+    What steps behind the backward call in the loop's body gets a loop of its own behind the new call.
+
+    Raises:
+        CannotFix: the loop may end early, reads gradients, or steps in a way that cannot be taken out of it.
+    """
+    _check(loop, owner)
+    loss = node.func.value  # type: ignore[attr-defined]
+    steps = _steps(loop, owner)
+    if not move_steps:
+        called = {n.attr for n in ast.walk(loop) if isinstance(n, ast.Attribute)}
+        if steps or "step" in called:
+            raise CannotFix("an optimizer steps between the backward calls")
+        if "zero_grad" in called:
+            raise CannotFix("gradients are set to zero between the backward calls")
+    name = fresh_name(source, "total_loss", "summed_loss")
+    text = source.segment(loss) if binding(loss) >= 9 else f"({source.segment(loss)})"
+    behind = [f"{name}.backward({keywords})"]
+    if steps:
+        again = _again(source, loop, owner, steps)
+        unit = indent_unit(source, loop)
+        header = f"for {source.segment(loop.target)} in {_iterated(source, loop)}:"
+        behind.append("\n".join([header, *(unit + line for line in again)]))
+    return [
+        *insert_before(source, loop, [f"{name} = 0.0"]),
+        replace(source, owner, f"{name} = {name} + {text}"),
+        *(e for s in steps for e in delete(source, s)),
+        *insert_after(source, loop, behind),
+    ]
+
+
+def _check(loop: ast.For, owner: ast.stmt) -> None:
+    if loop.orelse or not any(s is owner for s in loop.body):
+        raise CannotFix("only one backward call was named, and it does not stand in the body of a loop over losses")
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Yield | ast.YieldFrom | ast.Await):
+            raise CannotFix("the loop can be left early")
+        if isinstance(node, ast.Attribute | ast.Name) and _named(node) in READS_GRADIENTS:
+            raise CannotFix("gradients are read between the backward calls")
+        if isinstance(node, ast.Attribute) and node.attr == "backward" and not _within(node, owner):
+            raise CannotFix("the loop calls backward more than once")
+
+
+def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
+    """The statements of the body that step, or set gradients to zero behind the call; in their order."""
+    at = next(i for i, s in enumerate(loop.body) if s is owner)
+    found: list[ast.stmt] = []
+    stepping = False
+    for i, statement in enumerate(loop.body):
+        names = {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+        if not names & {"step", "zero_grad", "update"}:
+            continue
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        plain = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.args
+        method = value.func.attr if plain else ""  # type: ignore[union-attr]
+        if i < at:
+            if "step" in names:
+                raise CannotFix("an optimizer steps before the backward call of the loop")
+            continue
+        if method not in ("step", "zero_grad") or (value.keywords and method == "step"):  # type: ignore[union-attr]
+            if "step" in names or ("update" in names and stepping):
+                raise CannotFix("a step hides in a statement of the loop")
+            continue
+        stepping = stepping or method == "step"
+        found.append(statement)
+    return found if stepping else []
+
+
+def _again(source: Source, loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[str]:
+    """The lines of the second loop's body: the steps, and the names of this round that they need."""
+    known = {key(t) for t in targets_of(loop)}
+    lines: list[str] = []
+    for step in steps:
+        wanted = _plain_names(step)
+        for statement in loop.body:
+            if statement is owner:
+                break
+            bound = binds(statement) if isinstance(statement, ast.Assign | ast.AnnAssign) else _stored(statement)
+            if not bound & wanted:
+                continue
+            value = getattr(statement, "value", None)
+            if not isinstance(statement, ast.Assign) or value is None or not is_path(value) or bound - wanted:
+                raise CannotFix(f"{min(bound & wanted)} belongs to one round of the loop")
+            text = source.segment(statement)
+            if text not in lines:
+                lines.append(text)
+        lines.append(source.segment(step))
+    if "\n" in "".join(lines):
+        raise CannotFix("a step of the loop takes several lines")
+    later = {n for s in loop.body for n in _stored(s)} & known
+    if later:
+        raise CannotFix(f"{min(later)} is bound anew in the loop")
+    return lines
+
+
+def _iterated(source: Source, loop: ast.For) -> str:
+    """What the loop goes through, where going through it again gives the same."""
+    if not _repeatable(source, loop, loop.iter):
+        raise CannotFix("what the loop goes through may not give the same a second time")
+    return source.segment(loop.iter)
+
+
+def _repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.List | ast.Tuple):
+        return all(_repeatable(source, loop, e) for e in node.elts)
+    if isinstance(node, ast.Name):
+        scope = scope_of(source, loop)
+        bound = [n for n in own_nodes(scope) if isinstance(n, ast.Assign)] if scope is not None else []
+        values = [n.value for n in bound if any(key(t) == node.id for t in targets_of(n))]
+        return not any(isinstance(v, ast.GeneratorExp) or _called(v) in _ONCE for v in values)
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return is_path(node)
+    if isinstance(node, ast.Call) and not node.keywords:
+        if isinstance(node.func, ast.Name) and node.func.id in _WALKS:
+            return all(_repeatable(source, loop, a) for a in node.args)
+        if isinstance(node.func, ast.Name) and node.func.id == "len":
+            return True
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
+            return _repeatable(source, loop, node.func.value)
+    return False
+
+
+def _called(node: ast.expr) -> str:
+    return (_named(node.func) or "") if isinstance(node, ast.Call) else ""
+
+
+def _plain_names(node: ast.AST) -> set[str]:
+    return {n for n in reads(node) if n.isidentifier()} | {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _named(node: ast.AST) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+
+
+def _within(node: ast.AST, owner: ast.AST) -> bool:
+    return any(n is node for n in ast.walk(owner))

@@ -1,0 +1,153 @@
+"""Losses of one encoder whose heads step one by one, and programs that look like it and are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from seen import observe
+
+HEAD = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+body = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh())
+tops = {"a": nn.Linear(6, 1), "b": nn.Linear(6, 1), "c": nn.Linear(6, 1)}
+body_opt = torch.optim.Adam(body.parameters())
+top_opts = {k: torch.optim.Adam(top.parameters()) for k, top in tops.items()}
+
+
+"""
+
+LOOP = """
+for _ in range(3):
+    z = body(torch.randn(4, 3))
+    body_opt.zero_grad()
+    for k, top in tops.items():
+        loss = top(z).square().mean()
+        top_opts[k].zero_grad()
+        loss.backward()
+        top_opts[k].step()
+    body_opt.step()
+"""
+# Nothing tells before the failure for which head a call works: all is set to zero at the head of an iteration.
+ZEROED_FIRST = """
+def train(x):
+    outs = {k: top(h) for h in [body(x)] for k, top in tops.items()}
+    for k in outs:
+        opt = top_opts[k]
+        (outs[k].square().mean() / 3).backward()
+        opt.step()
+    body_opt.step()
+
+
+for _ in range(3):
+    for o in (body_opt, *top_opts.values()):
+        o.zero_grad()
+    train(torch.randn(4, 3))
+"""
+IN_A_ROW = """
+for _ in range(3):
+    z = body(torch.randn(4, 3))
+    body_opt.zero_grad()
+    top_opts["a"].zero_grad()
+    top_opts["b"].zero_grad()
+    loss_a = tops["a"](z).square().mean()
+    loss_b = (tops["b"](z) - 1).square().mean()
+    loss_a.backward()
+    top_opts["a"].step()
+    loss_b.backward()
+    top_opts["b"].step()
+    body_opt.step()
+"""
+IN_A_HELPER = """
+def learn(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+
+for _ in range(3):
+    z = body(torch.randn(4, 3))
+    body_opt.zero_grad()
+    learn(tops["a"](z).square().mean(), top_opts["a"])
+    learn(tops["b"](z).square().mean(), top_opts["b"])
+    body_opt.step()
+"""
+
+# The body's own loss comes after, with its own zero_grad: its features are constants for the tops.
+OWN_LOSS = """
+for _ in range(3):
+    z = body(torch.randn(4, 3))
+    for k, top in tops.items():
+        loss = top(z).square().mean()
+        top_opts[k].zero_grad()
+        loss.backward()
+        top_opts[k].step()
+    body_opt.zero_grad()
+    body(torch.randn(4, 3)).mean().backward()
+    body_opt.step()
+"""
+# Several steps of one head on features that were computed once.
+ONE_HEAD = """
+z = body(torch.randn(4, 3))
+body_opt.zero_grad()
+for _ in range(3):
+    loss = tops["a"](z).square().mean()
+    top_opts["a"].zero_grad()
+    loss.backward()
+    top_opts["a"].step()
+body_opt.step()
+"""
+# The body steps in every round: a sum would be another training.
+BODY_STEPS = """
+z = body(torch.randn(4, 3))
+for k, top in tops.items():
+    loss = top(z).square().mean()
+    body_opt.zero_grad()
+    top_opts[k].zero_grad()
+    loss.backward()
+    top_opts[k].step()
+    body_opt.step()
+"""
+# A loss whose value would be another after the step: the second one goes through the first head.
+THROUGH = """
+for _ in range(3):
+    z = body(torch.randn(4, 3))
+    body_opt.zero_grad()
+    for k in "ab":
+        loss = (tops["a"](z) + tops[k](z)).square().mean()
+        top_opts[k].zero_grad()
+        loss.backward()
+        top_opts[k].step()
+    body_opt.step()
+"""
+
+
+@pytest.mark.parametrize("code", [LOOP, ZEROED_FIRST, IN_A_ROW], ids=["loop", "zeroed-first", "in-a-row"])
+def test_steps_of_heads_do_not_part_the_losses(code: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + code)
+    assert seen.slugs[0] == "shared-subgraph-losses"
+    finding = seen.found[0].finding
+    assert finding.confidence == "certain" and "differentiate once" in finding.explanation
+    assert "behind body." in finding.explanation and "tops" not in finding.explanation
+    kind, new = seen.patches()[0]
+    assert kind == "merge_backward" and finding.remedies[0].safety == "unsafe"
+    assert "step behind it" in finding.remedies[0].note
+    assert observe(tmp_path / "mended", new["train.py"]).evidence is None
+
+
+def test_where_no_function_sees_both_losses_no_impossible_sum_is_advised(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + IN_A_HELPER)
+    assert seen.slugs[0] == "shared-subgraph-losses"
+    assert "merge_backward" not in [kind for kind, _ in seen.patches()]
+    assert "where both are at hand" in seen.found[0].finding.explanation
+
+
+@pytest.mark.parametrize(
+    "code", [OWN_LOSS, ONE_HEAD, BODY_STEPS, THROUGH], ids=["own-loss", "one-head", "body-steps", "through"]
+)
+def test_other_steps_do(code: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + code)
+    assert seen.evidence is not None
+    assert "merge_backward" not in [kind for kind, _ in seen.patches()], seen.slugs
