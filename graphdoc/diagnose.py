@@ -55,7 +55,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     found.sort(key=lambda f: (-f.finding.strength, CONFIDENCE_ORDER.index(f.finding.confidence)))
     if not found:
         return [], [*notes, _unexplained(match) + _made_at(evidence)] if match is not None else notes
-    return [f for f in found if f.finding.strength >= KEPT_SHARE * found[0].finding.strength][:MOST], notes
+    told = [f for i, f in enumerate(found) if f.cause.slug not in {s.finding.covers for s in found[:i]}]
+    return [f for f in told if f.finding.strength >= KEPT_SHARE * found[0].finding.strength][:MOST], notes
 
 
 def diagnose(evidence: Evidence) -> Report:

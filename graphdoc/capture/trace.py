@@ -189,7 +189,8 @@ class StepTrace:
         walked = self.walked.setdefault(place, Walked())
         record["nodes"], leaves, again = graph_behind(roots, walked)
         # What an earlier call from this line has walked too, and what was stepped since: gradients of older values.
-        old = [self.parameters[id(t)][0] for t in again if self.stepped.get(id(t), -1) >= walked.call > 0]
+        since = [id(t) for t in again if self.stepped.get(id(t), -1) >= walked.call > 0]
+        old = [self.parameters[i][0] for i in since if i in self.parameters]
         if old:
             record["old"] = old[:20]
         walked.call = self.calls

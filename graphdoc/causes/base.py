@@ -60,7 +60,8 @@ class Finding:
     """What a recogniser returns: how strong the evidence is, the story, and the remedies, best first.
 
     ``strength`` orders findings of different causes: 1.0 means that the graph itself proves it; below 0.5 the message
-    alone speaks. ``explains`` is False for a finding that only accompanies another one.
+    alone speaks. ``covers`` is the slug of a cause whose fault this finding tells of as well, with its remedies: a
+    weaker finding of that cause would only repeat it.
     """
 
     strength: float
@@ -70,6 +71,7 @@ class Finding:
     spans: tuple[Span, ...]
     facts: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
+    covers: str = ""
 
 
 @dataclass(frozen=True)

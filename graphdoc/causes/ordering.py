@@ -50,11 +50,15 @@ def overwritten_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, .
 
 
 def covered_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
-    """The fix of what the flag covers up, together with taking the flag out."""
+    """The fix of what the flag covers up, together with taking the flag out.
+
+    Never clones of the parameters: on these the old graph can be walked for ever, and gives in every iteration the
+    gradient of values that are long gone.
+    """
     parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if not parted and found.constant:
         parted = as_constant(evidence, found, scene(evidence, found))
-    return _unique([*_with_flag_dropped(evidence, found, parted), *clone_forward(evidence, found)])
+    return _unique(_with_flag_dropped(evidence, found, parted))
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -252,7 +256,7 @@ def _with_flag_dropped(evidence: Evidence, found: Mutation, remedies: list[Remed
                 {"edits": [*edits, *drops]},
             )
         )
-    return [*out[:4], *remedies[:3]]
+    return [*out[:5], *remedies[:2]]
 
 
 def flagged_calls(evidence: Evidence, found: Mutation) -> list[Frame]:

@@ -222,6 +222,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         ),
         (*facts_of(evidence, found), f"behind the old part: {listed(behind)}"),
         covered_remedies(evidence, found),
+        covers=reuse.kind if reuse is not None else "",
     )
 
 

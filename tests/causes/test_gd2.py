@@ -95,6 +95,32 @@ for it in range(3):
     a_opt.step()
 """,
     ),
+    "anchor-computed-in-init-behind-the-flag": (
+        "retain-graph-cover-up",
+        "self.anchor = self.embed(torch.full((1,), index))",
+        "several",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Anchored(nn.Module):
+    def __init__(self, size, index):
+        super().__init__()
+        self.embed = nn.Sequential(nn.Embedding(size, 4), nn.LayerNorm(4))
+        self.head = nn.Linear(4, 1)
+        self.anchor = self.embed(torch.full((1,), index))
+
+    def forward(self, ids):
+        return self.head(self.embed(ids) * self.anchor).squeeze(-1)
+net = Anchored(7, 6)
+opt = torch.optim.AdamW(net.parameters())
+for _ in range(4):
+    loss = net(torch.randint(0, 6, (5,))).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+""",
+    ),
     "actor-loss-before-the-critic-step": (
         "optimizer-step-before-backward",
         "self.q_opt.step()",
@@ -479,6 +505,18 @@ def test_a_write_that_was_not_counted_is_not_certain(between) -> None:
 def test_keeping_the_flag_comes_after_dropping_it(between) -> None:
     kinds = [texts["train.py"] for _, texts in between("lstm-state-behind-the-flag").patches()]
     assert "retain_graph" not in kinds[0]
+
+
+@named
+def test_what_the_flag_covers_is_told_once_and_never_kept_on_clones(between, name: str) -> None:
+    told = between(name)
+    if BETWEEN[name][0] != "retain-graph-cover-up":
+        assert not any(f.finding.covers for f in told.found)
+        return
+    assert not {"carried-state", "graph-built-once", "stored-with-graph", "undetached-target"} & set(told.slugs)
+    assert told.found[0].finding.remedies
+    for remedy in told.found[0].finding.remedies:
+        assert "clone_parameters" not in {remedy.kind, *(e["kind"] for e in remedy.args.get("edits", ()))}
 
 
 @pytest.mark.parametrize(
