@@ -206,7 +206,8 @@ class Cut:
     """Where a chain of gradients ends: ``op`` took something with a graph and gave something without.
 
     ``reason``: conversion, detach, no-grad, nondifferentiable, frozen, constant, input or unknown. ``before`` is the
-    place of the last operation that had a graph; ``switch`` where grad mode was switched off.
+    place of the last operation that had a graph; ``switch`` where grad mode was switched off (its innermost frame is
+    a library's where that did it). ``grad_mode``: grad mode was on, and inference mode kept it from being recorded.
     """
 
     reason: str
@@ -219,6 +220,7 @@ class Cut:
     certain: bool = True
     behind: list[str] = field(default_factory=list)
     operands: list[str] = field(default_factory=list)
+    grad_mode: bool = False
 
 
 @dataclass
@@ -270,9 +272,10 @@ class Evidence:
 
     ``capture`` names how stacks were recorded (cheap-stacks, node-hook, anomaly, none). ``sources`` maps a file, as
     named in the frames, to its text during the run; ``hashes`` to its sha256. ``degraded`` says in plain sentences
-    what could not be observed. ``siblings`` are the edges by which an earlier backward call of the same forward pass
-    enters the part that it shares with the failing one; ``lingering`` are tensors that the program still holds with a
-    graph made before an earlier backward call. ``probe`` is the kind of the second run that added to this, if one did.
+    what could not be observed, ``warnings`` which of PyTorch's own about missing gradients were shown. ``siblings`` are
+    the edges by which an earlier backward call of the same forward pass enters the part that it shares with the failing
+    one; ``lingering`` are tensors that the program still holds with a graph made before an earlier backward call.
+    ``probe`` is the kind of the second run that added to this, if one did.
     """
 
     version: int = EVIDENCE_VERSION

@@ -35,6 +35,13 @@ CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "_
 ARRAYS = {"numpy", "__array__", "tolist", "detach", "data"}
 DETACHES = {"detach", "detach_", "data"}
 CONSTRUCTORS = {"tensor", "as_tensor", "new_tensor", "from_numpy", "FloatTensor", "asarray", "full", "scalar_tensor"}
+LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
+CREATORS = LIKE | {"new_zeros", "new_ones", "new_empty", "new_full"}
+"""These take a shape and a type from a tensor, and none of its values."""
+COUNTS = {"histc", "histogram", "histogramdd"}
+"""Results in floating point without a derivative. Where PyTorch gives zero (round, sign) the graph goes on."""
+DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
+MOST_UNRECORDED = 100
 QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
 """Questions about a tensor that make no value."""
 
@@ -44,7 +51,7 @@ class Origin:
 
     __slots__ = ("leaf", "op", "raw")
 
-    def __init__(self, op: str, raw: stacks.Stack | list[Any], leaf: int) -> None:
+    def __init__(self, op: str, raw: stacks.Stack | list[Any], leaf: weakref.ref[Any] | None) -> None:
         self.op, self.raw, self.leaf = op, raw, leaf
 
 
@@ -53,23 +60,27 @@ class Record:
 
     __slots__ = (
         "depth",
+        "enabled",
         "event",
         "frozen",
-        "grad_mode",
         "inputs",
+        "integral",
         "loose",
         "numbers",
         "op",
         "origins",
         "raw",
+        "recording",
         "switch",
     )
 
-    def __init__(self, op: str, raw: stacks.Stack, grad_mode: bool, switch: Place | None, event: int) -> None:
+    def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
         self.op = op
         self.raw = raw
-        self.grad_mode = grad_mode
-        self.switch = switch
+        self.recording = True
+        self.enabled = True
+        self.switch: Place | None = None
+        self.integral = False
         self.inputs: list[Record] = []
         self.origins: list[Origin] = []
         self.frozen: list[int] = []
@@ -91,6 +102,7 @@ class CutWatch(TorchFunctionMode):
         self._arrays: dict[int, Record] = {}
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
+        self._unrecorded: dict[Any, Record] = {}
         self._busy = False
 
     @classmethod
@@ -142,6 +154,9 @@ class CutWatch(TorchFunctionMode):
                 continue
             if record is None:
                 record = self._make(name, args, kwargs)
+                # What is whole numbers or a yes or no has no slope, whatever it was computed from.
+                plain = [o for o in tensors if not o.requires_grad]
+                record.integral = not any(o.is_floating_point() or o.is_complex() for o in plain)
                 if mixed and isinstance(output, torch.Tensor) and output.is_floating_point():
                     record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
             self._keep(output, record)
@@ -151,6 +166,14 @@ class CutWatch(TorchFunctionMode):
         if record is not None and record.origins and name in CONVERSIONS | DETACHES:
             self._recent.append(record)
             del self._recent[:-200]
+        if record is not None and record.origins and not record.recording:
+            self._note_unrecorded(record)
+
+    def _note_unrecorded(self, record: Record) -> None:
+        """What was computed from parameters under a switch that nothing closes, whether the loss needs it or not."""
+        persistent = record.switch is not None and record.switch[0] == "set_grad_enabled"
+        if persistent and len(self._unrecorded) < MOST_UNRECORDED:
+            self._unrecorded.setdefault((record.op, stacks.site_of(record.raw)), record)
 
     def _note_freezing(self, func: Any, args: Any, kwargs: Any) -> None:
         if func not in (self._torch.Tensor.requires_grad_, self._torch.Tensor.requires_grad.__set__):
@@ -161,10 +184,16 @@ class CutWatch(TorchFunctionMode):
                 self._frozen_at.popitem(last=False)
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
-        grad_mode = self._torch.is_grad_enabled()
-        switches = self._witness.switches
-        place = None if grad_mode else switches.innermost()
-        record = Record(name, stacks.stack_here(4), grad_mode, place, self._witness.journal.count)
+        torch = self._torch
+        record = Record(name, stacks.stack_here(4), self._witness.journal.count)
+        # Inference mode records nothing, whatever grad mode says (enable_grad inside it has no effect).
+        inference = torch.is_inference_mode_enabled()
+        record.enabled = torch.is_grad_enabled()
+        record.recording = record.enabled and not inference
+        if not record.recording:
+            record.switch = self._witness.switches.in_force(inference)
+        if name in CREATORS:
+            return record
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         if record.depth > DEEPEST:
@@ -179,7 +208,8 @@ class CutWatch(TorchFunctionMode):
                     node = value.grad_fn
                     kept = node.metadata.get("traceback_") if node is not None else None
                     made: Any = kept if isinstance(kept, stacks.Stack) else []
-                    record.origins.append(Origin(node.name() if node is not None else "", made, id(value)))
+                    leaf = weakref.ref(value) if node is None else None
+                    record.origins.append(Origin(node.name() if node is not None else "", made, leaf))
                     continue
             elif isinstance(value, list | tuple) and depth < 4:
                 self._gather(record, value, depth + 1)
@@ -231,8 +261,9 @@ class CutWatch(TorchFunctionMode):
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
         starts = [r for t in outputs if not t.requires_grad and (r := self._of(t)) is not None]
         chain = _behind(starts)
-        for record in _apart(r for r in chain if r.origins)[:MOST_CUTS]:
-            evidence.cuts.append(self._cut(record, True, autopsy))
+        for record, alike in _apart(r for r in chain if r.origins)[:MOST_CUTS]:
+            evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
+        evidence.extras["unrecorded"] = [self._work(r, autopsy) for r in self._unrecorded.values()]
         if not starts:
             return
         evidence.extras["loss_made"] = [
@@ -240,20 +271,20 @@ class CutWatch(TorchFunctionMode):
         ]
         if evidence.cuts:
             return
-        off = next((s for s in starts if not s.grad_mode), None)
+        off = next((s for s in starts if not s.recording), None)
         frozen = [r for r in chain if r.frozen]
         if off is not None and off.switch is not None:
             evidence.cuts.append(self._cut(off, True, autopsy, "no-grad"))
         elif frozen:
             evidence.cuts.append(self._cut(frozen[0], True, autopsy, "frozen"))
         elif recent := self._candidates(chain, evidence):
-            evidence.cuts += [self._cut(r, False, autopsy) for r in recent[:MOST_CANDIDATES]]
+            evidence.cuts += [self._cut(r, False, autopsy, alike=alike) for r, alike in recent[:MOST_CANDIDATES]]
         else:
             made = next((r for r in reversed(chain) if not r.inputs), chain[-1])
             trained = any(p.requires_grad and not p.buffer for p in evidence.parameters)
             evidence.cuts.append(self._cut(made, True, autopsy, "constant" if trained else "input"))
 
-    def _candidates(self, chain: list[Record], evidence: Evidence) -> list[Record]:
+    def _candidates(self, chain: list[Record], evidence: Evidence) -> list[tuple[Record, list[Record]]]:
         """Conversions of something with a graph since the last backward that came to its end, newest first.
 
         Numbers went through Python or NumPy arithmetic, where identity is lost. A tensor of unknown origin can have
@@ -265,9 +296,10 @@ class CutWatch(TorchFunctionMode):
         numbers = any(r.numbers for r in chain)
         return _apart(r for r in reversed(self._recent) if r.event > last and (numbers or r.op in ARRAYS))
 
-    def _cut(self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "") -> Cut:
+    def _cut(
+        self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "", alike: Iterable[Record] = ()
+    ) -> Cut:
         names = autopsy.census.parameter_names
-        behind = sorted({names[o.leaf] for o in record.origins if o.leaf in names})
         cut = Cut(reason or self._reason(record), record.op, stacks.frames_of(record.raw, autopsy.cwd), certain=certain)
         # A leaf has no operation of its own: the last one with a graph is told only where there was one.
         origin = next((o for o in record.origins if o.op), None)
@@ -275,18 +307,20 @@ class CutWatch(TorchFunctionMode):
             cut.before, cut.before_op = stacks.frames_of(origin.raw, autopsy.cwd), origin.op
         if cut.reason == "missing-create-graph":
             cut.op = "autograd.grad"
+        cut.behind = _leaves(alike or [record], names)
         if cut.reason == "frozen":
-            behind = sorted({names[i] for i in record.frozen if i in names})
+            cut.behind = sorted({names[i] for i in record.frozen if i in names})
             at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
             if at is not None:
                 cut.switch, cut.switch_kind = stacks.frames_of(at, autopsy.cwd), "requires_grad"
-        cut.behind = behind
-        if record.switch is not None and is_users(record.switch):
-            cut.switch, cut.switch_kind = frames_of_place(record.switch, autopsy.cwd), record.switch[0]
-        elif record.switch is not None and cut.reason == "no-grad":
-            # A library computes this without recording (``Distribution.sample``): to the user it is one operation.
-            cut.reason = "nondifferentiable"
-            cut.op = _called(record.raw.raw) or cut.op
+        cut.grad_mode = record.enabled and not record.recording
+        if record.switch is not None:
+            called = "" if is_users(record.switch) else _called_by_one(record)
+            if cut.reason == "no-grad" and called and (record.integral or called in DRAWS or record.op in DRAWS):
+                # A library computes this without recording (``Distribution.sample``): to the user it is one operation.
+                cut.reason, cut.op = "nondifferentiable", called
+            else:
+                cut.switch, cut.switch_kind = frames_of_place(record.switch, autopsy.cwd), record.switch[0]
         return cut
 
     def _reason(self, record: Record) -> str:
@@ -294,9 +328,35 @@ class CutWatch(TorchFunctionMode):
             return "conversion"
         if record.op in DETACHES:
             return "detach"
-        if not record.grad_mode:
+        if not record.recording:
             return "no-grad"
-        return "missing-create-graph" if record.op == "grad" else "nondifferentiable"
+        if record.op == "grad":
+            return "missing-create-graph"
+        # An operation with a slope is never told to have none: how it lost its graph was not seen.
+        return "nondifferentiable" if record.integral or record.op in COUNTS else "unknown"
+
+    def _work(self, record: Record, autopsy: Autopsy) -> dict[str, Any]:
+        return {
+            "op": record.op,
+            "stack": [vars(f) for f in stacks.frames_of(record.raw, autopsy.cwd)],
+            "behind": _leaves([record], autopsy.census.parameter_names),
+        }
+
+
+def _leaves(records: Iterable[Record], names: dict[int, str]) -> list[str]:
+    """The names of the parameters that went into these operations, as far as they still live."""
+    tensors = [o.leaf() for r in records for o in r.origins if o.leaf is not None]
+    return sorted({names[id(t)] for t in tensors if t is not None and id(t) in names})
+
+
+def _called_by_one(record: Record) -> str:
+    """The library function that both switches recording off and computes this, where the user's code called just one.
+
+    Empty where the library, having switched off, called the user's code, and that computed this.
+    """
+    assert record.switch is not None
+    same = stacks.site_of(record.raw) == stacks.site_of(record.switch[1])
+    return _called(record.raw.raw) if same else ""
 
 
 def _called(raw: stacks.RawStack) -> str:
@@ -310,12 +370,12 @@ def _called(raw: stacks.RawStack) -> str:
     return name
 
 
-def _apart(records: Iterable[Record]) -> list[Record]:
-    """One record for each place and operation."""
-    known: dict[Any, Record] = {}
+def _apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
+    """The first record of each place and operation, with all of them."""
+    known: dict[Any, list[Record]] = {}
     for r in records:
-        known.setdefault((r.op, stacks.site_of(r.raw)), r)
-    return list(known.values())
+        known.setdefault((r.op, stacks.site_of(r.raw)), []).append(r)
+    return [(same[0], same) for same in known.values()]
 
 
 def _behind(starts: list[Record]) -> list[Record]:

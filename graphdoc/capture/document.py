@@ -10,13 +10,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.stacks import is_user_file
-from graphdoc.evidence import Evidence, Frame, Process
+from graphdoc.evidence import Evidence, Frame, Holder, Process
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 MOST_SOURCE = 1_000_000
 """Bytes of one source file that is embedded; a larger one is only hashed."""
+MOST_FILES = 300
 
 
 def _number(name: str, default: int) -> int:
@@ -44,6 +45,7 @@ def start_document(witness: Witness) -> Evidence:
     )
     evidence.capture = witness.capture
     evidence.degraded = list(witness.degraded)
+    evidence.warnings = list(witness.warnings)
     evidence.probe = witness.mode if witness.mode.startswith("probe") else ""
     return evidence
 
@@ -57,20 +59,22 @@ def write_document(witness: Witness, evidence: Evidence) -> None:
 
 
 def _add_sources(evidence: Evidence) -> None:
-    for frame in _frames(evidence):
-        if not frame.user or frame.file in evidence.hashes:
+    for file in _files(evidence):
+        if len(evidence.hashes) >= MOST_FILES:
+            break
+        if file in evidence.hashes:
             continue
-        path = os.path.join(evidence.process.cwd, frame.file)
+        path = os.path.join(evidence.process.cwd, file)
         try:
             if not is_user_file(path):
                 continue
             with open(path, "rb") as f:
                 data = f.read()
-        except OSError:
+        except (OSError, ValueError):
             continue
-        evidence.hashes[frame.file] = hashlib.sha256(data).hexdigest()
+        evidence.hashes[file] = hashlib.sha256(data).hexdigest()
         if len(data) <= MOST_SOURCE:
-            evidence.sources[frame.file] = decode(data)
+            evidence.sources[file] = decode(data)
 
 
 def decode(data: bytes) -> str:
@@ -85,18 +89,25 @@ def decode(data: bytes) -> str:
         return data.decode("utf-8", "replace")
 
 
-def _frames(evidence: Evidence) -> list[Frame]:
-    out: list[Frame] = []
+def _files(evidence: Evidence) -> dict[str, None]:
+    """Every file of the user's that the document names: in frames, in the plain ones of ``extras``, in holders."""
+    out: dict[str, None] = {}
 
     def collect(value: Any) -> None:
-        if isinstance(value, Frame):
-            out.append(value)
-        elif isinstance(value, list):
+        if isinstance(value, list):
             for v in value:
                 collect(v)
+        elif isinstance(value, dict):
+            if isinstance(value.get("file"), str) and isinstance(value.get("line"), int) and value.get("user", True):
+                out[value["file"]] = None
+            for v in value.values():
+                collect(v)
         elif hasattr(value, "__dataclass_fields__"):
+            if isinstance(value, Holder) or (isinstance(value, Frame) and value.user):
+                out[value.file] = None
             for name in value.__dataclass_fields__:
                 collect(getattr(value, name))
 
     collect(evidence)
+    out.pop("", None)
     return out

@@ -32,19 +32,28 @@ class Root:
 
 
 def roots_of(frames: Iterable[FrameType]) -> list[Root]:
-    """User frames innermost first, then the globals of the user's modules, ``__main__`` before others."""
+    """User frames innermost first, then the globals of the user's modules, ``__main__`` before others.
+
+    Python takes ``__file__`` out of ``__main__`` when the script has ended; a frame of the script still names it. A
+    launcher in Python (``runpy``) takes the whole module away; the frames still have its globals.
+    """
     out: list[Root] = []
+    scopes: dict[int, tuple[dict[str, Any], str]] = {}
     for frame in frames:
         code = frame.f_code
+        scopes.setdefault(id(frame.f_globals), (frame.f_globals, code.co_filename))
         if is_user_file(code.co_filename) and code.co_name != "<module>":
             out.append(Root(dict(frame.f_locals), getattr(code, "co_qualname", code.co_name), code.co_filename))
     modules = [sys.modules.get("__main__"), *sys.modules.values()]
     done: set[int] = set()
     for module in modules:
         values = getattr(module, "__dict__", None) if type(module) is types.ModuleType else None
-        name = values.get("__file__") if values else None
+        name = values.get("__file__", scopes.get(id(values), ({}, None))[1]) if values else None
         if values and id(values) not in done and isinstance(name, str) and is_user_file(name):
             done.add(id(values))
+            out.append(Root(dict(values), "<module>", name))
+    for ident, (values, name) in scopes.items():
+        if ident not in done and is_user_file(name):
             out.append(Root(dict(values), "<module>", name))
     return out
 

@@ -95,6 +95,12 @@ class Switches:
         places = self._open.places
         return places[-1][1] if places else None
 
+    def in_force(self, inference: bool) -> Place | None:
+        """The switch by which nothing is recorded now: inference mode, while it is on, is stronger than the others."""
+        places = [place for _, place in self._open.places]
+        fitting = [p for p in places if (p[0] == "inference_mode") == inference]
+        return next(reversed(fitting or places), None)
+
 
 def _decorated(frame: FrameType | None) -> Any:
     """The function that ``@torch.no_grad()`` decorates, when the switch was thrown by torch's decorator wrapper."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
-from graphdoc.causes.cutting import in_checkpoint, without_graph
+from graphdoc.causes.cutting import by_checkpoint, in_checkpoint, without_graph
 from graphdoc.causes.reading import raised_at, raised_span, says, warned, weight
 from graphdoc.causes.remedies import remedy_at
 from graphdoc.causes.spans import code_at, distinct, innermost_user, span
@@ -149,7 +149,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _finding(evidence, _calls(evidence), strength, confidence == "certain", _INSIDE if inside else _GRAD)
     if not without_graph(evidence):
         return None
-    inner = [c.stack for c in evidence.cuts if in_checkpoint(c.stack)]
+    inner = [c.stack for c in evidence.cuts if by_checkpoint(c)]
     seen = [f for stack in inner if (f := innermost_user(_above(stack)))]
     told = warned(evidence, "None of the inputs have requires_grad=True. Gradients will be None")
     if not seen and not told:

@@ -173,7 +173,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     if cut is not None:
         strength, confidence = weigh(evidence, cut)
         spans = distinct((*_assigned(evidence), *story(evidence, cut, "the loss is made from constants here")))
-        return Finding(strength, confidence, TITLE, _TEXT, spans, facts_of(cut), _remedies(evidence))
+        return Finding(strength, confidence, TITLE, _TEXT, spans, facts_of(evidence, cut), _remedies(evidence))
     trainable = any(p.requires_grad and not p.buffer for p in evidence.parameters)
     if evidence.cuts or not recording_was_on(evidence) or not trainable:
         return None

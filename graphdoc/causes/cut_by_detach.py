@@ -199,7 +199,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. Nothing else "
         "connects the loss with a parameter, so `backward()` has nothing to follow.",
         story(evidence, cut, f"{cut.op} ends the graph here"),
-        facts_of(cut),
+        facts_of(evidence, cut),
         remedies,
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links, names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
-from graphdoc.causes.cutting import facts_of, find_cut, in_checkpoint, same_line, story, unseen, weigh, without_graph
+from graphdoc.causes.cutting import by_checkpoint, facts_of, is_gradient, same_line, story, unseen, weigh, without_graph
 from graphdoc.causes.remedies import remedy_at
+from graphdoc.causes.scoping import scoped
 from graphdoc.causes.spans import code_at, distinct, innermost, span, where
 from graphdoc.evidence import Cut, Evidence, Frame
 
@@ -61,6 +62,10 @@ stand behind it (a head that is *outside* of the block).
 
 Prefer moving the switch to the callers that only evaluate. Opening `torch.enable_grad()` inside a function that
 somebody calls under `no_grad` also works, but it builds a graph in every evaluation.
+
+A switch that is thrown by a statement and never put back, in the constructor of a helper for instance, was meant for
+that helper's own computations. There recording stays off: `@torch.no_grad()` on the function that computes, or `with
+torch.no_grad():` around its lines, in place of the statement. For the rest of the program it comes back.
 
 When a training step is run for its numbers only (a loss module that calls `backward` itself, in evaluation), the
 right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward()`.
@@ -211,52 +216,90 @@ for epoch in range(2):
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The first operation that had parameters and no recording, and where recording was switched off."""
-    cut = find_cut(evidence, "no-grad")
-    if cut is not None and in_checkpoint(cut.stack):
-        return None  # a reentrant checkpoint runs without recording on purpose
+    own = [c for c in evidence.cuts if c.reason == "no-grad" and not is_gradient(c)]
+    # A reentrant checkpoint runs without recording on purpose: that is another cause's.
+    cut = next((c for c in own if not by_checkpoint(c)), None)
+    if own and cut is None:
+        return None
     if cut is None or not without_graph(evidence):
         hint = (
             "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
         )
         return unseen(evidence, 0.28, TITLE, hint)
     strength, confidence = weigh(evidence, cut)
-    switches = _switches(evidence, cut)
-    marks = tuple(span("cause", f, "gradient recording is switched off here", evidence) for f in switches[:1])
+    switch = _switch(evidence, cut)
+    library = bool(cut.switch) and not cut.switch[-1].user
+    label = "gradient recording is switched off " + ("inside this call" if library else "here")
+    marks = (span("cause", switch, label, evidence),) if switch else ()
     kind = cut.switch_kind or "no_grad"
-    off = f", switched off at {where(switches[0])}" if switches else ""
+    off = (
+        f", switched off {'inside the call' if library else ''} at {where(switch)}".replace("  ", " ") if switch else ""
+    )
+    useless = names.contexts_named(evidence, cut.stack, "enable_grad") if cut.grad_mode else []
+    text = (
+        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result has no "
+        "graph although the parameters require gradients, and neither has the loss that is computed from it."
+    )
     return Finding(
         strength,
         confidence,
         TITLE,
-        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result "
-        "has no "
-        "graph although the parameters require gradients, and neither has the loss that is computed from it.",
-        distinct((*marks, *story(evidence, cut, "computed here without being recorded"))),
-        facts_of(cut),
-        _remedies(switches),
+        f"{text} {_INFERENCE}" if cut.grad_mode else text,
+        distinct(
+            (
+                *marks,
+                *story(evidence, cut, "computed here without being recorded"),
+                *(span("related", f, "this has no effect in inference mode", evidence) for f in useless[:1]),
+            )
+        ),
+        facts_of(evidence, cut),
+        () if library else _remedies(evidence, cut, switch),
     )
 
 
-def _switches(evidence: Evidence, cut: Cut) -> list[Frame]:
-    """The block or decorator around a frame of the cut, innermost first; else what the run or the source shows."""
-    lexical = [s for f in reversed(cut.stack) if f.user for s in names.switches_around(evidence, f)]
-    if lexical:
-        return lexical
+_INFERENCE = (
+    "Grad mode was on there (`torch.enable_grad()`), which has no effect in inference mode: nothing is recorded until "
+    "that mode ends. Inside `torch.no_grad()` it would have."
+)
+
+
+def _switch(evidence: Evidence, cut: Cut) -> Frame | None:
+    """Where recording was switched off: as the run has seen it, with the columns of the source where that has them."""
+    around = [s for f in reversed(cut.stack) if f.user for s in names.switches_around(evidence, f)]
     observed = innermost(cut.switch)
-    if observed:
-        return [observed]
+    if observed is not None:
+        # A decorator is seen at the first decorator's line of its function.
+        same = [s for s in around if s.file == observed.file and cut.switch_kind in code_at(evidence, s)]
+        return min((s for s in same if s.line >= observed.line), key=lambda s: s.line, default=observed)
+    if around:
+        return around[0]
+    # A function call that has returned long ago leaves no other trace than its source.
     statements = [f for f in names.calls_named(evidence, "set_grad_enabled") if "(False)" in code_at(evidence, f)]
-    return statements[:1]  # a function call that has returned long ago leaves no other trace than its source
+    return next(iter(statements), None)
 
 
-def _remedies(switches: list[Frame]) -> tuple[Remedy, ...]:
-    return remedy_at(
-        switches[0] if switches else None,
+def _remedies(evidence: Evidence, cut: Cut, switch: Frame | None) -> tuple[Remedy, ...]:
+    if switch is None:
+        return ()
+    swap: tuple[Remedy, ...] = ()
+    if cut.grad_mode:
+        swap = remedy_at(
+            switch,
+            "swap_decorator" if names.is_decorator(evidence, switch) else "swap_context",
+            "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
+            "unsafe",
+            "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",
+            old="inference_mode",
+            new="no_grad",
+        )
+    removed = remedy_at(
+        switch,
         "remove_switch",
         "Record this part: take the switch away here",
         "unsafe",
         "The parameters used in this part then receive gradient, and its activations are kept until backward.",
     )
+    return (*swap, *scoped(evidence, cut, switch), *removed)
 
 
 CAUSE = Cause(

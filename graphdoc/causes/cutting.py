@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from graphdoc.causes.base import Finding
 from graphdoc.causes.reading import NO_GRAPH, raised_span, says
@@ -59,10 +59,25 @@ def story(
 
     Other cuts of the same reason are causes too (two lists turned into tensors), up to three places in all.
     """
-    same = [c for c in evidence.cuts if c.reason == cut.reason and c is not cut and not is_gradient(c)]
-    ends = distinct(s for c in (cut, *same) for s in span_of("cause", c.stack, label, evidence))
+    # Beside one that keeps parameters from learning, one that does not may well be meant.
+    told = [c for c in alike(evidence, cut) if c.behind or not cut.behind]
+    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, evidence))
     before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", evidence)
     return distinct((*ends[: 1 if not cut.certain else 2], *before, *raised_span(evidence, failed)))
+
+
+def alike(evidence: Evidence, cut: Cut) -> list[Cut]:
+    """The cut and the others by which the same loss lost its graph for the same reason."""
+    same = [c for c in evidence.cuts if c.reason == cut.reason and c is not cut and not is_gradient(c)]
+    return [cut, *(c for c in same if by_checkpoint(c) == by_checkpoint(cut))]
+
+
+def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """One place for each line: two operations of one expression need not be told twice."""
+    found: dict[tuple[str, int], Span] = {}
+    for s in spans:
+        found.setdefault((s.file, s.line), s)
+    return tuple(found.values())
 
 
 def same_line(cut: Cut) -> str:
@@ -70,13 +85,14 @@ def same_line(cut: Cut) -> str:
     return where(innermost(cut.stack)) or "one line"
 
 
-def facts_of(cut: Cut) -> tuple[str, ...]:
-    """What was measured at the cut: the operation, and the parameters behind it that now get no gradient."""
+def facts_of(evidence: Evidence, cut: Cut) -> tuple[str, ...]:
+    """What was measured at the cut: the operation, and the parameters that now get no gradient, by it or its like."""
     facts: list[str] = []
     if cut.before_op:
         facts.append(f"last operation with a graph: {cut.before_op}; first result without one: {cut.op}")
-    if cut.behind:
-        shown = ", ".join(cut.behind[:4]) + (f" and {len(cut.behind) - 4} more" if len(cut.behind) > 4 else "")
+    behind = list(dict.fromkeys(name for c in alike(evidence, cut) if c is cut or c.certain for name in c.behind))
+    if behind:
+        shown = ", ".join(behind[:6]) + (f" and {len(behind) - 6} more" if len(behind) > 6 else "")
         facts.append(f"behind the cut, without gradient: {shown}")
     return tuple(facts)
 
@@ -98,6 +114,11 @@ def recording_was_on(evidence: Evidence) -> bool:
 def in_checkpoint(stack: Sequence[Frame]) -> bool:
     """Whether a stack passes through ``torch.utils.checkpoint``."""
     return any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in stack)
+
+
+def by_checkpoint(cut: Cut) -> bool:
+    """Whether the checkpoint itself has cut here, by its own ``no_grad``, and no switch of the user's inside it."""
+    return in_checkpoint(cut.stack) and (not cut.switch or in_checkpoint(cut.switch[-1:]))
 
 
 def unseen(evidence: Evidence, strength: float, title: str, hint: str) -> Finding | None:

@@ -187,8 +187,10 @@ def recognise(evidence: Evidence) -> Finding | None:
     frame = raised_at(evidence)
     copied = names.text_of(names.argument(names.call_at(evidence, frame), 0, "x"))
     found = _inside(evidence, copied)
-    made = [(f"`{t.path}`", t.made) for t in found if t.made]
-    stored = made or [(f"`{n}`", f) for n, f in (_stored_in(evidence, copied) or _stored_by_forward(evidence))]
+    made = [(f"`{t.path}`", _store(evidence, t) or t.made) for t in found if t.made]
+    stored = [(n, f) for n, f in made if f] or [
+        (f"`{n}`", f) for n, f in (_stored_in(evidence, copied) or _stored_by_forward(evidence))
+    ]
     places = [span("cause", _statement(evidence, f), f"{n} stays behind with its graph") for n, f in stored[:2]]
     here = (span("failed" if places else "cause", frame, "copied here", evidence),) if frame else ()
     facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
@@ -218,6 +220,28 @@ def _inside(evidence: Evidence, copied: str) -> list[Reached]:
     below = [t for t in results if copied and t.path.startswith((copied + ".", copied + "[", copied))]
     held = [t for t in results if "." in t.path or "[" in t.path]
     return below or held or results
+
+
+def _store(evidence: Evidence, tensor: Reached) -> Frame | None:
+    """The statement that keeps it: ``self.last = h`` for ``net.last``, the one in the function that made it if several.
+
+    The tensor may have been made lines before, under a local name.
+    """
+    attribute = tensor.path.rpartition(".")[2]
+    made = tensor.made
+    if made is None or "." not in tensor.path or not attribute.isidentifier():
+        return None
+    root = names.tree(evidence, made.file)
+    around = names.function_around(root, made.line) if root is not None else None
+    found = [
+        n
+        for n in ast.walk(root or ast.Module([], []))
+        if isinstance(n, ast.Assign) and not isinstance(n.value, ast.Constant)
+        if any(isinstance(t, ast.Attribute) and t.attr == attribute for t in n.targets)
+    ]
+    inside = [n for n in found if around is not None and around.lineno <= n.lineno <= (around.end_lineno or 0)]
+    one = inside or found
+    return names.frame_of(evidence, made.file, one[0]) if len(one) == 1 else None
 
 
 def _stored_in(evidence: Evidence, copied: str) -> list[tuple[str, Frame]]:

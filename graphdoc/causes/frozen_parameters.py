@@ -186,7 +186,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     if cut is not None:
         strength, confidence = weigh(evidence, cut)
         told = story(evidence, cut, "computed from parameters that do not require gradients")
-        facts = (*facts_of(cut), *_frozen_names(evidence))
+        facts = (*facts_of(evidence, cut), *_frozen_names(evidence))
         return Finding(strength, confidence, TITLE, _FORWARD, distinct((*marks, *told)), facts)
     trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
     if evidence.cuts or not recording_was_on(evidence) or not _frozen_names(evidence) or (trainable and not marks):

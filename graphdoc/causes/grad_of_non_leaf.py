@@ -7,7 +7,7 @@ import ast
 from graphdoc.causes import names
 from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.input_needs_grad import reads_gradient, rebound
-from graphdoc.causes.reading import field_of, raised_at, raised_span, warned
+from graphdoc.causes.reading import field_of, raised_at, raised_span, warned_at
 from graphdoc.causes.remedies import remedy_at
 from graphdoc.causes.spans import distinct, span
 from graphdoc.causes.tensors import tensor_named
@@ -161,7 +161,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     if frame is None or not name or (rebound(evidence, frame, name) and f"{name}.grad" in _update(evidence, name)):
         return None
     known = tensor_named(evidence, name)
-    warning = warned(evidence, "is not a leaf Tensor is being accessed")
+    warning = warned_at(evidence, frame, "is not a leaf Tensor is being accessed")
     if known is not None and known.is_leaf:
         return None
     stored = _stored(evidence, frame, name)

@@ -7,7 +7,7 @@ import ast
 from graphdoc.causes import links, names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.cutting import find_cut, story, weigh, without_graph
-from graphdoc.causes.reading import field_of, raised_at, raised_span, says, warned, weight
+from graphdoc.causes.reading import field_of, raised_at, raised_span, says, warned_at, weight
 from graphdoc.causes.spans import place, span
 from graphdoc.causes.tensors import tensor_named
 from graphdoc.evidence import Evidence, Frame
@@ -177,7 +177,7 @@ def _missing_grad(evidence: Evidence) -> Finding | None:
     """``x.grad.sign()`` where ``x.grad`` is None: this cause unless the run warned that ``x`` is no leaf."""
     frame = raised_at(evidence)
     name = reads_gradient(evidence, frame)
-    if frame is None or not name or warned(evidence, "is not a leaf Tensor is being accessed"):
+    if frame is None or not name or warned_at(evidence, frame, "is not a leaf Tensor is being accessed"):
         return None
     if _is_parameter(evidence, name) or rebound(evidence, frame, name):
         return None
@@ -185,7 +185,7 @@ def _missing_grad(evidence: Evidence) -> Finding | None:
     if known is not None and (known.requires_grad or not known.is_leaf):
         return None
     strength, _ = weight(evidence, 0.85 if known else 0.4)
-    return _finding(evidence, frame, [name], strength, known is not None)
+    return _finding(evidence, frame, [name], strength, known is not None, known is not None)
 
 
 _MODULES = ("autograd", "func", "torch")
@@ -224,9 +224,12 @@ def _inputs(evidence: Evidence, frame: Frame | None) -> list[str]:
     return names.names_in(names.argument(names.call_at(evidence, frame), 1, "inputs"))
 
 
-def _finding(evidence: Evidence, frame: Frame | None, inputs: list[str], strength: float, certain: bool) -> Finding:
+def _finding(
+    evidence: Evidence, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
+) -> Finding:
+    label = "does not require gradients" if seen else "does not seem to require gradients"
     made = [found for n in inputs if (found := _made(evidence, n))]
-    spans = [span("cause", f, f"`{n}` is made here and does not require gradients") for n, f in made[:2]]
+    spans = [span("cause", f, f"`{n}` is made here and {label}") for n, f in made[:2]]
     if frame:
         spans.append(span("cause", frame, "its gradient is asked for here", evidence))
     remedies = tuple(
@@ -244,13 +247,21 @@ def _finding(evidence: Evidence, frame: Frame | None, inputs: list[str], strengt
         strength,
         "certain" if certain else "likely" if strength > 0.5 and not evidence.from_text else "possible",
         TITLE,
-        f"The tensor whose gradient is wanted{told} has `requires_grad=False`: no edge of the graph leads to it, so "
-        "there is "
-        "no derivative. The flag has to be set on this very tensor before the forward that uses it.",
+        (_UNFLAGGED if seen else _UNSEEN).format(told=told),
         (*spans, *raised_span(evidence, "there is no gradient here")),
         (),
         remedies,
     )
+
+
+_UNFLAGGED = (
+    "The tensor whose gradient is wanted{told} has `requires_grad=False`: no edge of the graph leads to it, so there "
+    "is no derivative. The flag has to be set on this very tensor before the forward that uses it."
+)
+_UNSEEN = (
+    "The tensor whose gradient is wanted{told} was not at hand when the program failed. One reason for its `.grad` "
+    "being None is `requires_grad=False`: the flag has to be set on this very tensor before the forward that uses it."
+)
 
 
 def _made(evidence: Evidence, name: str) -> tuple[str, Frame] | None:

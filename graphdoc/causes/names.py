@@ -215,6 +215,35 @@ def _switches_off(node: ast.expr) -> bool:
     return name in ("no_grad", "inference_mode") or text.endswith("set_grad_enabled(False)")
 
 
+def contexts_named(evidence: Evidence, stack: Iterable[Frame], name: str) -> list[Frame]:
+    """The ``with torch.<name>():`` items and decorators of this name around the frames of a stack, innermost first."""
+    found: list[Frame] = []
+    for frame in reversed([f for f in stack if f.user]):
+        root = tree(evidence, frame.file)
+        for node in ast.walk(root) if root is not None else ():
+            if not getattr(node, "lineno", 0) <= frame.line <= (getattr(node, "end_lineno", 0) or 0):
+                continue
+            items: list[ast.expr] = []
+            if isinstance(node, ast.With | ast.AsyncWith):
+                items = [i.context_expr for i in node.items]
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                items = node.decorator_list
+            named = [n for n in items if text_of(n).split("(", 1)[0].rsplit(".", 1)[-1] == name]
+            found.extend(frame_of(evidence, frame.file, n) for n in named)
+    return found
+
+
+def is_decorator(evidence: Evidence, frame: Frame) -> bool:
+    """Whether a decorator stands at the frame's line."""
+    root = tree(evidence, frame.file)
+    return root is not None and any(
+        d.lineno <= frame.line <= (d.end_lineno or d.lineno)
+        for node in ast.walk(root)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for d in node.decorator_list
+    )
+
+
 def position_of_argument(evidence: Evidence, frame: Frame, name: str) -> int | None:
     """At which position a call passes the argument ``name`` to the function around the frame; ``self`` not counted."""
     root = tree(evidence, frame.file)

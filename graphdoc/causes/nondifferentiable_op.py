@@ -281,7 +281,7 @@ def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
         "it was "
         f"computed from. {known.instead}",
         story(evidence, cut, f"{cut.op} has no derivative: the graph ends here"),
-        facts_of(cut),
+        facts_of(evidence, cut),
         tuple(r for r in remedies if r),
     )
 

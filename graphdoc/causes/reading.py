@@ -35,6 +35,12 @@ def warned(evidence: Evidence, *phrases: str) -> bool:
     return any(_phrase(p).search(w[:LONGEST]) for p in phrases for w in evidence.warnings)
 
 
+def warned_at(evidence: Evidence, frame: Frame, phrase: str) -> bool:
+    """Whether the run gave this warning for the line of ``frame``; a pasted warning need not name its line."""
+    own = f"{frame.file}:{frame.line}:"
+    return any(_phrase(phrase).search(w[:LONGEST]) for w in evidence.warnings if evidence.from_text or own in w)
+
+
 def field_of(evidence: Evidence, pattern: str) -> re.Match[str] | None:
     """The first match of a regular expression in the message. Patterns are linear: no nested repetition."""
     return re.search(pattern, evidence.message[:LONGEST])

@@ -1,7 +1,7 @@
 """Keep only a detached copy of a result in an attribute; the function itself goes on with the live one.
 
 ``self.map = f(x)`` … ``return x * self.map`` becomes ``map_ = f(x)``, ``self.map = map_.detach()`` …
-``return x * map_``.
+``return x * map_``. What has a name already (``self.map = h``) keeps it: ``self.map = h.detach()`` … ``return x * h``.
 
 Args:
     place: the assignment ``self.name = …``, or an expression in it.
@@ -38,6 +38,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         for n in ast.walk(function)
         if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
     ]
+    if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
+        name = anchor.value.id
+        return [replace(source, anchor.value, f"{name}.detach()"), *(replace(source, read, name) for read in reads)]
     stored = source.segment(target)
     name = fresh_name(source, target.attr, f"{target.attr}_")
     return [
@@ -45,3 +48,14 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         *insert_after(source, anchor, [f"{stored} = {name}.detach()"]),
         *(replace(source, read, name) for read in reads),
     ]
+
+
+def _bound_again(function: ast.AST, name: str, line: int) -> bool:
+    """Whether the name may stand for something else behind this line."""
+    stores = [
+        n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load)
+    ]
+    loops = [
+        n for n in ast.walk(function) if isinstance(n, ast.For | ast.While) and n.lineno < line <= (n.end_lineno or 0)
+    ]
+    return any(n.lineno >= line for n in stores) or bool(loops and stores)

@@ -1,0 +1,101 @@
+"""Results that are no leaves, in real runs: a gradient at module level, a warning, a deep copy of a used module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from seen import observe
+
+HEAD = "import copy\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+BODY = "body, head = nn.Linear(3, 3), nn.Linear(3, 1)\n"
+
+
+def test_at_module_level_a_result_is_known_to_be_one(tmp_path: Path) -> None:
+    code = "features = body(torch.randn(2, 3))\nhead(features).sum().backward()\nprint(features.grad.norm())\n"
+    seen = observe(tmp_path, HEAD + BODY + code)
+    assert seen.slugs == ["grad-of-non-leaf"]
+    assert seen.found[0].finding.confidence == "certain"
+    assert seen.lines("created") == ["features = body(torch.randn(2, 3))"]
+    assert seen.evidence is not None
+    assert "features" in [t["path"] for t in seen.evidence.extras["locals"]]
+
+
+def test_at_module_level_an_input_without_the_flag_is_known_to_be_one(tmp_path: Path) -> None:
+    code = "x = torch.randn(2, 3)\nhead(body(x)).sum().backward()\nprint(x.grad.norm())\n"
+    seen = observe(tmp_path, HEAD + BODY + code)
+    assert seen.slugs == ["input-needs-grad"]
+    assert "has `requires_grad=False`" in seen.found[0].finding.explanation
+
+
+def test_the_gradient_of_the_leaf_is_left_alone(tmp_path: Path) -> None:
+    code = "x = torch.randn(2, 3).requires_grad_()\nhead(body(x)).sum().backward()\nprint(x.grad.norm() > 0)\n"
+    seen = observe(tmp_path, HEAD + BODY + code)
+    assert (seen.result.status, seen.found) == (0, [])
+
+
+def test_pytorchs_warning_speaks_where_no_name_leads_to_the_tensor(tmp_path: Path) -> None:
+    code = "kept = [body(torch.randn(2, 3))]\nhead(kept[0]).sum().backward()\nprint(kept[-1].grad.norm())\n"
+    seen = observe(tmp_path, HEAD + BODY + code)
+    assert seen.slugs == ["grad-of-non-leaf"]
+    assert seen.evidence is not None
+    assert len(seen.evidence.warnings) == 1
+    assert seen.evidence.warnings[0].startswith("train.py:8: The .grad attribute of a Tensor that is not a leaf")
+    assert "UserWarning: The .grad attribute" in seen.result.stderr
+
+
+def test_a_warning_for_another_line_does_not(tmp_path: Path) -> None:
+    code = (
+        "features = body(torch.randn(2, 3))\nhead(features).sum().backward()\nprint(features.grad)\n"
+        "kept = [torch.randn(3)]\nprint(kept[-1].grad.norm())\n"
+    )
+    seen = observe(tmp_path, HEAD + BODY + code)
+    assert seen.evidence is not None
+    assert len(seen.evidence.warnings) == 1
+    assert "grad-of-non-leaf" not in seen.slugs
+
+
+def test_the_users_own_warnings_are_not_kept(tmp_path: Path) -> None:
+    code = "import warnings\nwarnings.warn('learning rate 0.25')\nx = torch.randn(2)\nprint(x.grad.norm())\n"
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.evidence is not None
+    assert seen.evidence.warnings == []
+    assert "learning rate 0.25" in seen.result.stderr
+
+
+KEEPING = """
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+        self.shown = None
+
+    def forward(self, x):
+        h = self.fc(x).relu()
+        self.shown = {kept}
+        return h
+"""
+COPYING = (
+    "from block import Block\nnet = Block()\nnet(torch.randn(2, 3))\nprint(len(copy.deepcopy(net).state_dict()))\n"
+)
+
+
+def test_what_a_copied_module_keeps_is_told_in_the_file_that_keeps_it(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + COPYING, block=KEEPING.format(kept="h"))
+    assert seen.slugs == ["deepcopy-non-leaf"]
+    assert seen.lines("cause") == ["self.shown = h"]
+    assert "`net.shown`" in seen.found[0].finding.spans[0].label
+    kind, texts = seen.patches()[0]
+    assert kind == "detach_stored"
+    assert texts["block.py"] == KEEPING.format(kept="h.detach()")
+    again = observe(tmp_path / "again", HEAD + COPYING, block=texts["block.py"])
+    assert (again.result.status, again.result.stdout) == (0, "2\n")
+
+
+def test_every_file_that_a_span_names_has_its_source(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + COPYING, block=KEEPING.format(kept="h"))
+    assert seen.evidence is not None
+    assert {s.file for s in seen.found[0].finding.spans} <= set(seen.evidence.sources)
+    assert {"train.py", "block.py"} <= set(seen.evidence.sources)
