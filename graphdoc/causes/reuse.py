@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from graphdoc.causes.coupling import Coupling, one_way
 from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner, is_term
 from graphdoc.causes.spans import innermost_user
@@ -23,7 +24,8 @@ class Reuse:
 
     ``carries`` are the edges that matter, newest first; ``freeing`` the call that used the old part before,
     ``failing`` the call that failed. ``behind`` are the parameters behind the old part, ``meant`` those that the
-    failing loss is meant to train, ``own`` those of ``behind`` that it is meant to train.
+    failing loss is meant to train, ``own`` those of ``behind`` that it is meant to train. ``coupling`` is set where the
+    losses themselves show what in them is a target.
     """
 
     kind: str
@@ -34,6 +36,7 @@ class Reuse:
     meant: set[str] = field(default_factory=set)
     meant_known: bool = False
     detach_in_freeing: bool = False
+    coupling: Coupling | None = None
 
     @property
     def own(self) -> set[str]:
@@ -69,7 +72,22 @@ def _analyse(evidence: Evidence) -> Reuse | None:
     reuse.behind = {name for c in carries for name in c.behind}
     reuse.meant, reuse.meant_known = meant_for(evidence, failing)
     reuse.kind = _shared_kind(evidence, reuse) if "shared_with" in evidence.extras else _kind(evidence, reuse)
+    if reuse.kind == "shared-subgraph-losses" and not only_heads_stepped(evidence, failing, freeing):
+        _look_for_targets(evidence, reuse)
     return reuse
+
+
+def _look_for_targets(evidence: Evidence, reuse: Reuse) -> None:
+    """Where one of the two losses only aims at what the other one trains, that is a value which should be constant."""
+    found = one_way(evidence, reuse.failing, reuse.freeing)
+    if found is None:
+        return
+    reuse.kind, reuse.coupling = "undetached-target", found
+    reuse.carries = found.late or found.early
+    reuse.detach_in_freeing = not found.late
+    reuse.behind = {name for c in reuse.carries for name in c.behind}
+    reuse.meant = {n for o in evidence.optimizers if o.id in found.own for n in o.parameters}
+    reuse.meant_known = bool(found.late and found.early) and all(loss for _, loss in found.places)
 
 
 def _same_root(evidence: Evidence, failing: Event | None) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.carrying import copy_of_entry, detach_behind_step, detach_where_kept, no_grad_over_maker, stored
-from graphdoc.causes.constants import constant_at_use, in_earlier_loss
+from graphdoc.causes.constants import constant_at_use, in_earlier_loss, together
+from graphdoc.causes.coupling import Coupling
 from graphdoc.causes.inner_gradient import is_inner, keep_inner_graph, stepped_between
 from graphdoc.causes.keeping import user_frames
 from graphdoc.causes.merging import merge
@@ -42,7 +46,9 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
             *detach_behind_step(evidence, reuse),
         ]
     elif kind == "undetached-target":
-        if reuse.detach_in_freeing:
+        if reuse.coupling is not None:
+            out = [*detach_targets(reuse.coupling, constant), *merge_coupled(evidence, reuse)]
+        elif reuse.detach_in_freeing:
             out = constant_at_use(evidence, evidence.siblings, constant) or in_earlier_loss(evidence, reuse, constant)
         else:
             out = constant_at_use(evidence, reuse.carries, constant)
@@ -98,3 +104,21 @@ def result_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             {"places": [place(made)], "loop": place(call)},
         )
     ]
+
+
+def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
+    """Make constants of what the losses only aim at, at every place where they do."""
+    edits: list[dict[str, Any]] = []
+    for frame, _ in coupling.places:
+        edit = {"kind": "detach_expression", "args": {"place": place(frame)}}
+        if edit not in edits:
+            edits.append(edit)
+    frame, loss = coupling.places[0]
+    what = f"the target of {loss}" if loss else "the other network's output"
+    return [together(edits, f"detach {what} at {where(frame)}", note)]
+
+
+def merge_coupled(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """One call on the sum of coupled losses, with what that changes."""
+    note = "Each network is then trained by the other's loss too, through what that loss takes in of it."
+    return [replace(r, safety="unsafe", note=note) for r in merge(evidence, reuse)]

@@ -7,9 +7,10 @@ from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.oldgraph import calls_of, constant_places, earlier_uses, facts_of, flow, listed, names_of, steps_of
 from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
-from graphdoc.causes.spans import distinct, span
+from graphdoc.causes.spans import distinct, span, span_of
 from graphdoc.causes.text import SECOND_TIME, from_message
 from graphdoc.evidence import Evidence
+from graphdoc.model import Span
 
 TITLE = "A target or advantage, meant as a constant, carries another network's graph"
 
@@ -225,6 +226,8 @@ def recognise(evidence: Evidence) -> Finding | None:
 def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     """The finding for a reuse of this kind."""
     carries = evidence.siblings if reuse.detach_in_freeing and evidence.siblings else reuse.carries
+    if reuse.coupling is not None:
+        carries = reuse.carries
     what = names_of(evidence, carries, 2) or "a value"
     earlier = (
         [
@@ -246,7 +249,13 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
         distinct(
             (
                 *earlier[:2],
-                *constant_places(evidence, carries, "enters this loss with the graph of another objective"),
+                *targets_of(evidence, reuse),
+                *constant_places(
+                    evidence,
+                    carries,
+                    "enters this loss with the graph of another objective",
+                    "cause" if reuse.coupling is None else "related",
+                ),
                 *flow(evidence, reuse),
                 *steps_of(evidence, reuse),
                 *calls_of(evidence, reuse),
@@ -255,6 +264,23 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
     )
+
+
+def targets_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """Where each of two losses takes in what it only aims at."""
+    if reuse.coupling is None:
+        return ()
+    used = [
+        s
+        for c in (*reuse.coupling.late, *reuse.coupling.early)
+        if (n := evidence.node(c.consumer)) is not None
+        for s in span_of("cause", n.stack, "enters this loss with the graph of another objective", evidence)
+    ]
+    aims = [
+        span("cause", frame, f"what {loss} compares with" if loss else "taken in as it is", evidence)
+        for frame, loss in reuse.coupling.places
+    ]
+    return distinct((*distinct(used)[:2], *aims))[:3]
 
 
 def _from_text(evidence: Evidence) -> Finding | None:
