@@ -8,9 +8,10 @@ from typing import Any
 
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.constants import constant_at_use
+from graphdoc.causes.hooks import hook_of, hook_remedies
 from graphdoc.causes.oldgraph import listed
 from graphdoc.causes.reuse import optimizers_for
-from graphdoc.causes.scenes import Scene, depth, scene
+from graphdoc.causes.scenes import Scene, depth, scene, shared_levels
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.causes.versions import Mutation, keeping_calls
@@ -37,6 +38,9 @@ def stepped_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
 def overwritten_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
     """For a parameter that was copied over: a constant where this loss does not train it, else clones, or later."""
     at = scene(evidence, found)
+    hook = hook_of(evidence, found.writers[0] if found.writers else None)
+    if hook is not None and at is not None and at.order == "within":
+        return tuple(hook_remedies(hook))
     cloned = clone_forward(evidence, found)
     if found.constant:
         return _unique(
@@ -63,7 +67,7 @@ def covered_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
 
 def recompute(at: Scene) -> list[Remedy]:
     """Run the forward again behind the step or write, so that the loss uses the weights of now."""
-    if not at.forwards:
+    if not at.forwards or at.order == "within":
         return []
     lines = ", ".join(dict.fromkeys(where(f) for f in at.forwards[:3]))
     return [
@@ -87,11 +91,15 @@ def clone_forward(evidence: Evidence, found: Mutation) -> list[Remedy]:
     edits: list[dict[str, Any]] = []
     shown: list[str] = []
     write = found.writers[0] if found.writers else None
+    at = scene(evidence, found)
     for stale in found.stales:
         node = evidence.node(stale.node)
         above = 0
         if node is not None and write is not None and found.failing is not None:
             above = depth(node.stack, write.stack, found.failing.stack)
+            if at is not None and at.order == "within":
+                # The write would go into the clones as well, if the call that does both ran on them.
+                above = max(above, shared_levels(node.stack, write.stack))
         edit, frame = _clone_edit(evidence, stale, above)
         if edit is not None and edit not in edits:
             edits.append(edit)

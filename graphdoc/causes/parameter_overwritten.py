@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.hooks import Hook, hook_of
 from graphdoc.causes.oldgraph import constant_places
 from graphdoc.causes.ordering import overwritten_remedies
 from graphdoc.causes.scenes import scene
@@ -244,25 +245,35 @@ def recognise(evidence: Evidence) -> Finding | None:
         if found.constant
         else "Let it write after the backward, or run the forward on clones of the parameters."
     )
+    told = f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the"
+    told += f" old values. {advice}"
+    at = scene(evidence, found)
+    hook = hook_of(evidence, writer) if at is not None and at.order == "within" else None
+    if hook is not None:
+        told = (
+            f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
+            "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
+        )
     return Finding(
         strength,
         confidence,
         TITLE,
-        f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the "
-        f"old values. {advice}",
-        story(evidence, found, _causes(evidence, found)),
+        told,
+        story(evidence, found, _causes(evidence, found, hook)),
         facts_of(evidence, found),
         overwritten_remedies(evidence, found),
     )
 
 
-def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+def _causes(evidence: Evidence, found: Mutation, hook: Hook | None) -> list[Span]:
     """The write as the user calls it; the forward that ran before it, or the value that should be a constant."""
     writer = found.writers[0] if found.writers else None
     at = scene(evidence, found)
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
         out.append(span("cause", writer.frame, f"{readable(writer)} overwrites {called(found.stale)}", evidence))
+    if hook is not None:
+        return [*out, *(span("cause", f, "registered to run behind the layer", evidence) for f in hook.registered[:2])]
     if found.constant and found.reuse is not None and found.reuse.carries:
         return [*out, *constant_places(evidence, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
     for frame in at.lines[:2] if at is not None else ():

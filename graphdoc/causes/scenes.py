@@ -18,8 +18,9 @@ MOST_FORWARDS = 8
 class Scene:
     """The innermost function in which the stale forwards, the write and the failing backward are all under way.
 
-    ``order``: "straight" (forward, write, backward), "late" (the write and the forward repeat in a loop, and backward
-    comes behind it) or "carried" (the forward serves the next iteration's backward).
+    ``order``: "straight" (forward, write, backward), "within" (one call does both, forward and write), "late" (the
+    write and the forward repeat in a loop, and backward comes behind it) or "carried" (the forward serves the next
+    iteration's backward).
     """
 
     forwards: tuple[Frame, ...]
@@ -92,7 +93,27 @@ def _order(evidence: Evidence, forward: Frame, write: Frame, backward: Frame) ->
     loops = [_loops(source, o) for o in owners]
     if any(loop in loops[1] and loop not in loops[2] for loop in loops[0]):
         return "late"
+    if place_of(forward) == place_of(write):
+        # Of a comprehension's rounds a later one may have written what an earlier one saved.
+        node = source.node_expression(Place.of(forward))
+        several = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        above = source.node_ancestors(node) if node is not None else ()
+        return "late" if any(isinstance(a, several) for a in above) else "within"
     return "straight" if forward.line < write.line < backward.line else "carried"
+
+
+def place_of(frame: Frame) -> tuple[object, ...]:
+    return (frame.file, frame.line, frame.column, frame.end_line, frame.end_column)
+
+
+def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
+    """How many calls of the user's code a forward and a write have in common."""
+    number = 0
+    for one, other in zip(*([f for f in s if f.user] for s in (forward, write)), strict=False):
+        if (one.function, place_of(one)) != (other.function, place_of(other)):
+            break
+        number += 1
+    return number
 
 
 def _loops(source: Source, owner: ast.stmt | None) -> list[ast.AST]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.model import Role, Span
@@ -43,7 +44,8 @@ def span_of(role: Role, stack: Sequence[Frame], label: str = "", evidence: Evide
 def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The spans without those whose place and role came before, so that no place is told twice.
 
-    Where a cause stands at the very place at which something was made or used, the cause's label alone is kept.
+    Where a cause stands at the very place at which something was made, used or written, the cause's label alone is
+    kept.
     """
     seen: dict[tuple[str, str, int, int, int, int], Span] = {}
     causes = set()
@@ -53,6 +55,8 @@ def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
             causes.add(at)
         elif s.role in ("created", "consumed", "related") and at in causes:
             continue
+        elif s.role == "mutated" and at in causes:
+            s = replace(s, label="")
         seen.setdefault((s.role, *at), s)
     return tuple(seen.values())
 

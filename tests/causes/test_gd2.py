@@ -121,6 +121,57 @@ for _ in range(4):
     opt.step()
 """,
     ),
+    "weights-clipped-in-a-forward-hook": (
+        "parameter-overwritten",
+        "layer.register_forward_hook(clip)",
+        "forward_pre_hook",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+
+@torch.no_grad()
+def clip(module, given, made):
+    module.weight.clamp_(-0.2, 0.2)
+
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+for layer in (net[0], net[2]):
+    layer.register_forward_hook(clip)
+opt = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    loss = net(torch.randn(5, 3, requires_grad=True)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
+    "weight-normalised-inside-the-forward": (
+        "parameter-overwritten",
+        "self.out.weight.div_(self.out.weight.norm())",
+        "clone_parameters",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.out = nn.Linear(3, 4), nn.Linear(4, 1)
+
+    def forward(self, x):
+        y = self.out(self.body(x).tanh())
+        with torch.no_grad():
+            self.out.weight.div_(self.out.weight.norm())
+        return y
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(5, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
     "actor-loss-before-the-critic-step": (
         "optimizer-step-before-backward",
         "self.q_opt.step()",
@@ -496,6 +547,13 @@ def test_versions_and_writer_are_facts(between) -> None:
     told = between("actor-loss-before-the-critic-step").found[0].finding
     assert "agent.q2.2.weight, version 2, expected 1, +1 by Adam.step() at train.py:23" in told.facts
     assert told.confidence == "certain"
+
+
+def test_a_place_is_labelled_once(between) -> None:
+    spans = between("weights-clipped-in-a-forward-hook").found[0].finding.spans
+    at = [(s.line, s.column, s.end_line, s.end_column) for s in spans if s.label]
+    assert len(set(at)) == len(at)
+    assert "inside the very forward" in between("weights-clipped-in-a-forward-hook").found[0].finding.explanation
 
 
 def test_a_write_that_was_not_counted_is_not_certain(between) -> None:

@@ -94,6 +94,13 @@ PROGRAMS = [
         "y = net(x).sigmoid()\ny = torch.cat([torch.full((2, 1), 2.0), y[:, 1:]], 1)\n(y * y).sum().backward()\nopt.step()\n",
     ),
     (
+        "forward_pre_hook",
+        {"places": ["@1"], "first": "hook"},
+        "@torch.no_grad()\ndef keep(module, given, made):\n    «module.weight.clamp_(0)»\n«net.register_forward_hook(keep)»\n"
+        "for i in range(3):\n    opt.zero_grad()\n    net(other(x)).pow(2).sum().backward()\n    opt.step()\n",
+        "for i in range(3):\n    net.weight.data.clamp_(0)\n    opt.zero_grad()\n    net(other(x)).pow(2).sum().backward()\n    opt.step()\n",
+    ),
+    (
         "join_pieces",
         {},
         "y = net(x) * other(x)\nfor row, s in zip(y, (0.5, 2.0)):\n    «row.sub_(s).mul_(s)»\ny.pow(2).sum().backward()\nopt.step()\n",
@@ -205,6 +212,15 @@ PROGRAMS = [
         {},
         "torch.manual_seed(step)\nmu = net(x)\na = «torch.distributions.Normal(mu, 0.5).sample()»\na.pow(2).sum().backward()\nopt.step()\n",
         "torch.manual_seed(step)\na = net(x) + torch.normal(torch.zeros(2, 3), torch.ones(2, 3)) * 0.5\na.pow(2).sum().backward()\nopt.step()\n",
+    ),
+    (
+        "repeat_before",
+        {"call": "@1"},
+        "scaler = torch.amp.GradScaler('cpu', init_scale=8.0)\nfor i in range(4):\n    opt.zero_grad()\n"
+        "    scaler.scale(net(x * (float('inf') if i == 1 else 1.0)).pow(2).sum()).backward()\n    scaler.unscale_(opt)\n"
+        "    if not net.weight.grad.isfinite().all():\n        «continue»\n    scaler.step(opt)\n    «scaler.update()»\n",
+        "for i in range(3):\n    opt.zero_grad()\n    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"near": "scaled and unscaled again"},
     ),
     (
         "add_param_group",
