@@ -127,7 +127,7 @@ def _diagnosis(found: Found) -> Diagnosis:
         confidence=finding.confidence,
         title=finding.title,
         explanation=finding.explanation,
-        spans=finding.spans,
+        spans=tuple(dict.fromkeys(finding.spans)),
         facts=finding.facts,
         fixes=tuple(Fix(r.kind, r.title, r.safety, note=r.note) for r in finding.remedies),
     )

@@ -28,10 +28,11 @@ def install(out: str, mode: str = "observe") -> None:
         witness = Witness(sys.modules["torch"], out, mode)
         _installed = witness
         witness.install()
+        from graphdoc.capture.probes import attach
+
+        attach(witness, "standing")
         kind, _, detail = mode.partition(":")
         if kind in ("probe", "verify"):
-            from graphdoc.capture.probes import attach
-
             attach(witness, detail if kind == "probe" else kind)
     except Exception as e:
         note_trouble(out, e)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import gc
 import sys
@@ -21,14 +22,16 @@ MOST_HOLDERS = 6
 
 Path = tuple[Step, ...]
 
+NONE: frozenset[str] = frozenset()
+
 
 class Root:
-    """Where a search starts: a frame's locals or a module's globals."""
+    """Where a search starts: a frame's locals or a module's globals. ``passing`` are the names that a loop binds."""
 
-    __slots__ = ("file", "function", "values")
+    __slots__ = ("file", "function", "passing", "values")
 
-    def __init__(self, values: dict[str, Any], function: str, file: str) -> None:
-        self.values, self.function, self.file = values, function, file
+    def __init__(self, values: dict[str, Any], function: str, file: str, passing: frozenset[str] = NONE) -> None:
+        self.values, self.function, self.file, self.passing = values, function, file, passing
 
 
 def roots_of(frames: Iterable[FrameType]) -> list[Root]:
@@ -39,11 +42,15 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
     """
     out: list[Root] = []
     scopes: dict[int, tuple[dict[str, Any], str]] = {}
+    passing: dict[int, frozenset[str]] = {}
     for frame in frames:
         code = frame.f_code
+        if code.co_name == "<module>" and is_user_file(code.co_filename):
+            passing[id(frame.f_globals)] = loop_names(code)
         scopes.setdefault(id(frame.f_globals), (frame.f_globals, code.co_filename))
         if is_user_file(code.co_filename) and code.co_name != "<module>":
-            out.append(Root(dict(frame.f_locals), getattr(code, "co_qualname", code.co_name), code.co_filename))
+            function = getattr(code, "co_qualname", code.co_name)
+            out.append(Root(dict(frame.f_locals), function, code.co_filename, loop_names(code)))
     modules = [sys.modules.get("__main__"), *sys.modules.values()]
     done: set[int] = set()
     for module in modules:
@@ -51,11 +58,29 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
         name = values.get("__file__", scopes.get(id(values), ({}, None))[1]) if values else None
         if values and id(values) not in done and isinstance(name, str) and is_user_file(name):
             done.add(id(values))
-            out.append(Root(dict(values), "<module>", name))
+            out.append(Root(dict(values), "<module>", name, passing.get(id(values), NONE)))
     for ident, (values, name) in scopes.items():
         if ident not in done and is_user_file(name):
-            out.append(Root(dict(values), "<module>", name))
+            out.append(Root(dict(values), "<module>", name, passing.get(ident, NONE)))
     return out
+
+
+def loop_names(code: types.CodeType) -> frozenset[str]:
+    """The names that the ``for`` loops of a code object bind: each is another thing in every round."""
+    found: set[str] = set()
+    target = False
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name == "FOR_ITER":
+            target = True
+        elif target and name.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
+            # Later Pythons store two at once, or store one and load the next.
+            bound = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+            found.update(bound[:1] if name.endswith("LOAD_FAST") else bound)
+            target = not name.endswith("LOAD_FAST")
+        elif not name.startswith(("UNPACK_", "EXTENDED_ARG", "CACHE", "NOP")):
+            target = False
+    return frozenset(found)
 
 
 class Census:
@@ -82,14 +107,17 @@ class Census:
             self._search_from(root)
 
     def _search_from(self, root: Root) -> None:
-        queue: deque[tuple[Any, Path]] = deque(
+        first: list[tuple[Any, Path]] = [
             (value, (Step("name", str(name), type(value).__name__),))
             for name, value in root.values.items()
             if not (name.startswith("__") and name.endswith("__"))
-        )
+        ]
+        # What a loop goes through is found in its container before it is found under the loop's own name.
+        queue = deque(f for f in first if f[1][0].key not in root.passing)
+        passing = deque(f for f in first if f[1][0].key in root.passing)
         seen: set[int] = set()
-        while queue and len(seen) < MOST_OBJECTS:
-            value, path = queue.popleft()
+        while (queue or passing) and len(seen) < MOST_OBJECTS:
+            value, path = queue.popleft() if queue else passing.popleft()
             kind = self._kind(type(value))
             if kind == "skip":
                 continue
@@ -105,7 +133,7 @@ class Census:
             if kind in ("module", "optimizer"):
                 table = self.modules if kind == "module" else self.optimizers
                 known = table.get(id(value))
-                if known is None or _cost(path) < _cost(known[2]):
+                if known is None or _cost(path, root) < _cost(known[2], known[1]):
                     table[id(value)] = (value, root, path)
                 if kind == "optimizer":
                     continue
@@ -202,7 +230,7 @@ class Census:
     # -- naming --------------------------------------------------------------------------------------------------
 
     def _name_parameters(self) -> None:
-        named = sorted(self.modules.values(), key=lambda m: (_cost(m[2]), len(m[2])))
+        named = sorted(self.modules.values(), key=lambda m: (_cost(m[2], m[1]), len(m[2])))
         for module, _, path in named:
             self._take(module, text_of(path))
         for obj in gc.get_objects():
@@ -212,7 +240,7 @@ class Census:
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
             if ident not in self.parameter_names and tensor.is_leaf and tensor.requires_grad:
-                name = text_of(min((p for _, p in paths), key=_cost))
+                name = text_of(min(paths, key=lambda found: _cost(found[1], found[0]))[1])
                 self.parameter_names[ident] = name
                 self.parameters[ident] = (name, tensor, False)
 
@@ -300,11 +328,12 @@ def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
     return None
 
 
-def _cost(path: Path) -> int:
+def _cost(path: Path, root: Root) -> int:
     # A dunder or private detour is a worse name than a longer plain one.
     steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
     # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
-    return steps + (path[0].key in ("self", "cls"))
+    # What a loop goes through is known by its place among the others: `optimizers[1]`, not the loop's `opt`.
+    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing)
 
 
 def text_of(path: Path) -> str:

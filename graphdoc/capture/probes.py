@@ -1,4 +1,4 @@
-"""Probes: what only a second run can know cheaply enough. Each looks at one question and adds to the same Evidence."""
+"""Probes: each looks at one question and adds to the same Evidence; all but the standing one belong to a second run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ if TYPE_CHECKING:
 
 
 def attach(witness: Witness, kind: str) -> None:
-    """Add the probe of this kind (``writes`` or ``cuts``) to a witness that is already installed."""
-    if kind == "writes":
+    """Add a probe to a witness that is already installed: ``standing``, ``writes``, ``cuts`` or ``verify``."""
+    if kind == "standing":
+        from graphdoc.capture.standing import Standing
+
+        witness.probes.append(Standing.start(witness))
+    elif kind == "writes":
         from graphdoc.capture.writes import WriteWatch
 
         witness.probes.append(WriteWatch.start(witness))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes import scaling
+from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.reading import raised_at, raised_span, says, weight
-from graphdoc.causes.spans import distinct, span
-from graphdoc.evidence import Evidence
+from graphdoc.causes.remedies import remedy_at
+from graphdoc.causes.spans import code_at, distinct, place, span, where
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.model import Span
 
 TITLE = "The calls of the GradScaler do not follow its order: scale, backward, unscale, step, update"
+_LEFT_OUT = "An iteration ended without the GradScaler's `update()`"
 
 PAGE = Page(
     what_happened="""\
@@ -16,6 +20,8 @@ One iteration with a `GradScaler` has a fixed order: `scaler.scale(loss).backwar
 `scaler.update()` once. Here a call is missing, comes twice or comes too late:
 
 - `unscale_` twice for one optimizer: once by hand and once in a clipping helper or in gradient accumulation;
+- an iteration that was left early (a `continue` where the gradients are not finite) without its `update`: the next
+  `unscale_` is refused, one iteration late;
 - `step` twice, or `unscale_` after `step`, without an `update` in between;
 - `step` for an optimizer none of whose parameters has a gradient: `zero_grad()` was called too early, the backward
   ran on the unscaled loss of other parameters, or the optimizer holds stale or frozen parameters;
@@ -48,9 +54,13 @@ scaler.update()
 optimizer.zero_grad()
 """,
     fix_safety="""\
-Display: which of the calls is the one too many depends on the loop. With accumulation over several batches, unscale,
-step and update belong to the last batch only. With several optimizers: one `scale(loss).backward()` for each loss,
-one `step` for each optimizer, one `update` at the end of the iteration.
+Unsafe: `update()` before an early `continue` or `return`. No step is taken in that iteration, as before; the scaler
+learns that it has ended and lowers its factor if the gradients were not finite. Or drop the early exit: `scaler.step`
+leaves out a step with infinite or nan gradients by itself.
+
+For the rest, which of the calls is the one too many depends on the loop. With accumulation over several batches,
+unscale, step and update belong to the last batch only. With several optimizers: one `scale(loss).backward()` for each
+loss, one `step` for each optimizer, one `update` at the end of the iteration.
 
 Keep the parameters in float32 and let `torch.autocast` choose the precision of the operations. `bfloat16` needs no
 scaler.
@@ -165,7 +175,11 @@ print(scaler.get_scale() > 0)
 )
 
 _TELLS = (
-    ("unscale_() has already been called", "The gradients of this optimizer were unscaled already in this iteration."),
+    (
+        "unscale_() has already been called",
+        "The gradients of this optimizer were unscaled already, and no `scaler.update()` has come since: it was called "
+        "twice in one iteration, or the iteration before ended without its update.",
+    ),
     ("unscale_() is being called after step()", "The step has been taken; unscale before it, once."),
     ("step() has already been called since the last update()", "`scaler.update()` is missing between two steps."),
     (
@@ -186,11 +200,26 @@ _TELLS = (
 )
 
 
+_AGAIN = {
+    "unscale_() has already been called": ("unscale_",),
+    "unscale_() is being called after step()": ("step",),
+    "step() has already been called since the last update()": ("step",),
+}
+_DONE = {"unscale_": "unscaled", "step": "stepped"}
+_ORDER = (
+    " The order of an iteration is: scale and backward, unscale at most once, step once for each optimizer, update "
+    "once."
+)
+
+
 def recognise(evidence: Evidence) -> Finding | None:
-    """One of the scaler's own complaints; the place is the call that it refused."""
-    told = next((text for phrase, text in _TELLS if says(evidence, phrase)), None)
-    if told is None:
+    """One of the scaler's own complaints; the place is the call that it refused, or what left an update out."""
+    phrase, told = next(((p, text) for p, text in _TELLS if says(evidence, p)), ("", ""))
+    if not told:
         return None
+    found = scaling.refused(evidence, *_AGAIN[phrase]) if phrase in _AGAIN else None
+    if found is not None:
+        return _again(evidence, found)
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)
     marks = (span("cause", frame, "this call of the scaler does not fit here", evidence),) if frame else ()
@@ -198,9 +227,83 @@ def recognise(evidence: Evidence) -> Finding | None:
         strength,
         confidence,
         TITLE,
-        f"{told} The order of an iteration is: scale and backward, unscale at most once, step once for each optimizer, "
-        "update once.",
+        told + _ORDER,
         distinct((*marks, *(raised_span(evidence, "") if not marks else ()))),
+    )
+
+
+def _again(evidence: Evidence, found: scaling.Refused) -> Finding:
+    """Two calls without an update between them: in one iteration, or because the one before left its update out."""
+    done = _DONE[found.kind]
+    facts: tuple[str, ...] = ()
+    if found.update is not None and found.waiting > 0:
+        calls = "one backward call has" if found.waiting == 1 else f"{found.waiting} backward calls have"
+        facts = (f"`update()` was called last at {where(found.update)}; {calls} come since",)
+    spans: tuple[Span, ...]
+    if not found.backwards:
+        spans = (
+            span("cause", found.now, "refused here", evidence),
+            span("related", found.earlier, f"{done} here already, and no backward has come since", evidence),
+        )
+        why = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
+        return Finding(0.95, "certain", TITLE, why + _ORDER, distinct(spans), facts)
+    exits, update = scaling.ways_out(evidence, found)
+    since = (
+        f"The gradients of this optimizer were {done} at {where(found.earlier)} in an earlier iteration, and no "
+        "`update()` has come between that call and this one. "
+    )
+    test = scaling.condition(evidence, found)
+    if exits and update is not None and test is None:
+        spans = (
+            *(span("cause", f, "leaves the iteration without `update()`", evidence) for f in exits[:3]),
+            span("related", update, "the update that is then left out", evidence),
+            span("failed", found.now, f"{done} again: to the scaler it is still the iteration before", evidence),
+        )
+        name = (
+            f"the `{code_at(evidence, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
+        )
+        why = (
+            f"{since}The call itself is right. Between it and `update()` stands {name}: an iteration that takes this "
+            "way ends without telling the scaler."
+        )
+        return Finding(
+            0.95,
+            "certain" if len(exits) == 1 else "likely",
+            _LEFT_OUT,
+            why,
+            distinct(spans),
+            facts,
+            _fixes(exits, update),
+        )
+    spans = (
+        span("cause", found.now, f"{done} again, without `update()` since the last time", evidence),
+        *((span("related", test, "`update()` is called only under this condition", evidence),) if test else ()),
+        *(span("related", f, "and not at all on this way out", evidence) for f in exits[:2]),
+        *(span("related", f, "the last `update()` was made here", evidence) for f in (found.update,) if f and not test),
+    )
+    return Finding(0.95, "certain", TITLE, since + _ORDER.strip(), distinct(spans), facts)
+
+
+def _fixes(exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
+    by_hand = Remedy(
+        "leave_to_step",
+        "Or do not leave early",
+        "display",
+        "`scaler.step(optimizer)` leaves the step out by itself where the gradients are infinite or nan.",
+    )
+    if len(exits) != 1:
+        return (by_hand,)
+    return (
+        *remedy_at(
+            exits[0],
+            "repeat_before",
+            "Call `update()` on this way out as well",
+            "unsafe",
+            "The scaler then ends this iteration as it ends the others, and lowers its factor where the gradients were "
+            "infinite or nan. Whatever else the iteration leaves out stays left out.",
+            call=place(update),
+        ),
+        by_hand,
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import replace
 
-from graphdoc.causes import names
+from graphdoc.causes import functions, names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.reading import field_of, raised_at, raised_span, says, weight
 from graphdoc.causes.remedies import remedy_at
@@ -236,26 +238,43 @@ def recognise(evidence: Evidence) -> Finding | None:
     count, other = field_of(evidence, _COUNT), field_of(evidence, _NOT_NONE)
     shape, outputs = field_of(evidence, _SHAPE), field_of(evidence, _OUTPUTS)
     found = count or other or shape or outputs
-    no_tensor = says(evidence, "expected Variable or None (got")
-    if found is None and not no_tensor:
+    if found is None and not says(evidence, "expected Variable or None (got"):
         return None
     strength, confidence = weight(evidence, 0.95)
     cls = re.sub(r"Backward\d*$", "", found["fn"]) if found else ""
-    returns = _returns(evidence, cls) if cls else _only_function(evidence)
-    what = found[0] if found else "a gradient that is no tensor"
-    marks = [span("cause", f, "these are the gradients that do not fit") for f in returns[:3]]
+    seen = [f for f in functions.used(evidence) if f.name == cls]
+    function = seen[0] if len(seen) == 1 else None
+    at = functions.backward_of(evidence, function) if function else names.method(evidence, cls, "backward")
+    if not cls:
+        every = names.methods_named(evidence, "backward", "ctx")
+        at = every[0] if len(every) == 1 else None
+    expected, got = (int(count["n"]), int(count["m"])) if count else (0, 0)
+    returns = _returns(evidence, at, got)
+    label = f"{_counted(got, 'value')} returned" if count else "these are the gradients that do not fit"
+    marks = [span("cause", f, label) for f in returns[:3]]
     frame = raised_at(evidence)
     if not marks and frame and frame.function == "backward":
         marks = [span("cause", frame, "raised in this backward", evidence)]
+    forward = functions.forward_of(evidence, *at) if at else None
+    if at and forward is not None and (count or other):
+        here = replace(names.frame_of(evidence, at[0], forward, "forward"), column=0)
+        label = f"forward has {_counted(expected, 'argument')} after `ctx`" if count else "the arguments"
+        marks.append(span("related", here, label, evidence))
+    if function and function.apply:
+        marks.append(span("created", function.apply, f"`{cls}` is applied here", evidence))
     return Finding(
         strength,
         confidence,
         f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE,
         _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
         distinct((*marks, *raised_span(evidence, "the gradients are checked when this backward runs"))),
-        (what,),
-        _remedies(returns, int(count["n"]), int(count["m"])) if count else (),
+        (found[0] if found else "a gradient that is no tensor",),
+        _remedies(returns, function, forward, expected, got),
     )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 else "")
 
 
 def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) -> str:
@@ -268,9 +287,9 @@ def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) ->
         return f"An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place."
     if shape:
         return (
-            f"A gradient has to have the shape of the argument that it belongs to. In `{name}.backward` the order is "
-            "wrong, "
-            "a factor is transposed, or what forward broadcast was not summed back."
+            "A gradient has to have the shape of the argument that it belongs to. In "
+            f"`{name}.backward` the order is wrong, a factor is transposed, or what forward broadcast was not summed "
+            "back."
         )
     if outputs:
         return (
@@ -279,31 +298,51 @@ def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) ->
     return "A gradient has to be a tensor, or None; a number or an array is neither."
 
 
-def _remedies(returns: list[Frame], expected: int, got: int) -> tuple[Remedy, ...]:
-    """None for the missing gradients, where there is one return statement and too few values in it."""
+def _remedies(
+    returns: list[Frame],
+    function: functions.Used | None,
+    forward: ast.FunctionDef | None,
+    expected: int,
+    got: int,
+) -> tuple[Remedy, ...]:
+    """None for the missing gradients, where there is one return statement and too few values in it.
+
+    It is safe where the run shows that the arguments without a value were no tensors.
+    """
     if got >= expected or len(returns) != 1:
         return ()
+    missing = set(range(got, expected))
+    known = functions.inputs_of(forward) if forward is not None else []
+    which = [f"`{known[i]}`" for i in sorted(missing) if i < len(known)]
+    told = ", ".join(which) if len(which) == len(missing) else "the arguments that have no gradient"
+    plain = function is not None and len(function.needs) == expected and missing <= function.numbers
+    if function is not None and any(i < len(function.needs) and function.needs[i] for i in missing):
+        return ()  # one of them is to learn: None at its place would end the error and its gradient with it
+    note = "These arguments get no gradient through this Function; right for constants and for what is no tensor."
+    if plain:
+        verb = "is" if len(missing) == 1 else "are"
+        note = (
+            f"{told[0].upper()}{told[1:]} {verb} no tensor in any call of this run, so there is no gradient to return."
+        )
     return remedy_at(
         returns[0],
         "pad_return",
-        "Return None for the arguments that have no gradient",
-        "unsafe",
-        "These arguments get no gradient through this Function; right for constants and for what is no tensor.",
+        f"Return None for {told}",
+        "safe" if plain else "unsafe",
+        note,
         count=expected,
     )
 
 
-def _returns(evidence: Evidence, cls: str) -> list[Frame]:
-    found = names.method(evidence, cls, "backward")
-    if found is None:
+def _returns(evidence: Evidence, at: tuple[str, ast.FunctionDef] | None, got: int) -> list[Frame]:
+    """The returns of a backward; where the number of values is known, without those that write out another number."""
+    if at is None:
         return []
-    return names.returns(evidence, *found) or [names.frame_of(evidence, found[0], found[1], "backward")]
-
-
-def _only_function(evidence: Evidence) -> list[Frame]:
-    """The returns of the only class with a ``backward(ctx, …)``, where the message names none."""
-    found = names.methods_named(evidence, "backward", "ctx")
-    return names.returns(evidence, *found[0]) if len(found) == 1 else []
+    file, function = at
+    nodes = sorted((n for n in names.shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
+    fitting = [n for n in nodes if not (got and isinstance(n.value, ast.Tuple) and len(n.value.elts) != got)]
+    found = [names.frame_of(evidence, file, n, function.name) for n in fitting or nodes]
+    return found or [names.frame_of(evidence, file, function, "backward")]
 
 
 CAUSE = Cause(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from graphdoc.causes import names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
+from graphdoc.causes.branches import not_taken
 from graphdoc.causes.reading import field_of, raised_at, raised_span, says, weight
 from graphdoc.causes.remedies import remedy_at
-from graphdoc.causes.spans import distinct, span
+from graphdoc.causes.spans import distinct, span, where
 from graphdoc.evidence import Evidence, Frame
 
 TITLE = "Parameters of the DistributedDataParallel module took no part in the loss"
 
 PAGE = Page(
     what_happened="""\
-In the last iteration some parameters of the wrapped module got no gradient: a branch or head was not taken for this
-batch, an output of `forward` was not used in the loss, a layer is defined and never called, or the backward was
-skipped. The error comes at the *next* forward, one iteration late, and points at the line that calls the model.
+In the iteration before the one that fails, some parameters of the wrapped module got no gradient: a branch or head
+was not taken for that batch, an output of `forward` was not used in the loss (the `if` around its term did not hold),
+a layer is defined and never called, or the backward was skipped. The error comes at the *next* forward, one iteration
+late, and points at the line that calls the model.
 
 Often the loss depends on the batch (two tasks in turn, a rare class, an auxiliary classifier), so the first steps go
 well.
@@ -210,16 +212,28 @@ def recognise(evidence: Evidence) -> Finding | None:
     strength, confidence = weight(evidence, 0.95)
     wraps = names.calls_named(evidence, "DistributedDataParallel", "DDP")
     frame = raised_at(evidence)
+    told = field_of(evidence, r"did not receive grad for rank (?P<rank>\d+)")
+    rank = f" on rank {told['rank']}" if told else ""
     marks = [span("cause", f, "wrapped here without looking for unused parameters", evidence) for f in wraps[:2]]
+    left = not_taken(evidence)
+    if left is not None:
+        label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
+        marks.append(span("cause" if left.proven else "related", left.test, label, evidence))
+        marks.append(span("related", left.made, "the loss of that iteration was left as it is made here", evidence))
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
     here = [span("failed" if marks else "cause", frame, noticed, evidence)] if frame else []
+    why = ""
+    if left is not None and left.proven:
+        why = (
+            f" The condition at {where(left.test)} did not hold there; earlier losses had more parts and reached more."
+        )
     return Finding(
         strength,
         confidence,
         TITLE,
-        "In the last iteration some parameters of the wrapped module got no gradient. Their buckets were never sent "
-        "to the "
-        "other processes, and the next forward finds the reduction unfinished.",
+        f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
+        f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
+        "unfinished.",
         distinct((*marks, *here, *(raised_span(evidence, "") if not here else ()))),
         _which(evidence),
         _remedies(wraps),

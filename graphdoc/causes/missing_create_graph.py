@@ -1,21 +1,24 @@
-"""GD401: a gradient is used in a loss, but was computed without create_graph=True."""
+"""GD401: a gradient is differentiated again, but was computed without create_graph=True."""
 
 from __future__ import annotations
+
+import ast
 
 from graphdoc.causes import links, names, usage
 from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.cutting import is_gradient, without_graph
-from graphdoc.causes.reading import events_before_failure, raised_at, raised_span, says
+from graphdoc.causes.reading import events_before_failure, failing_event, raised_at, raised_span, says
 from graphdoc.causes.remedies import remedy_at
 from graphdoc.causes.spans import distinct, innermost_user, span, span_of, where
 from graphdoc.evidence import Cut, Event, Evidence, Frame
 
-TITLE = "A gradient is used in a loss, but it was computed without `create_graph=True`"
+TITLE = "A gradient is differentiated again, but it was computed without `create_graph=True`"
 
 PAGE = Page(
     what_happened="""\
-A gradient became part of a loss: a gradient penalty, a path length, a force as the derivative of an energy, the
-product of a Hessian and a vector, the inner step of a meta-learner. It was computed by `torch.autograd.grad(...)` or
+A gradient is differentiated once more: it became part of a loss (a gradient penalty, a path length, a force as the
+derivative of an energy, the inner step of a meta-learner), or `torch.autograd.grad` is called on it directly (the
+product of a Hessian and a vector, in a second-order optimizer's step). It was computed by `torch.autograd.grad(...)` or
 by `backward()` followed by `p.grad`, without `create_graph=True`. Such a gradient is a plain tensor with the right
 values and no history, so what is computed from it cannot be differentiated again.
 
@@ -48,9 +51,10 @@ penalty.backward()
 Unsafe only in that it changes what is trained, as intended: the value of the loss stays, and the term now reaches the
 parameters. Memory and time grow, since the backward is recorded too.
 
-Use `torch.autograd.grad` for the inner gradient, not `backward(create_graph=True)`: that one writes gradients with a
-graph into every `.grad`, which adds them to the gradients of the real loss and forms a reference cycle that Python's
-collector has to find (PyTorch warns about it).
+Use `torch.autograd.grad` for the inner gradient of a loss, not `backward(create_graph=True)`: that one writes
+gradients with a graph into every `.grad`, which adds them to the gradients of the real loss and forms a reference
+cycle that Python's collector has to find. PyTorch warns about the cycle once. An optimizer that reads `p.grad` and
+differentiates it leaves no other way; `optimizer.zero_grad()`, which sets `.grad` to None, breaks the cycle.
 
 In evaluation, where the gradient is only looked at, leave the flag off.
 """,
@@ -199,17 +203,24 @@ def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength:
     used = span_of("related", cut.stack, "the gradient is taken from here", evidence) if cut else ()
     at = f" at {where(frame)}" if frame else ""
     call = names.call_at(evidence, frame)
+    failed = failing_event(evidence)
+    again = failed is not None and failed.kind == "grad"
+    end = (
+        "What `torch.autograd.grad` is to differentiate again has no graph, so there is nothing to go back through."
+        if again
+        else "The loss built from it has no graph, so no parameter can learn from it."
+    )
     return Finding(
         strength,
         "certain" if certain else "likely",
         TITLE,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
-        "recorded. The loss built from it has no graph, so no parameter can learn from it.",
+        f"recorded. {end}",
         distinct(
             (
                 *((span("cause", frame, "this gradient has no graph", evidence),) if frame else ()),
                 *used,
-                *raised_span(evidence, "the loss made from it arrives here"),
+                *raised_span(evidence, _NOTICED[again]),
             )
         ),
         (),
@@ -218,11 +229,25 @@ def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength:
             "set_keyword",
             "Compute this gradient with `create_graph=True`",
             "unsafe",
-            "The gradient gets a graph, so the loss built from it reaches the parameters.",
+            _note(call, again),
             name="create_graph",
             value="True",
         ),
     )
+
+
+_NOTICED = {True: "it is differentiated again here", False: "the loss made from it arrives here"}
+
+
+def _note(call: ast.Call | None, again: bool) -> str:
+    to = "it can be differentiated again" if again else "the loss built from it reaches the parameters"
+    note = f"The gradient gets a graph, so {to}."
+    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+        note += (
+            " Each `.grad` then holds its graph until it is set to None, as `optimizer.zero_grad()` does; PyTorch "
+            "warns of that cycle once."
+        )
+    return note
 
 
 def _event(evidence: Evidence, cut: Cut | None) -> Event | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
-from graphdoc.causes import links, names
+from graphdoc.causes import functions, links, names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.reading import events_before_failure, field_of, raised_span, says, weight
 from graphdoc.causes.remedies import remedy_at
 from graphdoc.causes.spans import distinct, innermost_user, span, span_of
 from graphdoc.evidence import Evidence, Frame
+from graphdoc.model import Span
 
 TITLE = "An operation in the graph cannot be differentiated twice"
 
@@ -33,6 +35,10 @@ have one, because their backward is made of ordinary operations. Fused kernels d
 nobody has written its derivative: *derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
 implemented*. The operation in the message ends in `_backward`: this tells it from an operation that has no derivative
 at all.
+
+A Function of your own has a backward in Python, which PyTorch records like any other code while `create_graph=True`,
+unless `@once_differentiable` forbids it: *trying to differentiate twice a function that was marked with
+@once_differentiable*.
 
 Which kernel runs is chosen at run time from the device, the dtype, the shapes and the mask. The same model can pass
 on the CPU and fail on the GPU, or pass with `need_weights=True` and fail without.
@@ -58,6 +64,11 @@ only the forward of the penalty and not the whole training. A block around the *
 For the others: `torch.backends.cudnn.flags(enabled=False)` around the forward of a recurrent layer; `torch.cdist`
 written out as `(a.unsqueeze(1) - b).square().sum(-1).sqrt()` (the square root has no finite derivative at zero
 distance).
+
+For a Function marked `@once_differentiable`: take the mark off, if its backward computes only with differentiable
+operations of torch, on `grad_output` and on tensors that forward was given or returned. What forward computed on the
+way has no graph, and a backward in numpy or C++ has none either: the second derivative would then be wrong without a
+message, which is what the mark prevents. `torch.autograd.gradgradcheck` in double precision tells.
 
 Dropping `create_graph=True` also ends the error. The penalty is then a constant and trains nothing.
 """,
@@ -175,28 +186,103 @@ _MISSING = r"derivative for '?(?:aten::)?(?P<op>\w+_backward)'? is not implement
 
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the kernel; the forward's line is that of the node with this name."""
+    if says(evidence, "trying to differentiate twice a function that was marked with @once_differentiable"):
+        return _marked_once(evidence)
     found = field_of(evidence, _MISSING)
-    once = says(evidence, "trying to differentiate twice a function that was marked with @once_differentiable")
-    if found is None and not once:
+    if found is None:
         return None
-    op = found["op"] if found else "a function marked @once_differentiable"
+    op = found["op"]
     strength, confidence = weight(evidence, 0.95)
-    frame = _forward(evidence, op) if found else None
-    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
+    frame = _forward(evidence, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence),) if frame else ()
-    between = (
-        span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence) if first else ()
-    )
     return Finding(
         strength,
         confidence,
         TITLE,
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
-        distinct((*marks, *between, *raised_span(evidence, "differentiated a second time here"))),
+        distinct((*marks, *_twice(evidence))),
         (),
         _remedies(evidence, op, frame),
     )
+
+
+def _twice(evidence: Evidence) -> tuple[Span, ...]:
+    """Where it was differentiated for the first and for the second time."""
+    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
+    label = "differentiated once here, with create_graph=True"
+    between = span_of("related", first.stack, label, evidence) if first else ()
+    return (*between, *raised_span(evidence, "differentiated a second time here"))
+
+
+def _marked_once(evidence: Evidence) -> Finding:
+    """A Function whose backward is Python, and marked: the mark is told, and whether it can go."""
+    every = [f for f in functions.used(evidence) if f.once]
+    marked = [f for f in every if f.seen] or every
+    proven = any(f.seen for f in marked) and len(marked) == 1
+    strength, confidence = weight(evidence, 0.95, "certain" if proven or not marked else "likely")
+    spans: list[Span] = []
+    remedies: tuple[Remedy, ...] = ()
+    for function in marked[:3]:
+        at = functions.backward_of(evidence, function)
+        decorator = functions.mark(at[1]) if at else None
+        if at and decorator is not None:
+            frame = names.frame_of(evidence, at[0], decorator, "backward")
+            spans.append(span("cause", frame, f"the backward of `{function.name}` is marked here"))
+            if len(marked) == 1:
+                remedies = _unmark(evidence, function.name, frame, at)
+        applied = function.apply or _applied(evidence, function.name)
+        if applied is not None:
+            spans.append(span("created", applied, f"`{function.name}` is applied here", evidence))
+    name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
+    if not marked:
+        decorators = _decorators(evidence)
+        spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
+    return Finding(
+        strength,
+        confidence,
+        f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
+        f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
+        "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
+        distinct((*spans, *_twice(evidence))),
+        (),
+        remedies,
+    )
+
+
+def _unmark(
+    evidence: Evidence, name: str, decorator: Frame, backward: tuple[str, ast.FunctionDef]
+) -> tuple[Remedy, ...]:
+    forward = functions.forward_of(evidence, *backward)
+    if forward is not None and functions.keeps_the_graph(evidence, backward[0], forward, backward[1]):
+        return remedy_at(
+            decorator,
+            "remove_decorator",
+            f"Take the mark off `{name}.backward`",
+            "unsafe",
+            "It computes with torch's own operations on what forward was given or returned, so autograd can "
+            "differentiate it as it stands; the second derivative is then that of the written formula.",
+        )
+    note = (
+        f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given or "
+        "returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place writes, "
+        "numpy, another library, values that forward computed on the way) the second derivative would be wrong without "
+        "a word."
+    )
+    return (Remedy("rewrite_backward", f"Make `{name}.backward` differentiable", "display", note),)
+
+
+def _applied(evidence: Evidence, name: str) -> Frame | None:
+    """The only call of its ``apply`` in the sources."""
+    root = f"{name}.apply("
+    calls = [f for f in names.calls_named(evidence, "apply") if root in names.text_of(names.call_at(evidence, f))]
+    return calls[0] if len(calls) == 1 else None
+
+
+def _decorators(evidence: Evidence) -> list[Frame]:
+    """Every backward of the sources that is marked, where the run does not tell which one it was."""
+    every = names.methods_named(evidence, "backward", "ctx")
+    return [names.frame_of(evidence, file, d, "backward") for file, n in every if (d := functions.mark(n)) is not None]
 
 
 def _instead(op: str) -> str:

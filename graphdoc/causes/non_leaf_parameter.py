@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from graphdoc.causes import names
-from graphdoc.causes.base import Cause, Example, Finding, Page
+from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.input_needs_grad import reads_gradient, rebound
 from graphdoc.causes.reading import field_of, raised_at, raised_span, says, weight
 from graphdoc.causes.remedies import remedy_at
-from graphdoc.causes.spans import distinct, span
-from graphdoc.causes.tensors import reached, tensor_named
+from graphdoc.causes.spans import code_at, distinct, innermost, span
+from graphdoc.causes.tensors import frames, reached, tensor_named
 from graphdoc.evidence import Evidence, Frame
 
 TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"
@@ -219,14 +220,27 @@ def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
     candidates = [t for n in given if (t := tensor_named(evidence, n)) and t.requires_grad and not t.is_leaf]
     candidates = candidates or [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
     known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
-    made = known.made if known else None
-    name = known.path if known else (given[0] if given else "")
+    told = evidence.extras.get("refused")
+    seen = told if isinstance(told, dict) else {}
+    held = [n for n in seen.get("names") or [] if isinstance(n, str)]
+    if seen and known and known.path not in held:
+        known = tensor_named(evidence, held[0]) if held else None  # the one that was refused is another
+    made = innermost(frames(seen.get("made"))) or (known.made if known else None)
+    name = known.path if known else (held[0] if held else "" if seen else given[0] if given else "")
     assigned = names.assignments(evidence, frame, name) if frame and name else []
     whole = assigned[0][0] if assigned else made
-    spans = [span("cause", whole, f"`{name}` is the result of an operation", evidence)] if whole else []
+    what, at = _which(evidence, frame, seen, name)
+    op = str(seen.get("op") or (known.op if known else ""))
+    spans = [span("cause", whole, f"{what} is the result of an operation", evidence)] if whole else []
     if frame:
-        spans.append(span("cause", frame, "the optimizer is given a tensor that is no leaf", evidence))
-    facts = (f"{name}: is_leaf is False, made by {known.op}",) if known else ()
+        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", evidence))
+    facts = (f"{what.strip('`')}: is_leaf is False, made by {op}",) if op else ()
+    behind = [str(leaf.get("name")) for leaf in seen.get("leaves") or [] if isinstance(leaf, dict) and leaf.get("name")]
+    if behind:
+        facts = (
+            *facts,
+            f"computed from {', '.join(behind)}, which {'is a leaf' if len(behind) == 1 else 'are leaves'}",
+        )
     remedies = remedy_at(
         whole if name else None,
         "make_leaf",
@@ -240,12 +254,40 @@ def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
         confidence,
         TITLE,
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
-        "leaf is "
-        "the tensor before that operation.",
-        distinct((*spans, *raised_span(evidence, "refused here"))),
+        f"leaf is {_quoted(behind)}, before that operation.",
+        distinct((*spans, *(raised_span(evidence, "refused here") if at or not frame else ()))),
         facts,
-        remedies,
+        (*remedies, *_give_the_leaf(behind, what, op)),
     )
+
+
+def _which(evidence: Evidence, frame: Frame | None, seen: dict[str, Any], name: str) -> tuple[str, Frame | None]:
+    """The tensor in words, and its place where the optimizer's list is written out."""
+    position, count = seen.get("position", -1), seen.get("given", 0)
+    params = names.argument(names.call_at(evidence, frame), 0, "params")
+    if frame and isinstance(params, ast.List | ast.Tuple) and isinstance(position, int):
+        plain = not any(isinstance(e, ast.Starred | ast.Dict) for e in params.elts)
+        if plain and len(params.elts) == count and 0 <= position < count:
+            element = params.elts[position]
+            at = names.frame_of(evidence, frame.file, element, frame.function)
+            return f"`{' '.join(code_at(evidence, at).split())}`", at
+    if name:
+        return f"`{name}`", None
+    return (f"tensor {position + 1} of the {count} given" if count > 1 and position >= 0 else "it"), None
+
+
+def _quoted(leaves: list[str]) -> str:
+    return " and ".join(f"`{n}`" for n in leaves[:2]) if leaves else "the tensor"
+
+
+def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:
+    if len(leaves) != 1:
+        return ()
+    note = (
+        f"{what} is computed from it anew by {op.removesuffix('Backward0')}: compute it in every iteration, in the "
+        "forward, so that the loss reaches the leaf through that operation."
+    )
+    return (Remedy("give_the_leaf", f"Give the optimizer the leaf `{leaves[0]}`", "display", note),)
 
 
 CAUSE = Cause(

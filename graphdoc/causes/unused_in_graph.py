@@ -210,9 +210,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         TITLE,
         f"No way leads from the output back to {_quoted(name)}. {why}",
-        distinct((*marks, *here, *raised_span(evidence, "noticed here"))),
+        distinct((*marks, *here, *(raised_span(evidence, "noticed here") if not here else ()))),
         facts,
-        _pass_it_on(evidence),
+        _pass_it_on(evidence) or _use_it(evidence),
     )
 
 
@@ -237,6 +237,22 @@ def _pass_it_on(evidence: Evidence) -> tuple[Remedy, ...]:
                 value=argument,
             )
     return ()
+
+
+def _use_it(evidence: Evidence) -> tuple[Remedy, ...]:
+    """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
+    idle = usage.idle_arguments(evidence)
+    if len(idle) != 1 or _step_between(evidence) is not None:
+        return ()
+    function, argument, place = idle[0]
+    again = usage.made_again(evidence, place, argument)
+    note = (
+        f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
+        "in its place."
+        if again
+        else f"Its result is made of other tensors now. What the caller passes as `{argument}` has to enter it."
+    )
+    return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
 
 
 def _quoted(name: str) -> str:

@@ -33,6 +33,27 @@ def idle_arguments(evidence: Evidence) -> list[tuple[str, str, Frame]]:
     return found
 
 
+def made_again(evidence: Evidence, place: Frame, argument: str) -> str:
+    """The expression at ``place`` that a name like the unread argument is assigned elsewhere in the file; else empty.
+
+    A function that takes ``embed`` and computes ``self.embeddings(ids)``, with ``embed = self.embeddings(ids)`` around.
+    """
+    root = tree(evidence, place.file)
+    if root is None:
+        return ""
+    values = {
+        text_of(n.value)
+        for n in ast.walk(root)
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == argument for t in n.targets)
+    }
+    inside = [
+        n
+        for n in ast.walk(root)
+        if isinstance(n, ast.Call) and place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
+    ]
+    return next((text_of(n) for n in inside if text_of(n) in values), "")
+
+
 def feeds(evidence: Evidence, source: Frame, sink: Frame) -> bool:
     """Whether a name assigned from the expression at ``source`` is used, through assignments, on the line of ``sink``.
 

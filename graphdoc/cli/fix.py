@@ -69,8 +69,7 @@ def command(
         contents = patched(fix.diff, root)
         _refuse_changed({str(path) for path in contents}, changed, root)
         if diff:
-            if fix.verified is not None:
-                say(_tried(fix))
+            say(_tried(fix))
             sys.stdout.flush()
             sys.stdout.buffer.write(diff_bytes(fix.diff, root))
             sys.stdout.buffer.flush()
@@ -88,10 +87,11 @@ def command(
 
 
 def _tried(fix: Fix) -> str:
-    """One line on what the patch is and what its trial has measured."""
+    """One line on what the patch is and what its trial has measured, or that there was none."""
     summary = fix.verification.get("summary")
     measured = f": {summary}" if isinstance(summary, str) and summary else ""
-    state = {True: "verified", False: "tried, and it does not hold", None: "not verified"}[fix.verified]
+    open_ = "tried, not verified" if fix.verification else "not tried"
+    state = {True: "verified", False: "tried, and it does not hold", None: open_}[fix.verified]
     return f"{fix.title} [{fix.safety}, {state}]{measured}"
 
 

@@ -36,7 +36,7 @@ def _command(report: Report, diagnosis: Diagnosis) -> str:
 
 def _message(report: Report, diagnosis: Diagnosis) -> str:
     lines = [f"{story.cause_words(diagnosis)}: {flat(diagnosis.explanation)}"]
-    lines += [_line(span) for span in story.in_order(diagnosis.spans)]
+    lines += dict.fromkeys(_line(span) for span in story.in_order(diagnosis.spans))  # columns are not said
     lines += [f"note: {flat(fact)}" for fact in diagnosis.facts if flat(fact)]
     if diagnosis.fixes:
         best = diagnosis.fixes[0]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,15 @@ def test_diff_shows_an_unsafe_fix_too(project: Project) -> None:
     status, out, _ = project("fix", "--diff", "--no-verify")
     assert status == 0 and out.startswith(b"--- a/train.py\n")
     assert project.verify == [False]
+
+
+def test_a_patch_that_was_not_proven_is_printed_with_a_word_about_it(project: Project) -> None:
+    project.fixes = (fix("cut", "unsafe"),)
+    _, _, err = project("fix", "--diff", "--no-verify")
+    assert err == "graphdoc: do cut [unsafe, not tried]\n"
+    project.fixes = (replace(fix("cut", "unsafe"), verification={"summary": "the crash is gone, but it warns"}),)
+    _, _, err = project("fix", "--diff")
+    assert err == "graphdoc: do cut [unsafe, tried, not verified]: the crash is gone, but it warns\n"
 
 
 def test_apply_and_undo(project: Project) -> None:

@@ -97,6 +97,14 @@ def test_github_gives_columns_only_within_one_line() -> None:
     assert "file=train.py,line=3,endLine=4::" in several
 
 
+def test_github_says_a_line_once_where_two_places_on_it_have_the_same_label() -> None:
+    spans = tuple(Span("cause", "train.py", 3, c, 3, c + 1, "kept here") for c in (1, 4))
+    text = render(report(diagnosis(spans=spans)), "github")
+    assert text.count("train.py:3: kept here") == 1
+    other = (*spans, Span("failed", "train.py", 3, 1, 3, 2, "needed here"))
+    assert "train.py:3: needed here" in render(report(diagnosis(spans=other)), "github")
+
+
 def test_github_keeps_one_line_for_each_diagnosis_and_ten_at_most() -> None:
     lines = render(report(*(diagnosis(n) for n in range(1, 15))), "github").splitlines()
     assert len(lines) == 10

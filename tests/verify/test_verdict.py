@@ -423,3 +423,27 @@ def test_a_run_that_was_stopped_counts_once_it_is_well_beyond(actor_critic):
 
 def test_nothing_is_verified_without_the_original_to_compare_with(carried):
     assert judge(Outcome(0, False, 1.0), carried.baseline.trace, None, False).verified is None
+
+
+CURVED = """\
+import torch
+torch.manual_seed(0)
+layer = torch.nn.Linear(3, 1)
+opt = torch.optim.SGD(layer.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(4, 3)
+    opt.zero_grad()
+    layer(x).square().mean().backward()
+{again}
+    opt.step()
+"""
+ASKED_AGAIN = "    torch.autograd.grad(sum(p.grad.sum() for p in layer.parameters()), layer.weight)"
+ADDED = "    layer.weight.grad.square().sum().backward()"
+
+
+def test_the_warning_about_kept_gradients_is_a_doubt_only_where_losses_mix_in_them(tmp_path):
+    for name, again, verified in (("asked", ASKED_AGAIN, True), ("added", ADDED, None)):
+        sick = Sick(tmp_path / name, CURVED.format(again=again))
+        assert (
+            sick.judge(sick.edited(("mean().backward()", "mean().backward(create_graph=True)"))).verified is verified
+        ), name

@@ -1,0 +1,141 @@
+"""The torch.autograd.Functions of the user's program that a failing graph goes through: their classes and sources."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import walk
+from graphdoc.capture.document import MOST_SOURCE, decode
+from graphdoc.capture.stacks import frames_of, is_user_file, shown_file
+
+if TYPE_CHECKING:
+    from graphdoc.capture.autopsy import Autopsy
+    from graphdoc.evidence import Evidence
+
+MOST = 20
+"""Classes told."""
+MOST_ROOTS = 50
+"""Tensors near the failure from which the graph is searched as well."""
+MOST_NODES = walk.DEEP - 1
+_MARKS = "torch.autograd.function"
+"""The module of once_differentiable."""
+
+
+def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
+    """Tell the classes in ``extras["functions"]`` and add the files in which their backwards are written.
+
+    The graph of the failing call is looked at, and that of the tensors that the frames hold: a gradient that was made
+    by a backward without history has no edge to the Function that made it. The node of such a class is itself its
+    ``ctx`` (torch.autograd.function.FunctionMeta), so that it knows which inputs need gradients.
+    """
+    if not any(r is not None for r in roots):
+        return
+    told: dict[type, dict[str, Any]] = {}
+    nodes = {f.node for f in autopsy.order} | _nodes_behind(autopsy)
+    own = [n for n in nodes if isinstance(getattr(type(n), "_forward_cls", None), type)]
+    for node in sorted(own, key=lambda n: int(n._sequence_nr())):
+        cls = type(node)._forward_cls
+        known = told.get(cls)
+        if known is None:
+            known = _describe(cls, node, evidence, autopsy) if len(told) < MOST else None
+            if known is None:
+                continue
+            told[cls] = known
+        _count_inputs(known, node)
+    for cls in _subclasses(autopsy.torch.autograd.Function):
+        # The gradient of a marked backward leads nowhere, so that its node may be in no graph that is still there.
+        marked = (
+            _describe(cls, None, evidence, autopsy) if cls not in told and len(told) < MOST and _once(cls) else None
+        )
+        if marked is not None:
+            told[cls] = marked
+    if told:
+        evidence.extras["functions"] = list(told.values())
+
+
+def _nodes_behind(autopsy: Autopsy) -> set[Any]:
+    tensors = [t for t in autopsy.census.tensors.values() if t.requires_grad and not t.is_leaf]
+    starts = []
+    for tensor in tensors[:MOST_ROOTS]:
+        try:
+            starts.append(tensor.grad_fn)
+        except RuntimeError:  # a view made under no_grad and written to since
+            continue
+    return {f.node for f in walk.walk(starts, MOST_NODES)}
+
+
+def _subclasses(cls: type) -> list[type]:
+    found: list[type] = []
+    todo = [cls]
+    while todo:
+        own: list[type] = todo.pop().__subclasses__()
+        found += own
+        todo += own
+    return found
+
+
+def _once(cls: type) -> bool:
+    """Whether its backward is what once_differentiable has made of one; functools.wraps tells of the one within."""
+    outer = getattr(cls, "backward", None)
+    code = getattr(outer, "__code__", None)
+    return hasattr(outer, "__wrapped__") and code is not None and code.co_filename == sys.modules[_MARKS].__file__
+
+
+def _describe(cls: type, node: Any, evidence: Evidence, autopsy: Autopsy) -> dict[str, Any] | None:
+    """None for a Function that is not the user's own."""
+    backward = getattr(cls, "backward", None)
+    code = getattr(getattr(backward, "__wrapped__", backward), "__code__", None)
+    if code is None or not is_user_file(code.co_filename):
+        return None
+    file = _add_source(evidence, code.co_filename)
+    return {
+        "name": cls.__qualname__.rsplit(".", 1)[-1],
+        "node": str(node.name()) if node is not None else "",
+        "file": file,
+        # A function's code begins at its first decorator.
+        "backward": int(code.co_firstlineno),
+        "once": _once(cls),
+        "made": [vars(f) for f in frames_of(autopsy.raw_stack(node), autopsy.cwd)] if node is not None else [],
+        "calls": 0,
+        "needs": [],
+        "tensors": 0,
+    }
+
+
+def _count_inputs(told: dict[str, Any], node: Any) -> None:
+    """Which inputs needed gradients in any of its calls, and how many of them were tensors at most.
+
+    There is one edge for each input that is a tensor (collect_next_edges in python_function.cpp).
+    """
+    try:
+        needs = [bool(n) for n in node.needs_input_grad]
+        tensors = len(node.next_functions)
+    except Exception:
+        return
+    told["calls"] += 1
+    before = told["needs"]
+    wider = max(len(before), len(needs))
+    before += [False] * (wider - len(before))
+    needs += [False] * (wider - len(needs))
+    told["needs"] = [a or b for a, b in zip(before, needs, strict=True)]
+    told["tensors"] = max(told["tensors"], tensors)
+
+
+def _add_source(evidence: Evidence, path: str) -> str:
+    """Keep the file's text and hash under the name that frames give it, and return that name."""
+    full = os.path.abspath(os.path.join(evidence.process.cwd, path))
+    name = shown_file(path, evidence.process.cwd)
+    if name in evidence.hashes:
+        return name
+    try:
+        with open(full, "rb") as f:
+            data = f.read()
+    except OSError:
+        return name
+    evidence.hashes[name] = hashlib.sha256(data).hexdigest()
+    if len(data) <= MOST_SOURCE:
+        evidence.sources[name] = decode(data)
+    return name

@@ -1,0 +1,59 @@
+"""The latest calls of a GradScaler's ``unscale_``, ``step`` and ``update``: where, and between which backward calls."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.weave import CannotWeave, weave
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from graphdoc.capture.witness import Witness
+    from graphdoc.evidence import Evidence
+
+MOST_CALLS = 24
+_WATCHED = ("unscale_", "step", "update")
+
+
+class ScalerCalls:
+    """Remembers (kind, stack, events of the journal before it, identity of the optimizer, of the scaler)."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
+
+    def watch(self, witness: Witness) -> list[Callable[[], None]]:
+        """Weave into the scaler's methods; the functions that undo it. Where that cannot be done, nothing is told."""
+        scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
+        undo: list[Callable[[], None]] = []
+        for kind in _WATCHED:
+            try:
+                undo.append(weave(getattr(scaler, kind), before=self._noting(kind, witness)))
+            except (CannotWeave, AttributeError, TypeError):
+                break
+        return undo
+
+    def _noting(self, kind: str, witness: Witness) -> Callable[..., None]:
+        def before(*values: Any) -> None:
+            # values: the scaler, then the optimizer (``update`` has a new scale there), args, kwargs
+            try:
+                optimizer = id(values[1]) if kind != "update" else 0
+                self._calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
+            except Exception as e:
+                witness._trouble(e)
+
+        return before
+
+    def fill(self, evidence: Evidence, cwd: str) -> None:
+        """Tell the calls of the scaler that was called last, oldest first, in ``extras["scaler"]``."""
+        if not self._calls:
+            return
+        last = self._calls[-1]
+        same = [c for c in self._calls if c[4] == last[4] and c[3] in (0, last[3])]
+        evidence.extras["scaler"] = [
+            {"kind": kind, "stack": [vars(f) for f in stacks.frames_of(raw, cwd)], "index": index}
+            for kind, raw, index, _, _ in same
+        ]

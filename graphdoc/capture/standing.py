@@ -1,0 +1,44 @@
+"""The probe that every run has: what other parts do not look at and costs nothing until the program fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.scaling import ScalerCalls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from graphdoc.capture.autopsy import Autopsy
+    from graphdoc.capture.witness import Witness
+    from graphdoc.evidence import Evidence
+
+
+class Standing:
+    """The user's Functions in the failing graph, the calls of a GradScaler, the tensor that an optimizer refused."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._scaler = ScalerCalls()
+
+    @classmethod
+    def start(cls, witness: Witness) -> Standing:
+        probe = cls(witness)
+        witness._undo += probe._scaler.watch(witness)
+        return probe
+
+    def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], outputs: list[Any]) -> None:
+        """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
+        from graphdoc.capture import functions, refused
+
+        parts: list[Callable[[], None]] = [
+            lambda: functions.fill(evidence, autopsy, roots),
+            lambda: self._scaler.fill(evidence, autopsy.cwd),
+        ]
+        if not roots:
+            parts.append(lambda: refused.fill(evidence, autopsy))
+        for tell in parts:
+            try:
+                tell()
+            except Exception as e:
+                self._witness._trouble(e)
