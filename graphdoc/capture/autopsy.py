@@ -365,13 +365,31 @@ class Autopsy:
         for e in backwards:
             if e.index in {*marks, shared_event} and not evidence.siblings:
                 self._fill_siblings(evidence, e)
-        evidence.fresh_reaches = self._names(self._reach_without(edges))
+        evidence.fresh_reaches = self._names(self._reach_without(edges + self._like(edges, marks)))
         if marks:
             self._fill_lingering(evidence, max(marks.values()))
         if freed_by:
             first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
             evidence.extras["freed_by"] = first.index if first is not None else -1
         evidence.extras["dead"] = len(self.dead)
+
+    def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> list[tuple[int, int]]:
+        """Edges to old results of the same standing as those behind ``edges``: entries of a store not used so far.
+
+        They come from the same expression, or go into the same operation.
+        """
+        mark = max(marks.values(), default=-1)
+        takers = {n for n, _ in edges}
+        sites = {site_of(self.raw_stack(self.order[m].node), library=True) for _, m in edges}
+        old = {f.number for f in self.order if f.sequence < mark and f.leaf is None}
+        alike = {n for n in old if site_of(self.raw_stack(self.order[n].node), library=True) in sites}
+        return [
+            (f.number, m)
+            for f in self.order
+            if f.number not in old
+            for m in f.following
+            if m in alike or (m in old and f.number in takers)
+        ]
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""

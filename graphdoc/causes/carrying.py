@@ -8,12 +8,22 @@ from typing import Any
 
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.constants import frame_at, together
-from graphdoc.causes.keeping import behind_the_step, bound_names, element_of, kept_at, kept_name, user_frames
-from graphdoc.causes.names import frame_of, function_around, tree
+from graphdoc.causes.entries import entry_of, given, putting
+from graphdoc.causes.keeping import (
+    behind_the_step,
+    bound_names,
+    element_of,
+    kept_at,
+    kept_name,
+    started_again,
+    user_frames,
+)
+from graphdoc.causes.names import frame_of
 from graphdoc.causes.oldgraph import aliases, distinct_carries
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import place, where
-from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node
+from graphdoc.causes.values import calls_into, in_training
+from graphdoc.evidence import Carry, Evidence, Frame, Holder
 
 
 def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
@@ -24,12 +34,14 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         if not paths:
             continue
         paths += [p for p in _lingering_in(evidence, call, paths) if p not in paths]
-        anchor = behind_the_step(evidence, call)
+        anchor, step = behind_the_step(evidence, call)
+        if any(started_again(evidence, call, anchor, p) for p, _ in paths):
+            continue
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         out.append(
             Remedy(
                 "detach_after",
-                f"detach {shown} once each iteration, after {_verb(anchor, call)} at {where(anchor)}",
+                f"detach {shown} once each iteration, after {_verb(anchor, call)} at {where(step)}",
                 "unsafe",
                 "The values go on into the next iteration; gradients stop there, and every parameter still gets its "
                 "gradient from the current iteration.",
@@ -99,11 +111,15 @@ def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         producer = evidence.node(c.producer)
         if producer is None:
             continue
-        for frame in kept_at(evidence, c.tensor.holders, producer)[:1]:
-            holder = c.tensor.holders[0]
-            edit = _assignment(evidence, frame, holder)
-            if edit is not None and edit not in edits:
-                edits.append(edit)
+        found = (
+            edit
+            for holder in c.tensor.holders
+            for frame in kept_at(evidence, [holder], producer)[:1]
+            if (edit := _assignment(evidence, frame, holder)) is not None
+        )
+        edit = next(found, None)
+        if edit is not None and edit not in edits:
+            edits.append(edit)
     if not edits:
         return []
     shown = where(frame_at(edits[0]["args"]["place"]))
@@ -123,12 +139,30 @@ def _assignment(evidence: Evidence, frame: Frame, holder: Holder) -> dict[str, A
     last = kept_name(holder)
     names = bound_names(evidence, frame)
     target = next((n for n in names if n.split("[")[0].rsplit(".", 1)[-1] == last), None)
-    if target is None:
-        return None
-    structure = element_of(holder.structure, 1) if "[" in target else holder.structure
+    structure = _structure_at(holder, target, last) if target is not None else None
     if structure is None:
-        structure = "tensor"
+        return None
     return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[target, structure]]}}
+
+
+def _structure_at(holder: Holder, target: str, last: str) -> Any:
+    """What an assignment to this target binds, as far as the path of the held tensor tells; None where it does not."""
+    steps = holder.steps
+    at = max((i for i, s in enumerate(steps) if s.key == last and s.kind in ("name", "attribute")), default=-1)
+    if at < 0:
+        return None
+    inner = target.count("[")
+    rest = steps[at + 1 + inner :]
+    if not rest:
+        return "tensor" if len(steps) >= at + 1 + inner else None
+    base = next((i for i, s in enumerate(steps) if s.kind not in ("name", "attribute")), len(steps))
+    if at + 1 == base:
+        return element_of(holder.structure, inner)
+    return _tuple_of(steps[at + inner].type) if all(s.kind == "index" for s in rest) and len(rest) == 1 else None
+
+
+def _tuple_of(kind: str) -> Any:
+    return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
 
 
 def copy_of_entry(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
@@ -150,11 +184,21 @@ def stored(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     edits: list[dict[str, Any]] = []
     for c in distinct_carries(evidence, reuse.carries):
         producer = evidence.node(c.producer)
+        frames = user_frames(producer.stack) if producer is not None else []
+        seen: set[tuple[str, str, str]] = set()
         for holder in c.tensor.holders:
-            field = next((s.key for s in reversed(holder.steps) if s.kind == "attribute"), "")
-            found = keyword_given(evidence, producer, field) if producer is not None and field else None
-            if found is not None:
-                at, structure = found[0], _field_structure(holder)
+            entry = entry_of(holder)
+            if entry is None or (told := (entry.container, entry.type, entry.field.key if entry.field else "")) in seen:
+                continue
+            seen.add(told)
+            structure = "tensor" if not entry.rest else None
+            if len(entry.rest) == 1 and entry.field is not None:
+                structure = _tuple_of(entry.field.type)
+            for frame, statement in putting(evidence, frames, entry) if structure is not None else ():
+                value = given(evidence, statement, entry)
+                if value is None or isinstance(value, ast.Constant):
+                    continue
+                at = frame_of(evidence, frame.file, value, frame.function)
                 edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
                 if edit not in edits:
                     edits.append(edit)
@@ -170,43 +214,23 @@ def stored(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def _field_structure(holder: Holder) -> Any:
-    """What a stored field is, from the classes met on the way: a tuple of tensors or a tensor."""
-    kinds = [s.type for s in holder.steps]
-    for i in range(len(holder.steps) - 1, 0, -1):
-        if holder.steps[i].kind == "attribute":
-            return {"tuple": ["tensor", "tensor"]} if kinds[i] == "tuple" else "tensor"
-    return "tensor"
-
-
-def keyword_given(evidence: Evidence, producer: Node, field: str) -> list[Frame] | None:
-    """The expression given for ``field=`` in a call of the functions on the producer's stack."""
-    for frame in user_frames(producer.stack):
-        root = tree(evidence, frame.file)
-        if root is None:
-            continue
-        scope: ast.AST = function_around(root, frame.line) or root
-        found = [
-            frame_of(evidence, frame.file, k.value, frame.function)
-            for n in ast.walk(scope)
-            if isinstance(n, ast.Call)
-            for k in n.keywords
-            if k.arg == field and not isinstance(k.value, ast.Constant | ast.List)
-        ]
-        if found:
-            return found
-    return None
-
-
 def no_grad_over_maker(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
-    """The whole function that filled the store, without gradients."""
-    out: list[Remedy] = []
+    """The whole function that filled the store, without gradients.
+
+    Left out: functions in which the training itself runs, those that the update calls too (they compute what it
+    trains), and constructors.
+    """
     for c in distinct_carries(evidence, reuse.carries)[:1]:
-        producer = evidence.node(c.producer)
-        for frame in user_frames(producer.stack if producer else [])[:3]:
-            if frame.function == "<module>":
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        made = user_frames(producer.stack if producer else [])
+        known = {(f.file, f.function) for f in made}
+        updating = [f for f in user_frames(consumer.stack if consumer else []) if (f.file, f.function) not in known]
+        for frame in made:
+            if frame.function == "<module>" or frame.function.endswith("__init__") or in_training(evidence, frame):
                 continue
-            out.append(
+            if calls_into(evidence, updating, frame.function):
+                continue
+            return [
                 Remedy(
                     "no_grad_decorator",
                     f"fill the store without gradients: @torch.no_grad() on {frame.function}",
@@ -214,5 +238,5 @@ def no_grad_over_maker(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
                     "Nothing that is stored has a graph; what the updates compute themselves is trained as before.",
                     {"place": place(frame)},
                 )
-            )
-    return out
+            ]
+    return []

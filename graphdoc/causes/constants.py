@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from graphdoc.causes.base import Remedy
-from graphdoc.causes.keeping import bound_names, meeting, operands_in
+from graphdoc.causes.keeping import bound_names, meeting, operands_in, user_frames
 from graphdoc.causes.oldgraph import distinct_carries, earlier_uses, paths_of
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import place, where
-from graphdoc.evidence import Carry, Evidence, Frame
+from graphdoc.causes.values import UNKNOWN, calls_into, known, trains_below, value_at
+from graphdoc.evidence import Carry, Evidence, Frame, Node
 from graphdoc.source.module import Source
 
 
@@ -28,18 +29,21 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
         if pair is None:
             continue
         made, used = pair
-        names = operands_in(evidence, used, [*bound_names(evidence, made), *paths_of(c)])
-        if names and place(used) != place(made):
-            structure = _structure_of(c, names[0])
-            edit = {"kind": "detach_expression", "args": {"place": place(used), "operands": [[names[0], structure]]}}
+        use = _use(evidence, c, producer, made, _inwards(consumer, used))
+        if use is not None:
+            edit = {"kind": "detach_expression", "args": {"place": place(use[0]), "operands": [[use[1], use[2]]]}}
             if edit not in at_use:
                 at_use.append(edit)
-            shown = shown or names[0]
-        edit = {"kind": "detach_expression", "args": {"place": place(made)}}
+            shown = shown or use[1]
+        source = _source(evidence, producer, consumer, made)
+        if source is None:
+            continue
+        frame, structure = source
+        edit = {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
         if edit not in at_making:
             at_making.append(edit)
-        edit = {"kind": "no_grad_block", "args": {"place": place(made)}}
-        if edit not in blocks:
+        edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
+        if edit not in blocks and not trains_below(evidence, frame):
             blocks.append(edit)
     out: list[Remedy] = []
     if at_use:
@@ -54,6 +58,47 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
         unrecorded = "The same, and the operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute the value under torch.no_grad(), at {line}", unrecorded))
     return out
+
+
+def _inwards(node: Node, frame: Frame) -> list[Frame]:
+    """The user's frames of a node's stack from this one inwards."""
+    frames = user_frames(node.stack)[::-1]
+    start = next((i for i, f in enumerate(frames) if f is frame), len(frames))
+    return frames[start:]
+
+
+def _use(
+    evidence: Evidence, c: Carry, producer: Node, made: Frame, levels: list[Frame]
+) -> tuple[Frame, str, Any] | None:
+    """Where the loss takes up the value under a name that holds a tensor (or a known nest): place, name, structure."""
+    for level, frame in enumerate(levels):
+        if place(frame) == place(made):
+            continue
+        bound = bound_names(evidence, made) if level == 0 else []
+        for name in operands_in(evidence, frame, [*bound, *paths_of(c)]):
+            structure = known(evidence, frame.file, frame.function, name)
+            if structure is UNKNOWN and name in bound:
+                structure = value_at(evidence, producer.stack, made) if len(bound) == 1 else UNKNOWN
+            if structure is not None and structure is not UNKNOWN:
+                return frame, name, structure
+    return None
+
+
+def _source(evidence: Evidence, producer: Node, consumer: Node, made: Frame) -> tuple[Frame, Any] | None:
+    """The outermost expression, from the function in which the value is made and used inwards, that gave the tensor.
+
+    Further in, the same line may compute what the failing pass itself needs: a function that this pass calls too is
+    left alone.
+    """
+    known_functions = {(f.file, f.function) for f in producer.stack}
+    own = [f for f in user_frames(consumer.stack) if (f.file, f.function) not in known_functions]
+    for frame in _inwards(producer, made):
+        if frame is not made and calls_into(evidence, own, frame.function):
+            return None
+        structure = value_at(evidence, producer.stack, frame)
+        if structure is not None:
+            return frame, structure
+    return None
 
 
 def _whole_expressions(evidence: Evidence, edits: list[dict[str, Any]], shown: str) -> tuple[list[dict[str, Any]], str]:
@@ -76,11 +121,6 @@ def _whole_expressions(evidence: Evidence, edits: list[dict[str, Any]], shown: s
         else:
             out += group
     return out, shown
-
-
-def _structure_of(c: Carry, name: str) -> Any:
-    holder = next((h for h in c.tensor.holders if h.base == name), None)
-    return holder.structure if holder is not None and holder.structure is not None else "tensor"
 
 
 def in_earlier_loss(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import cached_context, calls_of, cause_places, constant_places, facts_of, flow, listed
+from graphdoc.causes.oldgraph import below_places, cached_context, calls_of, cause_places, facts_of, flow, listed
+from graphdoc.causes.parting import lost
 from graphdoc.causes.reuse import analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct
@@ -208,11 +209,20 @@ def recognise(evidence: Evidence) -> Finding | None:
         return None
     context = cached_context(evidence, reuse)
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    advice = (
-        f"{listed(trained, 3)} are to learn through it, so it must be computed in every iteration."
-        if trained
-        else "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
-    )
+    missing = lost(evidence, reuse)
+    if missing:
+        is_one = len(missing) == 1
+        advice = (
+            f"{listed(missing, 3)} {'is' if is_one else 'are'} to learn through it and through nothing else, so it "
+            "must be computed in every iteration."
+        )
+    elif trained:
+        advice = (
+            f"Where {listed(trained, 3)} should learn through it, compute it in every iteration; where it is a "
+            "constant, take it without its graph."
+        )
+    else:
+        advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
     return Finding(
         0.9,
         "certain" if not any(c.remade for c in reuse.carries) else "likely",
@@ -225,7 +235,7 @@ def recognise(evidence: Evidence) -> Finding | None:
                 *cause_places(evidence, reuse, "computed once, with a graph that serves one backward call")[
                     : 3 - len(context)
                 ],
-                *constant_places(evidence, reuse.carries, "computed once", role="related"),
+                *below_places(evidence, reuse.carries),
                 *flow(evidence, reuse),
                 *calls_of(evidence, reuse),
             )

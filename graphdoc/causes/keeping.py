@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
+from graphdoc.causes.entries import FILLING, entry_of, pairs, putting, statements, targets_of
 from graphdoc.causes.names import frame_of, function_around, tree
 from graphdoc.evidence import Evidence, Frame, Holder, Node
-
-_FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 
 Statement = ast.stmt
 
@@ -40,6 +39,11 @@ def kept_name(holder: Holder) -> str:
 def _kept_by(evidence: Evidence, holder: Holder, producer: Node) -> list[Frame]:
     name = kept_name(holder)
     raised = evidence.raised.stack if evidence.raised else []
+    entry = entry_of(holder)
+    if entry is not None and entry.field:
+        put = [f for f, _ in putting(evidence, user_frames(producer.stack), entry)]
+        if put:
+            return put
     if not any(s.kind == "attribute" for s in holder.steps):
         if len(holder.steps) > 1:
             # An entry of a dict or list: the statement that puts it in may stand in another function.
@@ -60,7 +64,7 @@ def _stores(
         if root is None:
             continue
         scope: ast.AST = function_around(root, frame.line) or root
-        hits = [s for s in _statements(scope) if _keeps(s, name, plain) and not (entries and _is_plain(s))]
+        hits = [s for s in statements(scope) if _keeps(s, name, plain) and not (entries and _is_plain(s))]
         if plain:
             # A loop variable is bound again and again: the binding that takes it out of a computation counts.
             hits = [s for s in hits if not _is_start(s)] or hits
@@ -72,9 +76,7 @@ def _stores(
 
 def _is_plain(statement: ast.stmt) -> bool:
     """``name = …``: the name itself is bound, no entry is put in."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    parts = [p for t in targets for p in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
-    return any(isinstance(p, ast.Name) for p in parts)
+    return any(isinstance(p, ast.Name) for p in targets_of(statement))
 
 
 def _anywhere(evidence: Evidence, name: str) -> list[Frame]:
@@ -84,7 +86,7 @@ def _anywhere(evidence: Evidence, name: str) -> list[Frame]:
         root = tree(evidence, file)
         for scope in ast.walk(root) if root is not None else ():
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-                for s in _statements(scope):
+                for s in statements(scope):
                     if _keeps(s, name, False):
                         first = scope.name == "__init__" or _is_start(s)
                         (starts if first else out).append(frame_of(evidence, file, s, scope.name))
@@ -103,16 +105,6 @@ def _is_start(statement: ast.stmt) -> bool:
     )
 
 
-def _statements(scope: ast.AST) -> Iterator[ast.stmt]:
-    """Statements of a scope in order of the source, without those of functions inside it."""
-    for child in ast.iter_child_nodes(scope):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            continue
-        if isinstance(child, ast.stmt):
-            yield child
-        yield from _statements(child)
-
-
 def _keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
     targets: list[ast.expr] = []
     if isinstance(statement, ast.Assign):
@@ -127,7 +119,7 @@ def _keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
             return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value.func
-        return isinstance(call, ast.Attribute) and call.attr in _FILLING and _names(call.value, name, plain)
+        return isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain)
     return False
 
 
@@ -152,7 +144,7 @@ def alias_of(evidence: Evidence, frame: Frame) -> Frame | None:
         return None
     scope: ast.AST = function_around(root, frame.line) or root
     name = ""
-    for s in _statements(scope):
+    for s in statements(scope):
         if s.lineno <= frame.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Assign | ast.AugAssign):
             target: ast.expr = s.targets[0] if isinstance(s, ast.Assign) else s.target
             while isinstance(target, ast.Subscript):
@@ -162,7 +154,7 @@ def alias_of(evidence: Evidence, frame: Frame) -> Frame | None:
         return None
     bound = [
         s
-        for s in _statements(scope)
+        for s in statements(scope)
         if isinstance(s, ast.Assign)
         and s.lineno < frame.line
         and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
@@ -223,9 +215,15 @@ def operands_in(evidence: Evidence, frame: Frame, names: Iterable[str]) -> list[
     text = evidence.sources.get(frame.file)
     if text is None or not frame.column:
         return []
-    wanted = list(names)
-    found = [o.text for o in Source(frame.file, text).operands(frame)]
-    return [n for n in wanted if n in found]
+    found = {_spelling(o.text) for o in Source(frame.file, text).operands(frame)}
+    return [n for n in dict.fromkeys(names) if _spelling(n) in found]
+
+
+def _spelling(path: str) -> str:
+    from graphdoc.source.paths import key, parse_expression
+
+    node = parse_expression(path)
+    return key(node) if node is not None else path
 
 
 def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
@@ -237,8 +235,8 @@ def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: i
     if root is None or not names:
         return []
     scope: ast.AST = function_around(root, call.line) or root
-    statements = [s for s in _statements(scope) if s.lineno <= call.line]
-    start = [s for s in statements if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)]
+    earlier = [s for s in statements(scope) if s.lineno <= call.line]
+    start = [s for s in earlier if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)]
     if not start:
         return []
     todo: list[tuple[ast.expr, int]] = [(start[-1].value, 0)]
@@ -257,22 +255,23 @@ def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: i
             continue
         for name in read - seen:
             seen.add(name)
-            for s in reversed(statements):
+            for s in reversed(earlier):
                 if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets):
                     todo.append((s.value, level + 1))
                     break
     return out
 
 
-def behind_the_step(evidence: Evidence, frame: Frame) -> Frame:
-    """The statement of this function behind which an iteration's graph has done its work.
+def behind_the_step(evidence: Evidence, frame: Frame) -> tuple[Frame, Frame]:
+    """The statement of this function behind which an iteration's graph has done its work, and the line of the step.
 
     The last optimizer step that this function makes behind the backward call at ``frame``, else the call itself. The
-    journal tells where steps were made; where none was seen yet, the source does.
+    journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
+    inside a branch.
     """
     root = tree(evidence, frame.file)
     if root is None:
-        return frame
+        return frame, frame
     scope: ast.AST = function_around(root, frame.line) or root
     lines = {
         f.line
@@ -287,8 +286,28 @@ def behind_the_step(evidence: Evidence, frame: Frame) -> Frame:
     if not chosen:
         chosen = [s for s in later if _calls_step(s)]
     if not chosen:
-        return frame
-    return frame_of(evidence, frame.file, chosen[-1], frame.function)
+        return frame, frame
+    anchor = frame_of(evidence, frame.file, chosen[-1], frame.function)
+    inside = [n for n in ast.walk(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
+    steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
+    return anchor, frame_of(evidence, frame.file, steps[-1], frame.function) if steps else anchor
+
+
+def started_again(evidence: Evidence, frame: Frame, anchor: Frame, path: str) -> bool:
+    """Whether a path may hold a plain start value (``total = 0.0``, ``h = None``) behind the statement at ``anchor``.
+
+    Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
+    """
+    root = tree(evidence, frame.file)
+    scope = (function_around(root, frame.line) or root) if root is not None else None
+    last = anchor.end_line or anchor.line
+    for s in statements(scope) if scope is not None else ():
+        if not frame.line < s.lineno <= last:
+            continue
+        for target, value in pairs(s):
+            if isinstance(value, ast.Constant | ast.List | ast.Dict) and ast.unparse(target) == path:
+                return True
+    return False
 
 
 def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:

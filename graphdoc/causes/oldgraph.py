@@ -132,7 +132,9 @@ def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
             shape = ", ".join(str(n) for n in c.tensor.shape)
-            out.append(f"the tensor [{shape}] {how} `{holder.path}` in {holder.function}")
+            fact = f"the tensor [{shape}] {how} `{holder.path}` in {holder.function}"
+            if fact not in out:
+                out.append(fact)
     if reuse.behind:
         out.append(f"behind it: {listed(reuse.behind)}{_owners(evidence, reuse.behind)}")
     dead = evidence.extras.get("dead")
@@ -171,7 +173,13 @@ def cause_places(evidence: Evidence, reuse: Reuse, label: str) -> tuple[Span, ..
     kept = [
         span("cause", f, "a view of data that outlives this pass", evidence) for f in aliases(evidence, reuse)
     ] + kept
+    made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
+
+
+def _within(place: Span, told: Span) -> bool:
+    """Whether a place lies on the lines of one that is told already."""
+    return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
 
 
 def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
@@ -187,6 +195,20 @@ def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, ro
         made, used = pair
         out.append(span(role, used, label, evidence))
         out.append(span(role, made, f"{called(evidence, c) or 'the value'} gets its graph here", evidence))
+    return distinct(out)[:3]
+
+
+def below_places(evidence: Evidence, carries: Iterable[Carry]) -> tuple[Span, ...]:
+    """The calls below which such a value is computed, in the function from which it is used as well."""
+    out: list[Span] = []
+    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
+            continue
+        out.append(
+            span("related", pair[0], f"{called(evidence, c) or 'the value'} is computed below this call", evidence)
+        )
     return distinct(out)[:3]
 
 

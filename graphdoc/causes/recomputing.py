@@ -1,4 +1,4 @@
-"""Ways to build a graph anew, or to walk it once: compute in the loop, merge the calls, start a sum anew."""
+"""Ways to build a graph anew, or to walk it once: compute in the loop, ask once, start a sum anew."""
 
 from __future__ import annotations
 
@@ -6,57 +6,100 @@ import ast
 
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.carrying import detach_behind_step
+from graphdoc.causes.entries import pairs
 from graphdoc.causes.keeping import bound_names, kept_at, meeting, user_frames
 from graphdoc.causes.names import frame_of, function_around, tree
 from graphdoc.causes.oldgraph import MOST_PLACES, adding, distinct_carries
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import innermost_user, place, where
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Node
+
+_AGAIN = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
 
 
 def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
-    """Evaluate in each iteration what was evaluated once: move the statement into the loop, or drop the cache."""
-    out: list[Remedy] = []
-    note = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
+    """Evaluate in each iteration what was evaluated once: in the method that reads it, in the loop, without a cache.
+
+    Only what can be written is proposed: each way is tried on the source here.
+    """
+    out: list[Remedy] = [*in_methods(evidence, reuse)]
     for c in distinct_carries(evidence, reuse.carries)[:MOST_PLACES]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         if producer is None or consumer is None:
             continue
         for frame in kept_at(evidence, c.tensor.holders, producer)[:1]:
-            out.append(
-                Remedy(
-                    "uncache",
-                    f"compute it each time instead of keeping it, at {where(frame)}",
-                    "unsafe",
-                    note,
-                    {"place": place(frame)},
-                )
-            )
+            title = f"compute it each time instead of keeping it, at {where(frame)}"
+            out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
-        if pair is not None:
-            made, used = pair
+        if pair is None:
+            continue
+        made, used = pair
+        if not _constructs(producer, made):
+            title = f"compute it in the loop: move {where(made)} into it"
             out.append(
-                Remedy(
-                    "move_into_loop",
-                    f"compute it in the loop: move {where(made)} into it",
-                    "unsafe",
-                    note,
-                    {"places": [place(made)], "loop": place(used)},
-                )
+                Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "loop": place(used)})
             )
-            reader = _inner_reader(evidence, made, user_frames(consumer.stack))
-            if reader is not None:
-                out.append(
-                    Remedy(
-                        "move_into_loop",
-                        f"compute it in {reader.function.rsplit('.', 1)[-1]}, each time that function runs: move "
-                        f"{where(made)} into it",
-                        "unsafe",
-                        note,
-                        {"places": [place(made)], "into": place(reader)},
-                    )
-                )
-    return unique(out)
+        reader = _inner_reader(evidence, made, user_frames(consumer.stack))
+        if reader is not None:
+            name = reader.function.rsplit(".", 1)[-1]
+            title = f"compute it in {name}, each time that function runs: move {where(made)} into it"
+            out.append(
+                Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "into": place(reader)})
+            )
+    return [r for r in unique(out) if applies(evidence, r)]
+
+
+def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
+    places: dict[tuple[str, str], list[Frame]] = {}
+    for c in distinct_carries(evidence, reuse.carries):
+        producer = evidence.node(c.producer)
+        if producer is None:
+            continue
+        frames = kept_at(
+            evidence, [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"], producer
+        )
+        for frame in frames[:2]:
+            ran = any((f.file, f.function) == (frame.file, frame.function) for f in user_frames(producer.stack))
+            on_line = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in producer.stack)
+            if ran and on_line and frame not in (group := places.setdefault((frame.file, frame.function), [])):
+                group.append(frame)
+    out: list[Remedy] = []
+    for (_, function), group in places.items():
+        group.sort(key=lambda f: f.line)
+        names = list(dict.fromkeys(n for f in group for n in bound_names(evidence, f)))
+        at = ", ".join(where(f) for f in group[:3])
+        out.append(
+            Remedy(
+                "compute_in_method",
+                f"compute {' and '.join(f'`{n}`' for n in names[:3])} in the method that reads "
+                f"{'it' if len(names) == 1 else 'them'}, not once in {function.rsplit('.', 1)[-1]}, at {at}",
+                "unsafe",
+                _AGAIN,
+                {"places": [place(f) for f in group]},
+            )
+        )
+    return out
+
+
+def applies(evidence: Evidence, remedy: Remedy) -> bool:
+    """Whether the fix can be written into the sources of the run."""
+    from graphdoc.fixes.base import CannotFix
+    from graphdoc.fixes.kinds import edits
+    from graphdoc.source.module import Source
+
+    try:
+        edits(remedy.kind, {f: Source(f, t) for f, t in evidence.sources.items()}, remedy.args)
+    except CannotFix:
+        return False
+    return True
+
+
+def _constructs(producer: Node, made: Frame) -> bool:
+    """Whether the statement at ``made`` built an object, which then computed the value."""
+    start = next((i for i, f in enumerate(producer.stack) if f is made), len(producer.stack))
+    inner = [f for f in producer.stack[start + 1 :] if "distributions" not in f.file]
+    return any(f.function.rpartition(".")[2] == "__init__" for f in inner)
 
 
 def _inner_reader(evidence: Evidence, made: Frame, stack: list[Frame]) -> Frame | None:
@@ -73,36 +116,6 @@ def _inner_reader(evidence: Evidence, made: Frame, stack: list[Frame]) -> Frame 
         if any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in names for n in ast.walk(inner)):
             return frame
     return None
-
-
-def merge(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
-    """One backward call on the sum of the losses."""
-    if reuse.freeing is None or reuse.failing is None:
-        return []
-    one, other = innermost_user(reuse.freeing.stack), innermost_user(reuse.failing.stack)
-    if one is not None and other is not None and place(one) == place(other):
-        return [
-            Remedy(
-                "merge_backward",
-                f"call backward() once on the sum of the losses, instead of once for each, at {where(one)}",
-                "safe",
-                "Gradients add up: the sum has the gradient that all the calls together were meant to give.",
-                {"places": [place(one)]},
-            )
-        ]
-    for first in user_frames(reuse.freeing.stack):
-        for second in user_frames(reuse.failing.stack):
-            if first.file == second.file and first.function == second.function and first.line != second.line:
-                return [
-                    Remedy(
-                        "merge_backward",
-                        f"call backward() once, on the sum of both losses, at {where(second)}",
-                        "safe",
-                        "Gradients add up: the sum has the gradient that both calls together were meant to give.",
-                        {"places": [place(first), place(second)]},
-                    )
-                ]
-    return []
 
 
 def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
@@ -123,7 +136,7 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
                     {"place": place(frame), "backward": place(call)},
                 )
             )
-        if loop is not None and names:
+        if loop is not None and names and not _starts_before(evidence, loop, names[0]):
             reset = Remedy(
                 "reset_accumulator",
                 f"start `{names[0]}` anew before the loop at {where(loop)}",
@@ -139,8 +152,22 @@ def _covers(frame: Frame, line: int) -> bool:
     return frame.line <= line <= frame.end_line
 
 
-def _loop_around(evidence: Evidence, frame: Frame) -> Frame | None:
+def _starts_before(evidence: Evidence, loop: Frame, path: str) -> bool:
+    """Whether the last thing that is assigned to the path before the loop, in the loop's own block, is a number."""
+    root = tree(evidence, loop.file)
+    for n in ast.walk(root) if root is not None else ():
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(n, field, None)
+            if not isinstance(block, list):
+                continue
+            for i, s in enumerate(block):
+                if isinstance(s, ast.For | ast.While) and s.lineno == loop.line:
+                    assigned = [v for b in block[:i] for t, v in pairs(b) if ast.unparse(t) == path]
+                    return bool(assigned) and isinstance(assigned[-1], ast.Constant)
+    return False
 
+
+def _loop_around(evidence: Evidence, frame: Frame) -> Frame | None:
     root = tree(evidence, frame.file)
     if root is None:
         return None
@@ -185,16 +212,15 @@ def repeated(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.carries:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
         return tuple(compute_again(evidence, reuse))
-    out = [
+    return (
         Remedy(
             "delete_statement",
             f"remove the second backward call, at {where(frame)}",
             "unsafe",
             "The loss is differentiated once; the second call would have added the same gradients again.",
             {"place": place(frame)},
-        )
-    ]
-    return tuple([*merge(evidence, reuse), *out][-1:])
+        ),
+    )
 
 
 def unique(remedies: list[Remedy]) -> list[Remedy]:

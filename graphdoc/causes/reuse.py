@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from graphdoc.causes.coupling import Coupling, one_way
 from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner, is_term
+from graphdoc.causes.references import is_reference
 from graphdoc.causes.spans import innermost_user
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
 
@@ -136,11 +137,21 @@ def _kind(evidence: Evidence, reuse: Reuse) -> str:
     if _only_the_root_is_fresh(evidence, reuse):
         return "repeated-backward"
     if reuse.meant_known and not reuse.own:
+        if per_call > 1 and _in_list(reuse) and not any(reuse.behind & set(o.parameters) for o in evidence.optimizers):
+            return "stored-with-graph"
         for_others = failing is not None and freeing is not None and _different(evidence, freeing, failing)
         return "graph-built-once" if once and per_call == 1 and not for_others else "undetached-target"
     if (per_call > 1 and _in_list(reuse)) or _one_of_a_list(evidence, reuse):
         return "stored-with-graph"
-    return "graph-built-once"
+    if _renewed(reuse):
+        return "carried-state"
+    return "stored-with-graph" if is_reference(evidence, reuse.carries, reuse.own) else "graph-built-once"
+
+
+def _renewed(reuse: Reuse) -> bool:
+    """What is held under the tensor's names was made at the same place later: the expression ran again since."""
+    holders = [h for c in reuse.carries for h in c.tensor.holders]
+    return bool(holders) and not any(h.exact for h in holders)
 
 
 def _made_per_call(evidence: Evidence, reuse: Reuse) -> int:

@@ -6,14 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.causes.base import Remedy
-from graphdoc.causes.carrying import copy_of_entry, detach_behind_step, detach_where_kept, no_grad_over_maker, stored
+from graphdoc.causes.carrying import copy_of_entry, detach_behind_step, detach_where_kept
 from graphdoc.causes.constants import constant_at_use, in_earlier_loss, together
 from graphdoc.causes.coupling import Coupling
 from graphdoc.causes.inner_gradient import is_inner, keep_inner_graph, stepped_between
 from graphdoc.causes.keeping import user_frames
 from graphdoc.causes.merging import merge
-from graphdoc.causes.oldgraph import cached_with, listed
-from graphdoc.causes.recomputing import compute_again, repeated, start_anew, unique
+from graphdoc.causes.oldgraph import listed
+from graphdoc.causes.parting import from_building_once, from_storing, sensible
+from graphdoc.causes.recomputing import compute_again, repeated, start_anew
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.evidence import Evidence
@@ -38,13 +39,7 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
             *constant_at_use(evidence, reuse.carries, constant),
         ]
     elif kind == "stored-with-graph":
-        out = [
-            *stored(evidence, reuse),
-            *detach_where_kept(evidence, reuse),
-            *no_grad_over_maker(evidence, reuse),
-            *constant_at_use(evidence, reuse.carries, constant),
-            *detach_behind_step(evidence, reuse),
-        ]
+        out = from_storing(evidence, reuse, constant)
     elif kind == "undetached-target":
         if reuse.coupling is not None:
             out = [*detach_targets(reuse.coupling, constant), *merge_coupled(evidence, reuse)]
@@ -55,21 +50,7 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
     elif kind == "shared-subgraph-losses":
         out = [*merge(evidence, reuse), *compute_again(evidence, reuse)]
     elif kind == "graph-built-once":
-        ways = compute_again(evidence, reuse)
-        cuts = constant_at_use(evidence, reuse.carries, constant)
-        out = [*ways, *cuts] if reuse.own or not reuse.meant_known else [*cuts, *ways]
-        context = cached_with(evidence, reuse)
-        if context is not None:
-            out.insert(
-                0,
-                Remedy(
-                    "remove_context",
-                    f"leave out the cache at {where(context)}",
-                    "safe",
-                    "Each pass computes its matrices from the current parameters.",
-                    {"place": place(context), "name": "cached"},
-                ),
-            )
+        out = from_building_once(evidence, reuse, constant)
     elif kind == "accumulated-loss":
         out = start_anew(evidence, reuse)
     elif kind == "repeated-backward":
@@ -77,7 +58,7 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
         if stepped_between(evidence, reuse.freeing, reuse.failing):
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
             out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence, reuse)
-    return tuple(unique(out)[:10])
+    return sensible(evidence, out)
 
 
 def kept_for_outer(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import calls_of, cause_places, facts_of, flow, listed
-from graphdoc.causes.reuse import analyse
+from graphdoc.causes.oldgraph import calls_of, cause_places, facts_of, flow, listed, names_of
+from graphdoc.causes.parting import is_data, kept_places, lost
+from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct
 from graphdoc.causes.text import SECOND_TIME, VERSION, from_message, mismatch
@@ -208,11 +209,13 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.kind != "stored-with-graph":
         return None
-    lost = sorted(reuse.own - set(evidence.fresh_reaches))
+    if is_data(evidence, reuse):
+        return _reference(evidence, reuse)
+    missing = lost(evidence, reuse)
     advice = (
-        f"Detached, they would give {listed(lost)} no gradient any more: compute again in each update what it is meant "
-        "to train."
-        if lost
+        f"Detached, they would leave {listed(missing)} without any gradient: keep what they were computed from, and "
+        "compute them again in each update."
+        if missing
         else "They are data for the updates: store them without their graph."
     )
     return Finding(
@@ -224,6 +227,30 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 *cause_places(evidence, reuse, "stored here with its graph"),
+                *flow(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+    )
+
+
+def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
+    """One value from before the updates, which each of them compares with what it computes anew."""
+    what = names_of(evidence, reuse.carries) or "A value"
+    places = cause_places(evidence, reuse, "kept here with its graph")
+    kept = kept_places(evidence, reuse)
+    return Finding(
+        0.9,
+        "likely",
+        "A value kept for several updates still holds the graph that made it",
+        f"{what} was computed before the updates, and each update compares it with what it computes anew. There it "
+        f"is a constant: {listed(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
+        "value. The first update has used the old graph up. Keep the numbers only.",
+        distinct(
+            (
+                *([s for s in places if (s.file, s.line) in kept] or places),
                 *flow(evidence, reuse),
                 *calls_of(evidence, reuse),
             )

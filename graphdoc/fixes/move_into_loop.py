@@ -18,7 +18,7 @@ import builtins
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import is_path, key, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, parameters
 
@@ -39,10 +39,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     for node in chosen:
         if owner in source.node_ancestors(node):
             raise CannotFix("the statement already runs there")
+        _check_value(sources, node)
         if isinstance(owner, Function):
             _check_names(source, node, owner)
         elif source.node_function(node) is not source.node_function(owner):
             raise CannotFix("the statement and the loop stand in different functions")
+        elif taken := _header_reads(owner) & {key(t) for t in targets_of(node)}:
+            raise CannotFix(f"the loop runs over {min(taken)}")
     head = _head(owner)
     indent = indent_of(source, head)
     edits = place_text(source, head, [text_of(source, n, indent) for n in chosen], after=False)
@@ -51,6 +54,27 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if not (_read_elsewhere(source, node, owner, chosen) if keep is None else keep):
             edits += delete(source, node)
     return edits
+
+
+def _check_value(sources: Sources, node: ast.stmt) -> None:
+    """Computing again is no building again: a new module has new weights, and a new optimizer forgets its state."""
+    classes = {n.name for s in sources.values() if s.tree for n in ast.walk(s.tree) if isinstance(n, ast.ClassDef)}
+    called = {id(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    for n in ast.walk(node):
+        if not isinstance(n, ast.Call) or id(n) in called or not is_path(n.func):
+            continue  # a loss module that is built and called in one go keeps nothing
+        parts = key(n.func).split(".")
+        library = parts[-1].lstrip("_")[:1].isupper() and bool({"nn", "optim"} & set(parts[:-1]))
+        if parts[-1] in classes or library:
+            raise CannotFix(f"the statement builds a {parts[-1]}")
+
+
+def _header_reads(owner: ast.stmt) -> set[str]:
+    """What the loop's own line reads, and with it the objects on the way: ``a.b`` for ``a.b.items()``."""
+    header = owner.iter if isinstance(owner, ast.For | ast.AsyncFor) else getattr(owner, "test", None)
+    if header is None:
+        return set()
+    return {key(n) for n in ast.walk(header) if isinstance(n, ast.Name | ast.Attribute | ast.Subscript)}
 
 
 def _loop(sources: Sources, at: object) -> tuple[Source, ast.stmt]:

@@ -32,6 +32,42 @@ REFUSED = [
         {"into": "@1"},
         "x is another variable in closure",
     ),
+    ("move_into_loop", "«a = f()»\nfor k, v in a.items():\n    «b(v)»\n", {"loop": "@1"}, "the loop runs over a"),
+    ("move_into_loop", "«a = f()»\nwhile a.more():\n    «b(a)»\n", {"loop": "@1"}, "the loop runs over a"),
+    ("move_into_loop", "«a = nn.Linear(2, 2)»\nfor x in y:\n    «a(x)»\n", {"loop": "@1"}, "builds a Linear"),
+    (
+        "move_into_loop",
+        "class T: pass\n«t = T(f(x))»\nfor x in y:\n    «t.step(x)»\n",
+        {"loop": "@1"},
+        "builds a T",
+    ),
+    ("compute_in_method", "def f():\n    «a = g()»\n", {}, "not computed in a method"),
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    «self.x = nn.Linear(2, 2)»\n  def forward(self): return self.x\n",
+        {},
+        "builds an object",
+    ),
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\n  def reset(self):\n    self.x = 1\n"
+        "  def forward(self): return self.x\n",
+        {},
+        "assigned in several places",
+    ),
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self, n):\n    n = n or 3\n    «self.x = g(n)»\n  def forward(self): return self.x\n",
+        {},
+        "n is bound anew",
+    ),
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    if f():\n      «self.x = g(self.w)»\n  def forward(self): return self.x\n",
+        {},
+        "under a condition",
+    ),
+    ("compute_in_method", "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\n", {}, "no other method"),
     ("uncache", "if a > b:\n    «x = 1»\n", {}, "no cache"),
     ("uncache", "if k in c:\n    «x = c[k]»\n", {}, "nothing would compute"),
     ("accumulate_number", "«total += 1»\n", {}, "a number already"),
@@ -98,6 +134,40 @@ FIXED = [
         "def fit(m, x):\n  «p = m(x)»\n  def closure():\n    «use(p)»\n  step(closure)\n",
         {"into": "@1"},
         "def fit(m, x):\n  def closure():\n    p = m(x)\n    use(p)\n  step(closure)\n",
+    ),
+    # a loss module that is built and called in one go keeps nothing
+    (
+        "move_into_loop",
+        "«a = nn.MSELoss()(p, q)»\nfor x in y:\n    «b(a)»\n",
+        {"loop": "@1"},
+        "for x in y:\n    a = nn.MSELoss()(p, q)\n    b(a)\n",
+    ),
+    # two attributes, of which each method computes those that it reads, and the local value between them
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    e = g(self.w)\n    «self.x = e + 1»\n    «self.y = h(self.x)»  # c\n    self.n = 1\n"
+        "  def forward(self):\n    'Doc.'\n    return self.y\n  def show(self):\n    print(self.x)\n",
+        {"places": ["@0", "@1"]},
+        "class A:\n  def __init__(self):\n    self.n = 1\n"
+        "  def forward(self):\n    'Doc.'\n    e = g(self.w)\n    self.x = e + 1\n    self.y = h(self.x)  # c\n"
+        "    return self.y\n  def show(self):\n    e = g(self.w)\n    self.x = e + 1\n    print(self.x)\n",
+    ),
+    # an argument is read from the attribute that keeps it, or from a new one
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self, n, m):\n    self.size = n\n    «self.x = g(self.w, n, m)»\n"
+        "  def forward(self): return self.x\n",
+        {},
+        "class A:\n  def __init__(self, n, m):\n    self.size = n\n    self.m = m\n"
+        "  def forward(self): self.x = g(self.w, self.size, self.m); return self.x\n",
+    ),
+    # read from outside, or where it was computed: it stays there too
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\n  def forward(self):\n    return self.x\nprint(A().x)\n",
+        {},
+        "class A:\n  def __init__(self):\n    self.x = g(self.w)\n  def forward(self):\n    self.x = g(self.w)\n"
+        "    return self.x\nprint(A().x)\n",
     ),
     ("uncache", CACHE, {}, "def get(k):\n    # slow\n    c[k] = f(k)\n    return c[k]\n"),
     (

@@ -20,6 +20,50 @@ xs = torch.randn(4, 1, 2)
 
 CASES = [
     Case(
+        "compute_in_method",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        x, y = torch.randn(6, 3), torch.randn(6)
+        nets = []
+        """,
+        sick="""\
+        class Kernel(nn.Module):
+            def __init__(self, power):
+                super().__init__()
+                self.raw = nn.Parameter(torch.zeros(3))
+                self.top = nn.Parameter(torch.zeros(()))
+                inner = torch.exp(self.raw)
+                self.width = inner.pow(power)
+                self.height = torch.sigmoid(self.top)
+
+            def forward(self, x):
+                return self.height * torch.exp(-(x / self.width).square().sum(-1))
+
+        net = Kernel(2)
+        nets.append(net)
+        opt = torch.optim.Adam(net.parameters(), lr=0.1)
+        for step in range(4):
+            loss = (net(x) - y).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        raw, top = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(()))
+        nets.append(nn.ParameterList([raw, top]))
+        opt = torch.optim.Adam([raw, top], lr=0.1)
+        for step in range(4):
+            width = torch.exp(raw).pow(2)
+            out = torch.sigmoid(top) * torch.exp(-(x / width).square().sum(-1))
+            opt.zero_grad()
+            (out - y).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
         "delete_statement",
         start=NETS,
         loop=True,

@@ -1,0 +1,241 @@
+"""Compute attributes in the methods that read them, instead of once in ``__init__``.
+
+``self.length = torch.exp(self.raw_length)`` moves to the head of ``forward``, with the statements of the same method
+that it needs. An argument of ``__init__`` that it reads is read from the attribute that keeps it; where none does, one
+is set in its place. Where the attribute is read elsewhere too (in ``__init__`` itself, or from outside of the class),
+the statement stays as well.
+
+Args:
+    places: the assignments to attributes, in any order (or ``place`` for one). All stand in one method.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key, targets_of
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import bound_names, parameters
+
+KIND = "compute_in_method"
+
+
+@dataclass
+class _Plan:
+    """The method that computes the attributes now, its class, and the statements that are to run elsewhere."""
+
+    source: Source
+    owner: ast.ClassDef
+    origin: ast.FunctionDef | ast.AsyncFunctionDef
+    me: str
+    chosen: list[ast.stmt] = field(default_factory=list)
+    given: dict[str, str] = field(default_factory=dict)
+    """Arguments of the method that the statements read, and the attributes that keep them."""
+    unkept: list[str] = field(default_factory=list)
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    found = [statement(sources, p) for p in args.get("places") or [required(args, "place")]]
+    plan = _plan(found)
+    source = plan.source
+    wanted = {a for n in plan.chosen for a in _attributes_set(n, plan.me)}
+    readers = _readers(plan, wanted)
+    if not readers:
+        raise CannotFix("no other method of the class reads the attribute")
+    edits: list[Edit] = []
+    for method in readers:
+        head = _head(method)
+        indent = indent_of(source, head)
+        texts = [_text(plan, n, indent) for n in _needed(plan, method)]
+        edits += place_text(source, head, texts, after=False)
+    kept = [f"{plan.me}.{plan.given[name]} = {name}" for name in plan.unkept]
+    for node in plan.chosen:
+        if _read_elsewhere(plan, sources, node, readers):
+            continue
+        if kept:
+            start, end = source.span(node)
+            edits.append(Edit(source.file, start, end, ("\n" + indent_of(source, node)).join(kept)))
+            kept = []
+        else:
+            edits += delete(source, node)
+    if kept:
+        edits += place_text(source, plan.chosen[-1], kept, after=True)
+    return edits
+
+
+def _plan(found: list[tuple[Source, ast.stmt]]) -> _Plan:
+    """What to move, once it is sure that it means the same in another method.
+
+    Raises:
+        CannotFix: it does not.
+    """
+    source = found[0][0]
+    origin = source.node_function(found[0][1])
+    owner = source.parents.get(origin) if origin is not None else None
+    if origin is None or isinstance(origin, ast.Lambda) or not isinstance(owner, ast.ClassDef):
+        raise CannotFix("the value is not computed in a method of a class")
+    if not parameters(origin) or any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in origin.decorator_list):
+        raise CannotFix("the method has no self")
+    plan = _Plan(source, owner, origin, parameters(origin)[0])
+    for other, node in found:
+        if other is not source or source.node_function(node) is not origin:
+            raise CannotFix("the attributes are computed in several methods")
+        _take(plan, node)
+    plan.chosen.sort(key=lambda n: source.span(n)[0])
+    for attribute in {a for n in plan.chosen for a in _attributes_set(n, plan.me)}:
+        if _set_in(plan, attribute) > 1:
+            raise CannotFix(f"{plan.me}.{attribute} is assigned in several places")
+    return plan
+
+
+def _take(plan: _Plan, node: ast.stmt) -> None:
+    """Choose a statement, and before it those of the method whose local results it reads."""
+    if any(node is n for n in plan.chosen):
+        return
+    block = plan.source.node_block(node)
+    if block is None or block[0] is not plan.origin.body or not isinstance(node, ast.Assign | ast.AnnAssign):
+        raise CannotFix("the value is computed under a condition or in a loop")
+    if node.value is None or _builds(node.value):
+        raise CannotFix("the statement builds an object, and does not only compute a value")
+    plan.chosen.append(node)
+    inner = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    inner |= {a.arg for n in ast.walk(node.value) if isinstance(n, ast.Lambda) for a in n.args.args}
+    local = bound_names(plan.origin) - {plan.me} - inner
+    for name in dict.fromkeys(n.id for n in ast.walk(node.value) if isinstance(n, ast.Name) and n.id in local):
+        bindings = [
+            s
+            for s in plan.origin.body
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets_of(s)) and s is not node
+        ]
+        if name in parameters(plan.origin):
+            if bindings:
+                raise CannotFix(f"{name} is bound anew in {plan.origin.name}")
+            _keep(plan, name)
+        elif len(bindings) == 1 and plan.source.span(bindings[0])[0] < plan.source.span(node)[0]:
+            _take(plan, bindings[0])
+        else:
+            raise CannotFix(f"what {name} is at that line is not known elsewhere")
+
+
+def _keep(plan: _Plan, name: str) -> None:
+    """Find, or plan, the attribute that keeps an argument of the method."""
+    if name in plan.given:
+        return
+    for s in plan.origin.body:
+        if isinstance(s, ast.Assign) and isinstance(s.value, ast.Name) and s.value.id == name:
+            for attribute in _attributes_set(s, plan.me):
+                if _set_in(plan, attribute) == 1:
+                    plan.given[name] = attribute
+                    return
+    used = {n.attr for n in ast.walk(plan.owner) if isinstance(n, ast.Attribute)}
+    plan.given[name] = name if name not in used else f"{name}_"
+    plan.unkept.append(name)
+
+
+def _builds(value: ast.expr) -> bool:
+    """A call of something that is named like a class: a module, a parameter, an optimizer."""
+    if not isinstance(value, ast.Call):
+        return False
+    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+    return name.lstrip("_")[:1].isupper()
+
+
+def _attributes_set(node: ast.AST, me: str) -> list[str]:
+    return [t.attr for t in targets_of(node) if isinstance(t, ast.Attribute) and key(t.value) == me]
+
+
+def _set_in(plan: _Plan, attribute: str) -> int:
+    return sum(
+        1
+        for n in ast.walk(plan.owner)
+        if isinstance(n, ast.Attribute)
+        and n.attr == attribute
+        and not isinstance(n.ctx, ast.Load)
+        and key(n.value) == plan.me
+    )
+
+
+def _methods(plan: _Plan) -> list[ast.FunctionDef]:
+    """The other methods in which the statements could run."""
+    return [
+        m
+        for m in plan.owner.body
+        if isinstance(m, ast.FunctionDef) and m is not plan.origin and parameters(m)[:1] == [plan.me]
+    ]
+
+
+def _reads(node: ast.AST, me: str) -> set[str]:
+    return {
+        n.attr
+        for n in ast.walk(node)
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and key(n.value) == me
+    }
+
+
+def _readers(plan: _Plan, wanted: set[str]) -> list[ast.FunctionDef]:
+    found = [m for m in _methods(plan) if _reads(m, plan.me) & wanted]
+    for method in found:
+        taken = (bound_names(method) - {plan.me}) & {
+            n.id for c in plan.chosen for n in ast.walk(c) if isinstance(n, ast.Name)
+        }
+        if taken:
+            raise CannotFix(f"{min(taken)} is another variable in {method.name}")
+    return found
+
+
+def _needed(plan: _Plan, method: ast.FunctionDef) -> list[ast.stmt]:
+    """Those of the statements that a method needs, in their order."""
+    attributes, names = _reads(method, plan.me), set[str]()
+    needed: list[ast.stmt] = []
+    for node in reversed(plan.chosen):
+        binds = {t.id for t in targets_of(node) if isinstance(t, ast.Name)}
+        if binds & names or set(_attributes_set(node, plan.me)) & attributes:
+            needed.insert(0, node)
+            value: ast.expr = node.value  # type: ignore[attr-defined]
+            names |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+            attributes |= _reads(value, plan.me)
+    return needed
+
+
+def _head(method: ast.FunctionDef) -> ast.stmt:
+    first = method.body[0]
+    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return method.body[1] if docstring and len(method.body) > 1 else first
+
+
+def _text(plan: _Plan, node: ast.stmt, indent: str) -> str:
+    """The statement at its new place, arguments of the old method replaced by the attributes that keep them."""
+    value: ast.expr = node.value  # type: ignore[attr-defined]
+    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in plan.given]
+    if not names:
+        return text_of(plan.source, node, indent)
+    start, end = plan.source.span(node)
+    text = plan.source.code[start:end]
+    for n in sorted(names, key=lambda n: -plan.source.span(n)[0]):
+        first, last = plan.source.span(n)
+        text = text[: first - start] + f"{plan.me}.{plan.given[n.id]}" + text[last - start :]
+    if "\n" not in text and "\r" not in text:
+        return text
+    return ast.unparse(ast.parse(text))
+
+
+def _read_elsewhere(plan: _Plan, sources: Sources, node: ast.stmt, readers: list[ast.FunctionDef]) -> bool:
+    """Whether what the statement assigns is wanted where none of the new places serves."""
+    moved = {id(n) for s in (*plan.chosen, *readers) for n in ast.walk(s)}
+    attributes = set(_attributes_set(node, plan.me))
+    names = {t.id for t in targets_of(node) if isinstance(t, ast.Name)}
+    for n in ast.walk(plan.origin):
+        if id(n) in moved or not isinstance(getattr(n, "ctx", None), ast.Load):
+            continue
+        if (isinstance(n, ast.Attribute) and n.attr in attributes) or (isinstance(n, ast.Name) and n.id in names):
+            return True
+    own = {id(n) for n in ast.walk(plan.owner)}
+    for source in sources.values():
+        for n in ast.walk(source.tree) if source.tree is not None and attributes else ():
+            if isinstance(n, ast.Attribute) and n.attr in attributes and id(n) not in own:
+                return True
+    return False
