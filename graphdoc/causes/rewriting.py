@@ -70,18 +70,29 @@ def clone_what_is_saved(evidence: Evidence, found: Mutation) -> list[Remedy]:
 
 
 def clone_operand(evidence: Evidence, found: Mutation) -> list[Remedy]:
-    """Give the operation that saves the tensor a clone of it: found by its name in the expression."""
+    """Give the operation that saves the tensor a clone of it: found by its name in the expression.
+
+    A result that was saved is cloned where it is computed. Each saved tensor needs one: with half of them the next one
+    fails, so nothing is offered then.
+    """
     edits = []
     shown = []
     for s in found.stales:
         node = evidence.node(s.node)
         frame = innermost_user(node.stack) if node is not None else None
+        if frame is None or not frame.column:
+            continue
+        if s.output:
+            edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
+            shown.append(f"the result at {where(frame)}")
+            continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
-        for name in dict.fromkeys(n for n in names if n):
-            operands = operands_named(evidence, frame, name)
-            if frame is not None and frame.column and operands:
-                edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})
-                shown.append(f"{operands[0]} at {where(frame)}")
-                break
-    note = "The operation keeps a copy of the values of now; later writes do not reach it. The numbers stay the same."
-    return together(edits, f"use a clone of {', '.join(dict.fromkeys(shown[:3]))}", "safe", note)
+        operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(evidence, frame, n))), [])
+        if not operands:
+            return []
+        edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})
+        shown.append(f"{operands[0]} at {where(frame)}")
+    if not any("operands" in e["args"] for e in edits):
+        return []
+    note = "The operations keep a copy of the values of now; later writes do not reach it. The numbers stay the same."
+    return together(edits, f"use a clone of {', '.join(list(dict.fromkeys(shown))[:3])}", "safe", note)

@@ -23,6 +23,12 @@ def called(stale: Stale) -> str:
     return f"{kind} of shape {shape}"
 
 
+def named(found: Mutation, stale: Stale) -> str:
+    """The same in the words of the function that writes: what another function calls ``out`` may be its ``x``."""
+    path, name = found.target.path, stale.tensor.name
+    return path if path.isidentifier() and name.isidentifier() and stale.tensor.kind == "activation" else called(stale)
+
+
 def saved_by(node: Node) -> str:
     """``SigmoidBackward0`` → ``Sigmoid``: the operation that saved, as the user wrote it."""
     name = node.op.rsplit("::", 1)[-1].rstrip("0123456789")
@@ -34,7 +40,7 @@ def write_spans(found: Mutation, label: str = "", role: Role = "mutated", most: 
     out = []
     for w in found.writers[:most]:
         if w.frame is not None:
-            wrote = called(w.stale or found.stale)
+            wrote = named(found, w.stale or found.stale)
             out.append(span(role, w.frame, label or f"{wrote} is written here{_through(w)}"))
     return distinct(out)
 
@@ -55,14 +61,14 @@ def _through(writer: Writer) -> str:
 def saved_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
     """Where the tensor was saved for backward, with the version that it had then."""
     s = found.stale
-    label = f"{saved_by(found.node)} saved {called(s)} here, at version {s.expected}"
+    label = f"{saved_by(found.node)} saved {named(found, s)} here, at version {s.expected}"
     return span_of("consumed", found.node.stack, label, evidence)
 
 
 def failed_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
     """The backward call that noticed."""
     s = found.stale
-    label = f"this needs {called(s)} at version {s.expected}, and it is at version {s.current}"
+    label = f"this needs {named(found, s)} at version {s.expected}, and it is at version {s.current}"
     if found.failing is not None:
         return span_of("failed", found.failing.stack, label, evidence)
     return raised_span(evidence, label)
@@ -72,7 +78,9 @@ def facts_of(evidence: Evidence, found: Mutation) -> tuple[str, ...]:
     """``net.weight, version 20, expected 19, +1 by Adam.step() at train.py:88``, for each stale tensor."""
     out: dict[str, str] = {}
     for s in found.stales:
-        out.setdefault(called(s), f"{called(s)}, version {s.current}, expected {s.expected}{_by(evidence, s)}")
+        out.setdefault(
+            named(found, s), f"{named(found, s)}, version {s.current}, expected {s.expected}{_by(evidence, s)}"
+        )
     told = list(out.values())[:MOST_FACTS]
     more = len(found.stales) - len(told)
     if more > 0:

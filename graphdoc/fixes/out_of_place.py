@@ -2,7 +2,8 @@
 
 ``x += y`` → ``x = x + y``; ``x.relu_()`` → ``x = x.relu()`` (chains too); ``F.relu(x, inplace=True)`` and
 ``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it, ``y[y < 0] = 0`` becomes
-``torch.where``, and a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``.
+``torch.where``, a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``, one that a loop maps
+slice by slice the stack of the new slices.
 
 Args:
     place: the write: the whole statement (``x += y``), the subscript that is assigned, the call of the method or of

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost
 from graphdoc.fixes.base import Args, CannotFix, replace
+from graphdoc.fixes.slice_maps import mapped, value_first
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same, targets_of
@@ -33,9 +34,11 @@ def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subsc
         return (
             _where(source, owner, target)
             or _stack(source, owner, target)
+            or mapped(source, owner, target)
+            or value_first(source, owner, target, text)
             or clone_before(source, owner, text, bool(args.get("joined")))
         )
-    return clone_before(source, owner, text, bool(args.get("joined")))
+    return value_first(source, owner, target, text) or clone_before(source, owner, text, bool(args.get("joined")))
 
 
 def _string_key(node: ast.Subscript) -> bool:

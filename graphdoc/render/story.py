@@ -28,8 +28,17 @@ _CAUSE_WORDS: dict[Confidence, str] = {
 
 
 def in_order(spans: Sequence[Span]) -> list[Span]:
-    """The places as the story goes: made, then used, freed or written, then needed again."""
+    """The places as the story goes: made, then used, freed or written, then needed again.
+
+    A write that has no words of its own is left out where the cause that stands at its very place says them.
+    """
+    said = {_at(s) for s in spans if s.role == "cause" and s.label}
+    spans = [s for s in spans if s.label or s.role != "mutated" or _at(s) not in said]
     return sorted(spans, key=lambda s: _ORDER.get(s.role, 3))
+
+
+def _at(span: Span) -> tuple[str, int, int, int, int]:
+    return (span.file, span.line, span.column, span.end_line, span.end_column)
 
 
 def main_place(diagnosis: Diagnosis) -> Span | None:

@@ -121,6 +121,35 @@ for _ in range(4):
     opt.step()
 """,
     ),
+    "columns-scaled-one-by-one": (
+        "state-overwritten-in-place",
+        "y[:, k] = y[:, k] * self.scale[k] + self.shift[k]",
+        "out_of_place",
+        """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid())
+        self.scale, self.shift = nn.Parameter(torch.rand(4)), nn.Parameter(torch.rand(4))
+
+    def forward(self, x):
+        y = self.net(x)
+        for k in range(y.size(1)):
+            y[:, k] = y[:, k] * self.scale[k] + self.shift[k]
+        return y
+head = Head()
+opt = torch.optim.SGD(head.parameters(), lr=0.1)
+for _ in range(3):
+    out = head(torch.randn(5, 3))
+    loss = out.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    ),
     "weights-clipped-in-a-forward-hook": (
         "parameter-overwritten",
         "layer.register_forward_hook(clip)",
@@ -212,7 +241,7 @@ for _ in range(3):
     "rows-of-a-preallocated-tensor": (
         "state-overwritten-in-place",
         "xs[t] = torch.tanh(self.f(xs[t - 1]))",
-        "clone_expression",
+        "out_of_place",
         """\
 import torch
 from torch import nn
@@ -547,6 +576,19 @@ def test_versions_and_writer_are_facts(between) -> None:
     told = between("actor-loss-before-the-critic-step").found[0].finding
     assert "agent.q2.2.weight, version 2, expected 1, +1 by Adam.step() at train.py:23" in told.facts
     assert told.confidence == "certain"
+
+
+def test_every_patch_of_a_tensor_overwritten_for_two_savers_runs_and_names_it_once(between, tmp_path: Path) -> None:
+    # Mul saved its slices, Sigmoid its result: a clone for one of them alone lets the other fail.
+    told = between("columns-scaled-one-by-one")
+    assert len(told.patches()) == 3
+    for number, (_, texts) in enumerate(told.patches()):
+        script = tmp_path / f"patched_{number}.py"
+        script.write_text(texts["train.py"])
+        assert run_forked(script).status == 0
+    finding = told.found[0].finding
+    assert any("saved y here" in s.label for s in finding.spans)
+    assert not any("out" in s.label.split() for s in finding.spans) and finding.facts[0].startswith("y, version")
 
 
 def test_a_place_is_labelled_once(between) -> None:

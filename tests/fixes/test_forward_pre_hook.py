@@ -36,8 +36,10 @@ FIXED = [
         "nn.modules.module.register_module_forward_pre_hook(H())\n",
     ),
     (
-        "class H:\n    @staticmethod\n    def keep(m, i, o):\n        «m.w.clamp_(0)»\n«l.register_forward_hook(H.keep)»\n",
-        "class H:\n    @staticmethod\n    def keep(m, i):\n        m.w.clamp_(0)\nl.register_forward_pre_hook(H.keep)\n",
+        "class H:\n    @staticmethod\n    def keep(m, i, o):\n        «m.w.clamp_(0)»\n"
+        "«l.register_forward_hook(H.keep)»\n",
+        "class H:\n    @staticmethod\n    def keep(m, i):\n        m.w.clamp_(0)\n"
+        "l.register_forward_pre_hook(H.keep)\n",
     ),
 ]
 

@@ -29,6 +29,38 @@ def test_refuses(source, args, reason):
         fixed("out_of_place", source, **args)
 
 
+MAPPED = [
+    # every slice from itself: joined
+    (
+        "for i in range(x.shape[1]):\n    «x[:, i]» = x[:, i] * a[i] + b[i]\nprint(x)\n",
+        "x = torch.stack([x[:, i] * a[i] + b[i] for i in range(x.shape[1])], dim=1)\nprint(x)\n",
+    ),
+    (
+        "for i in range(len(x)):\n    «x[i]» = torch.tanh(x[i])\nprint(x)\n",
+        "x = torch.stack([torch.tanh(x[i]) for i in range(len(x))])\nprint(x)\n",
+    ),
+    # not surely all of it, not surely of the slice's shape, or another slice is read: the value before a clone
+    (
+        "for i in range(n):\n    «x[:, i]» = x[:, i] * a[i]\nprint(x)\n",
+        "for i in range(n):\n    new = x[:, i] * a[i]\n    x = x.clone()\n    x[:, i] = new\nprint(x)\n",
+    ),
+    (
+        "for i in range(len(x)):\n    «x[i]» = x[i].mean()\nprint(x)\n",
+        "for i in range(len(x)):\n    new = x[i].mean()\n    x = x.clone()\n    x[i] = new\nprint(x)\n",
+    ),
+    (
+        "for i in range(len(x)):\n    «x[i]» = (x[i] * x[i - 1])\nprint(x)\n",
+        "for i in range(len(x)):\n    new = x[i] * x[i - 1]\n    x = x.clone()\n    x[i] = new\nprint(x)\n",
+    ),
+    ("«x[0]» = y\nprint(x)\n", "x = x.clone()\nx[0] = y\nprint(x)\n"),
+]
+
+
+@pytest.mark.parametrize(("source", "wanted"), MAPPED)
+def test_a_slice_that_is_computed_from_the_tensor_itself(source, wanted):
+    assert fixed("out_of_place", "import torch\n" + source) == "import torch\n" + wanted
+
+
 FIXED = [
     # augmented assignment
     ("«x += y»  # why\n", {}, "x = x + y  # why\n"),
@@ -80,7 +112,7 @@ FIXED = [
     ("y = f(x)\n«y[..., 1:2]» = v\n", {}, "y = f(x)\ny = y.clone()\ny[..., 1:2] = v\n"),
     ("y[0] = a\ny[1] = b\n«y[2]» = c  # last\n", {}, "y = y.clone()\ny[0] = a\ny[1] = b\ny[2] = c  # last\n"),
     # the second write reads what the first wrote: each needs its own copy
-    ("y[0] = a\n«y[1]» = y[0] * 2\n", {}, "y[0] = a\ny = y.clone()\ny[1] = y[0] * 2\n"),
+    ("y[0] = a\n«y[1]» = y[0] * 2\n", {}, "y[0] = a\nnew = y[0] * 2\ny = y.clone()\ny[1] = new\n"),
     ("«self.buf[i]» = v\n", {}, "self.buf = self.buf.clone()\nself.buf[i] = v\n"),
     ("«d['k'][:, 0]» = v\n", {}, "d['k'] = d['k'].clone()\nd['k'][:, 0] = v\n"),
     ("import torch\n«y[y < 0]» = 0.0\n", {}, "import torch\ny = torch.where(y < 0, 0.0, y)\n"),
@@ -113,7 +145,7 @@ FIXED = [
     (
         "o = torch.zeros(T)\nfor t in range(T):\n    «o[t]» = f(o)\n",
         {},
-        "o = torch.zeros(T)\nfor t in range(T):\n    o = o.clone()\n    o[t] = f(o)\n",
+        "o = torch.zeros(T)\nfor t in range(T):\n    new = f(o)\n    o = o.clone()\n    o[t] = new\n",
     ),
     (
         "o = torch.zeros(T)\nfor t in range(T):\n\tif t: «o[t]» = f(t)\n",
