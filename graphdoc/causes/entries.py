@@ -77,7 +77,8 @@ def putting(evidence: Evidence, frames: Sequence[Frame], entry: Entry) -> list[t
         scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
         hits = [s for s in statements(scope) if _puts(s, entry)] if scope is not None else []
         if hits:
-            return [(frame_of(evidence, frame.file, s, frame.function), s) for s in reversed(hits[-2:])]
+            hits = [_built(scope, s, entry) or s for s in reversed(hits[-2:])] if scope is not None else []
+            return [(frame_of(evidence, frame.file, s, frame.function), s) for s in hits]
         if scope is not None and entry.field is not None and entry.field.kind == "attribute":
             # The object in the container keeps it itself: `self.state = …` in one of its methods.
             for s in statements(scope):
@@ -94,6 +95,24 @@ def _puts(statement: ast.stmt, entry: Entry) -> bool:
         built = any(isinstance(a, ast.Call) and _last(a.func) == entry.type for a in call.args)
         return built or _last(call.func.value) == entry.container
     return any(isinstance(t, ast.Subscript) and _last(t.value) == entry.container for t in targets_of(statement))
+
+
+def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None:
+    """Where the entry was put together, if that is an earlier statement: ``step = Step(…)`` before ``append(step)``."""
+    value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
+    put = value.args[-1] if isinstance(value, ast.Call) and value.args and isinstance(statement, ast.Expr) else value
+    if not isinstance(put, ast.Name) or entry.field is None:
+        return None
+    found = [
+        s
+        for s in statements(scope)
+        if isinstance(s, ast.Assign)
+        and s.lineno < statement.lineno
+        and any(isinstance(t, ast.Name) and t.id == put.id for t in s.targets)
+        and isinstance(s.value, ast.Call | ast.Dict | ast.Tuple)
+        and (not isinstance(s.value, ast.Call) or _last(s.value.func) == entry.type)
+    ]
+    return found[-1] if found else None
 
 
 def _last(node: ast.expr) -> str:

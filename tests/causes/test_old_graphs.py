@@ -297,6 +297,17 @@ def test_a_store_of_data_is_detached_where_it_is_filled(tmp_path: Path) -> None:
     assert "memory.append(Step(code.detach(), torch.randn(1, 2), after.detach()))" in text
 
 
+def test_an_entry_is_detached_where_it_is_put_together(tmp_path: Path) -> None:
+    code = DATA.replace(
+        "memory.append(Step(code, torch.randn(1, 2), after))",
+        "step = Step(code, torch.randn(1, 2), after=after)\n        memory.append(step)",
+    )
+    seen = observe(tmp_path / "sick", HEAD + code)
+    assert "step = Step(code, torch.randn(1, 2), after=after)" in seen.lines("cause")
+    text = next(iter(seen.patches()[0][1].values()))
+    assert "step = Step(code.detach(), torch.randn(1, 2), after=after.detach())" in text
+
+
 def test_a_sum_is_not_started_anew_where_it_is_already(tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + SUM)
     assert [r.kind for r in seen.found[0].finding.remedies] == ["accumulate_number"]
