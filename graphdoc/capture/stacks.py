@@ -47,7 +47,7 @@ class Stack:
     __slots__ = ("chain", "lasti", "outer")
 
     chain: RawStack
-    """The code, then code and instruction of each call that led to it, the last of them in the function of ``outer``."""
+    """The code, then code and instruction of each call that led to it; the last of these is in ``outer``'s function."""
     lasti: int
     outer: Stack | None
 
