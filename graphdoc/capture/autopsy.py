@@ -374,22 +374,31 @@ class Autopsy:
         evidence.extras["dead"] = len(self.dead)
 
     def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> list[tuple[int, int]]:
-        """Edges to old results of the same standing as those behind ``edges``: entries of a store not used so far.
+        """Edges to results of the same standing as those behind ``edges``: other entries of a store, used or not.
 
-        They come from the same expression, or go into the same operation.
+        An old one comes from the same expression, or goes into the same operation; a new one does both.
         """
         mark = max(marks.values(), default=-1)
-        takers = {n for n, _ in edges}
-        sites = {site_of(self.raw_stack(self.order[m].node), library=True) for _, m in edges}
-        old = {f.number for f in self.order if f.sequence < mark and f.leaf is None}
-        alike = {n for n in old if site_of(self.raw_stack(self.order[n].node), library=True) in sites}
-        return [
-            (f.number, m)
+        takers, makers = {n for n, _ in edges}, {m for _, m in edges}
+        taking, making = self._alike(takers), self._alike(makers)
+        out = []
+        for f in self.order:
+            new = f.sequence >= mark
+            for m in f.following if new and f.leaf is None else ():
+                old = self.order[m].sequence < mark and self.order[m].leaf is None
+                if (m in making and (old or f.number in taking)) or (old and f.number in takers):
+                    out.append((f.number, m))
+        return out
+
+    def _alike(self, numbers: set[int]) -> set[int]:
+        """The nodes that the same expressions made as these."""
+        wanted = {(self.order[n].op, site_of(self.raw_stack(self.order[n].node), library=True)) for n in numbers}
+        ops = {op for op, _ in wanted}
+        return {
+            f.number
             for f in self.order
-            if f.number not in old
-            for m in f.following
-            if m in alike or (m in old and f.number in takers)
-        ]
+            if f.op in ops and (f.op, site_of(self.raw_stack(f.node), library=True)) in wanted
+        }
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""

@@ -44,12 +44,12 @@ def from_building_once(evidence: Evidence, reuse: Reuse, constant: str) -> list[
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
     missing = lost(evidence, reuse)
     ways = compute_again(evidence, reuse)
+    context = cached_with(evidence, reuse)
     if missing:
-        out = ways or _in_words(evidence, reuse, missing)
+        out = ways or (_in_words(evidence, reuse, missing) if context is None else [])
     else:
         cuts = constant_at_use(evidence, reuse.carries, constant)
         out = [*ways, *cuts] if reuse.own or not reuse.meant_known else [*cuts, *ways]
-    context = cached_with(evidence, reuse)
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}
@@ -91,7 +91,8 @@ def _in_words(evidence: Evidence, reuse: Reuse, missing: set[str]) -> list[Remed
     return [
         Remedy(
             "compute_in_update",
-            f"keep what {where_made} computes {name} from, and compute it again in each update",
+            f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
+            "update",
             "display",
             f"{listed(missing, 2)} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
             "computation with the weights of now can train them.",

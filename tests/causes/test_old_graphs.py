@@ -127,6 +127,32 @@ main()
 ENCODED = REPLAY.replace("PARAMETERS", "[*encoder.parameters(), *cell.parameters()]")
 DATA = REPLAY.replace("PARAMETERS", "cell.parameters()")
 
+EPISODES = """
+import random
+
+random.seed(1)
+policy = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+memory = []
+
+
+def play():
+    scores = []
+    for _ in range(3):
+        scores.append(policy(torch.randn(3)).log_softmax(-1)[0])
+    memory.append({"scores": scores, "gain": random.random()})
+
+
+for episode in range(6):
+    play()
+    if episode < 2:
+        continue
+    loss = -sum(torch.stack(e["scores"]).sum() * e["gain"] for e in random.sample(memory, 2))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 SUM = """
 def epoch(net, opt, batches):
     total, seen = 0.0, []
@@ -288,6 +314,13 @@ def test_a_store_that_something_learns_through_is_not_called_data(tmp_path: Path
     assert finding.remedies[0].safety == "display"
     assert "memory.append(Step(code, torch.randn(1, 2), after))" in seen.lines("cause")
     assert not any("on main" in r.title for r in finding.remedies)
+
+
+def test_new_entries_of_a_store_are_no_other_way_to_learn(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + EPISODES)
+    assert seen.slugs[0] == "stored-with-graph"
+    assert "They are data" not in seen.found[0].finding.explanation
+    assert seen.found[0].finding.remedies[0].safety == "display"
 
 
 def test_a_store_of_data_is_detached_where_it_is_filled(tmp_path: Path) -> None:
