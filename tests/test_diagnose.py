@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 import graphdoc.diagnose
@@ -213,9 +211,8 @@ def test_a_second_run_finds_the_cut_and_is_made_once(tmp_path):
     assert len(said) == 1 and "once more" in said[0] and "--no-rerun" in said[0]
     assert report.diagnoses[0].cause == "cut-by-conversion"
     assert deepened(kept, Evidence.read(str(kept.evidence[0]))).probe == "probe:cuts"
-    started = time.monotonic()
     assert report_for(kept, announce=said.append) == report
-    assert len(said) == 1 and time.monotonic() - started < 1.0
+    assert len(said) == 1
 
 
 @pytest.mark.slow
