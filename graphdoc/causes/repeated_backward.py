@@ -47,8 +47,8 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 - **Several gradients of one graph, and no step between them** (each row of a Jacobian, the norm of one term's gradient
   before the real backward): this is where `retain_graph=True` belongs, on all calls but the last. Safe.
 - **An inner `autograd.grad`, and its loss is a term of the outer one:** `retain_graph=True` on the inner call leaves
-  its result a number (first order); `create_graph=True` lets the outer loss differentiate through it as well (second order,
-  what MAML is defined with). Unsafe, since the two train differently.
+  its result a number (first order); `create_graph=True` lets the outer loss differentiate through it as well (second
+  order, what MAML is defined with). Unsafe, since the two train differently.
 """,
     not_this="""\
 - Two *different* losses, one common forward pass: `shared-subgraph-losses`.
