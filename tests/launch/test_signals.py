@@ -8,12 +8,24 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphdoc.launch import Request, launch
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """A shell starts what runs in the background with interrupts ignored, and so would be all that is started here."""
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
 
 COUNTS = """
 import os, signal, sys, time
