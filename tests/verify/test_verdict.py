@@ -427,6 +427,7 @@ def test_nothing_is_verified_without_the_original_to_compare_with(carried):
 
 CURVED = """\
 import torch
+torch.set_warn_always(True)  # PyTorch warns once a process, and a test before this may have had it
 torch.manual_seed(0)
 layer = torch.nn.Linear(3, 1)
 opt = torch.optim.SGD(layer.parameters(), lr=0.1)
