@@ -50,12 +50,15 @@ class Entry:
 class Place:
     """Where events happen: two from the same expressions of the innermost frames are at the same place."""
 
-    __slots__ = ("first", "kept", "occurrences")
+    __slots__ = ("first", "following", "kept", "latest", "occurrences")
 
     def __init__(self) -> None:
         self.occurrences = 0
         self.kept = False
         self.first: list[Entry] = []
+        self.latest: Entry | None = None
+        self.following: Place | None = None
+        """Where the event after the latest from here happened: a training loop goes round."""
 
 
 class Seen:
@@ -82,6 +85,7 @@ class Journal:
         self._latest: deque[Entry] = deque(maxlen=KEPT)
         self._places: dict[Any, Place] = {}
         self._known: dict[tuple[Any, ...], tuple[Place, stacks.RawStack]] = {}
+        self._before = Place()
         self._optimizer_count = 0
         self.optimizers: dict[int, Seen] = {}
         self.with_grad: dict[int, int] = {}
@@ -102,17 +106,27 @@ class Journal:
     def settle(self) -> None:
         """Give the pending events their places."""
         pending, self._pending = self._pending, []
+        before = self._before
+        add = self._latest.append
         for entry in pending:
-            whole = entry.raw.raw
-            # Ids and instructions are quick to compare; the places they stand for are looked up once.
-            key = (entry.kind, entry.optimizer, *whole[1 : 2 * DEPTH : 2], *map(id, whole[: 2 * DEPTH : 2]))
-            known = self._known.get(key)
-            place = entry.place = known[0] if known is not None else self._place(key, whole)
-            entry.occurrence = place.occurrences
-            self._latest.append(entry)
-            if place.occurrences < FIRST and place.kept:
+            place = before.following
+            if place is None or not _alike(place.latest, entry):
+                place = before.following = self._place_of(entry)
+            place.latest = entry
+            entry.place = before = place
+            entry.occurrence = count = place.occurrences
+            place.occurrences = count + 1
+            add(entry)
+            if count < FIRST and place.kept:
                 place.first.append(entry)
-            place.occurrences += 1
+        self._before = before
+
+    def _place_of(self, entry: Entry) -> Place:
+        whole = entry.raw.raw
+        # Ids and instructions are quick to compare; the places they stand for are looked up once.
+        key = (entry.kind, entry.optimizer, *whole[1 : 2 * DEPTH : 2], *map(id, whole[: 2 * DEPTH : 2]))
+        known = self._known.get(key)
+        return known[0] if known is not None else self._place(key, whole)
 
     def is_early(self, stack: stacks.Stack) -> bool:
         """Whether this is among the first calls from its place, at a glance: only the frame before last is compared."""
@@ -169,6 +183,19 @@ class Journal:
                         self.with_grad[id(p)] = self.with_grad.get(id(p), 0) + 1
             seen.parameters = tuple(ids)
         return seen
+
+
+def _alike(a: Entry | None, b: Entry) -> bool:
+    """Whether two events have the very same stack, so that they need no look at their places."""
+    if a is None or a.kind is not b.kind or a.optimizer != b.optimizer or a.raw.lasti != b.raw.lasti:
+        return False
+    one: stacks.Stack | None = a.raw
+    other: stacks.Stack | None = b.raw
+    while one is not other:
+        if one is None or other is None or one.chain != other.chain:
+            return False
+        one, other = one.outer, other.outer
+    return True
 
 
 def leaves_behind(roots: Iterable[Any], limit: int = WALK_LIMIT) -> frozenset[int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -133,6 +134,28 @@ def test_occurrences_are_counted_by_place(tmp_path: Path) -> None:
     )
     evidence = run(script(tmp_path, W + source)).only
     assert [e.occurrence for e in evidence.events] == [0, 1, 2, 3, 4, 0]
+
+
+def test_occurrences_are_right_when_the_loop_takes_turns_out_of_order(tmp_path: Path) -> None:
+    source = (
+        "import random\n"
+        "turns = random.Random(7).choices(range(3), k=700)\n"
+        "def go(x):\n"
+        "    x.backward()\n"
+        "for t in turns:\n"
+        "    if t == 0:\n"
+        "        go((w * 2).sum())\n"
+        "    elif t == 1:\n"
+        "        go((w * 3).sum())\n"
+        "    else:\n"
+        "        (w * 4).sum().backward()\n"
+    )
+    evidence = run(script(tmp_path, W + source + TWICE)).only
+    turns = random.Random(7).choices(range(3), k=700)
+    wanted = [turns[:i].count(t) for i, t in enumerate(turns)]
+    seen = {e.index: e.occurrence for e in evidence.events}
+    assert len(seen) > 300
+    assert {i: n for i, n in seen.items() if i < 700} == {i: wanted[i] for i in seen if i < 700}
 
 
 CHILD = """
