@@ -163,9 +163,11 @@ class CutWatch(TorchFunctionMode):
             if not tensors and isinstance(result, list):
                 for inner in result[:MOST_INSIDE]:
                     self._keep(inner, record)
-        if record is not None and record.origins and name in CONVERSIONS | DETACHES:
-            self._recent.append(record)
-            del self._recent[:-200]
+        if record is not None and name in CONVERSIONS | DETACHES:
+            left = record if record.origins else _draw_behind(record) if name in CONVERSIONS else None
+            if left is not None and left not in self._recent[-1:]:
+                self._recent.append(left)
+                del self._recent[:-200]
         if record is not None and record.origins and not record.recording:
             self._note_unrecorded(record)
 
@@ -285,7 +287,7 @@ class CutWatch(TorchFunctionMode):
             evidence.cuts.append(self._cut(made, True, autopsy, "constant" if trained else "input"))
 
     def _candidates(self, chain: list[Record], evidence: Evidence) -> list[tuple[Record, list[Record]]]:
-        """Conversions of something with a graph since the last backward that came to its end, newest first.
+        """Conversions of something with a graph (and draws) since the last backward that ended well, newest first.
 
         Numbers went through Python or NumPy arithmetic, where identity is lost. A tensor of unknown origin can have
         come from an array, but not from ``item()``.
@@ -370,6 +372,12 @@ def _called(raw: stacks.RawStack) -> str:
     return name
 
 
+def _draw_behind(record: Record) -> Record | None:
+    """The random draw, from what has a graph, whose number leaves its tensor here: what came of it is not seen."""
+    near = _behind(record.inputs, 20)
+    return next((r for r in near if r.origins and r.op in DRAWS), None)
+
+
 def _apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
     """The first record of each place and operation, with all of them."""
     known: dict[Any, list[Record]] = {}
@@ -378,12 +386,12 @@ def _apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
     return [(same[0], same) for same in known.values()]
 
 
-def _behind(starts: list[Record]) -> list[Record]:
+def _behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
     """The records that these were made from, nearest first."""
     chain = list(starts)
     seen = {id(r) for r in starts}
     for record in chain:
-        if len(chain) >= MOST_FOLLOWED:
+        if len(chain) >= most:
             break
         for r in record.inputs:
             if id(r) not in seen:

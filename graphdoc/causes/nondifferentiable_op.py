@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.cutting import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+from graphdoc.causes.draws import draw_remedies
 from graphdoc.causes.reading import field_of, raised_at, raised_span, weight
 from graphdoc.causes.spans import innermost, place, span
 from graphdoc.evidence import Cut, Evidence
@@ -45,7 +46,9 @@ loss = -(dist.log_prob(action) * advantage).mean()  # the surrogate of the polic
 loss.backward()
 """,
     fix_safety="""\
-Display: every stand-in is another objective, and choosing it is a decision about the model.
+Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
+`Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
+log-probability as a weight. Both are tried, and what then receives gradients is told.
 
 | written | differentiable stand-in |
 |---|---|
@@ -268,11 +271,11 @@ def recognise(evidence: Evidence) -> Finding | None:
 def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
     strength, confidence = weigh(evidence, cut)
     known, frame = _standin(cut.op), innermost(cut.stack)
-    remedies = (
-        Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)})
-        if frame
-        else None,
-    )
+    remedies = draw_remedies(evidence, cut)
+    if frame is not None and not remedies:
+        remedies = (
+            Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)}),
+        )
     return Finding(
         strength,
         confidence,
@@ -282,7 +285,7 @@ def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
         f"computed from. {known.instead}",
         story(evidence, cut, f"{cut.op} has no derivative: the graph ends here"),
         facts_of(evidence, cut),
-        tuple(r for r in remedies if r),
+        remedies,
     )
 
 

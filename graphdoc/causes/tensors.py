@@ -25,6 +25,7 @@ class Reached:
     gradient: bool
     inference: bool
     made: Frame | None
+    shape: tuple[int, ...] = ()
 
 
 def reached(evidence: Evidence) -> Iterator[Reached]:
@@ -43,6 +44,7 @@ def reached(evidence: Evidence) -> Iterator[Reached]:
             entry.get("grad") == "present",
             bool(entry.get("inference")),
             innermost(frames(entry.get("made"))),
+            tuple(n for n in entry.get("shape") or () if isinstance(n, int)),
         )
 
 

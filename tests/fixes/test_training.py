@@ -214,6 +214,15 @@ PROGRAMS = [
         "torch.manual_seed(step)\na = net(x) + torch.normal(torch.zeros(2, 3), torch.ones(2, 3)) * 0.5\na.pow(2).sum().backward()\nopt.step()\n",
     ),
     (
+        "log_prob_surrogate",
+        {"loss": "@1"},
+        "dist = torch.distributions.Categorical(logits=net(x))\naction = «dist.sample()»\nreward = torch.arange(3.0)[action]\n"
+        "loss = -reward.mean()\n«loss.backward()»\nopt.step()\n",
+        "logits = net(x)\naction = torch.multinomial(logits.detach().softmax(-1), 1, True).squeeze(1)\n"
+        "cost = -torch.arange(3.0)[action] / len(x)\n(F.cross_entropy(logits, action, reduction='none') * -cost).sum().backward()\nopt.step()\n",
+        {"near": "the mean is taken elsewhere"},
+    ),
+    (
         "repeat_before",
         {"call": "@1"},
         "scaler = torch.amp.GradScaler('cpu', init_scale=8.0)\nfor i in range(4):\n    opt.zero_grad()\n"
