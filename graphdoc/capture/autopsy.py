@@ -6,28 +6,23 @@ tensor alive after it returns, and touches no value.
 
 from __future__ import annotations
 
-import bisect
-import gc
-import sys
 from types import FrameType
 from typing import Any
 
 from graphdoc.capture import walk
+from graphdoc.capture.crossings import Crossings
+from graphdoc.capture.facts import grad_fn_of, shape_of, version_of
 from graphdoc.capture.journal import Entry, Journal
+from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census, roots_of
-from graphdoc.capture.stacks import Stack, frames_of, is_user_file, site_of
+from graphdoc.capture.stacks import Stack, frames_of
 from graphdoc.evidence import (
-    Carry,
     Event,
     Evidence,
     Frame,
-    Holder,
     Node,
     Optimizer,
     Parameter,
-    Stale,
-    Tensor,
-    Write,
 )
 
 MOST_NODES = 300
@@ -48,8 +43,6 @@ class Autopsy:
         self.order: list[walk.Found] = []
         self.same_place: list[Entry] = []
         self._numbers: dict[int, int] = {}
-        self._sites: dict[tuple[Any, ...], list[Any]] | None = None
-        self._made_at: dict[tuple[Any, ...], list[int]] | None = None
 
     # -- parts that need no graph --------------------------------------------------------------------------------
 
@@ -101,7 +94,7 @@ class Autopsy:
             bool(tensor.requires_grad),
             buffer,
             bool(tensor.is_leaf),
-            _version(tensor),
+            version_of(tensor),
             self.owners.get(ident, []),
             grad,
             self.journal.with_grad.get(ident, 0),
@@ -150,15 +143,16 @@ class Autopsy:
         stale = {f.number for f in order if f.stale}
         self.dead = released if second_time else stale
         self.bits, self.touched, self.leaves = walk.below(order, self.dead)
-        evidence.root = self._tell(evidence, 0)
-        evidence.failing = self._tell(evidence, self.failing) if self.failing >= 0 else -1
+        evidence.root = self.tell(evidence, 0)
+        evidence.failing = self.tell(evidence, self.failing) if self.failing >= 0 else -1
         evidence.failing_event = entry.index
-        evidence.reaches = self._names(self.bits[0] if len(roots) == 1 else self._union(roots))
+        evidence.reaches = self.names(self.bits[0] if len(roots) == 1 else self._union(roots))
+        mismatches = Mismatches(self)
         for number in sorted(stale, key=lambda n: -order[n].sequence)[:MOST_PER_KIND]:
-            self._fill_stale(evidence, order[number])
-        self._fill_carries(evidence, entry)
+            mismatches.fill(evidence, order[number])
+        Crossings(self).fill(evidence, entry)
         for number in sorted(self.dead, key=lambda n: -order[n].sequence)[: MOST_PER_KIND * 2]:
-            self._tell(evidence, number)
+            self.tell(evidence, number)
 
     def _union(self, roots: list[Any]) -> int:
         nodes = {f.node: f.number for f in self.order}
@@ -183,7 +177,7 @@ class Autopsy:
         hit = [f for f in self.order if f.released or f.stale]
         return max(hit, key=lambda f: f.sequence).number if hit and failing is None else -1
 
-    def _names(self, bits: int) -> list[str]:
+    def names(self, bits: int) -> list[str]:
         out = []
         names = self.census.parameter_names
         for position, leaf in self.leaves.items():
@@ -196,7 +190,7 @@ class Autopsy:
         # Anomaly mode's own text, where our stacks could not take its place.
         return kept.raw if isinstance(kept, Stack) else kept if isinstance(kept, list) else []
 
-    def _tell(self, evidence: Evidence, number: int) -> int:
+    def tell(self, evidence: Evidence, number: int) -> int:
         """Put a node into the Evidence (once) and return its id."""
         ident = self._numbers.get(number)
         if ident is not None:
@@ -220,10 +214,10 @@ class Autopsy:
             state,
             self.epoch(sequence),
             self.iteration(sequence),
-            self._output_shape(node, 0),
+            self.output_shape(node, 0),
         )
 
-    def _output_shape(self, node: Any, index: int) -> list[int]:
+    def output_shape(self, node: Any, index: int) -> list[int]:
         try:
             return [int(s) for s in node._input_metadata[index].shape]
         except Exception:
@@ -245,346 +239,6 @@ class Autopsy:
     def epoch(self, sequence: int) -> int:
         """How many backward calls had been made before a node with this number was."""
         return sum(1 for e in self.entries if e.kind in ("backward", "grad") and e.sequence <= sequence)
-
-    # -- stale tensors -------------------------------------------------------------------------------------------
-
-    def _fill_stale(self, evidence: Evidence, found: walk.Found) -> None:
-        for attribute, expected, current in found.stale:
-            for tensor in walk.stale_tensors(found, attribute)[:8]:
-                if attribute == "saved_tensors" and _version(tensor) != current:
-                    continue
-                told, owner = self._identify(tensor)
-                stale = Stale(self._tell(evidence, found.number), attribute, told, expected, current)
-                stale.is_view = bool(getattr(tensor, "_is_view", lambda: False)())
-                stale.output = attribute in ("_saved_result", "_saved_output")
-                stale.writes = self._writes(found, owner, tensor, current, current - expected)
-                stale.behind = self._names(self.bits[found.number])
-                producer = self._producer(found, attribute)
-                stale.producer = self._tell(evidence, producer) if producer >= 0 else -1
-                evidence.stale.append(stale)
-                break
-
-    def _producer(self, found: walk.Found, attribute: str) -> int:
-        """The node whose output was saved: for a saved input the matching edge, for a saved result the node itself."""
-        if attribute in ("_saved_result", "_saved_output"):
-            return found.number
-        return -1
-
-    def _identify(self, tensor: Any) -> tuple[Tensor, Any]:
-        """Tell which parameter, buffer or reachable tensor shares this tensor's storage."""
-        told = Tensor(
-            "activation", "", shape_of(tensor), str(tensor.dtype), _version(tensor), bool(tensor.requires_grad)
-        )
-        storage = _storage(tensor)
-        if storage is None:
-            return told, None
-        for ident, (name, parameter, buffer) in self.census.parameters.items():
-            if _storage(parameter) == storage:
-                told.kind = "buffer" if buffer else "parameter"
-                told.name = name
-                told.is_leaf = bool(parameter.is_leaf)
-                told.requires_grad = bool(parameter.requires_grad)
-                told.owners = self.owners.get(ident, [])
-                told.holders = self.census.holders(ident, True, self.cwd)
-                return told, parameter
-        best = None
-        for ident, other in self.census.tensors.items():
-            if _storage(other) == storage:
-                told.holders += self.census.holders(ident, True, self.cwd)
-                if best is None or other.is_leaf:
-                    best = other
-        told.holders = told.holders[:8]
-        if told.holders:
-            told.name = min(told.holders, key=lambda h: (len(h.steps), len(h.path))).path
-        if best is not None and best.is_leaf:
-            told.is_leaf = True
-            told.kind = "leaf" if best.requires_grad else "input"
-        return told, best
-
-    def _writes(self, found: walk.Found, owner: Any, tensor: Any, current: int, delta: int) -> list[Write]:
-        """Who wrote, as far as this run knows: optimizer steps, and in-place operations that are part of a graph."""
-        out: list[Write] = []
-        if self.watch is not None:
-            out = self.watch.writes_to(_storage(tensor), current - delta, current, self.cwd)
-            if out:
-                return out[:MOST_PER_KIND]
-        if owner is not None:
-            ids = self.owners.get(id(owner), [])
-            for entry in self.entries:
-                if entry.kind == "step" and entry.sequence > found.sequence and entry.optimizer in ids:
-                    seen = next((s for s in self.journal.optimizers.values() if s.id == entry.optimizer), None)
-                    name = seen.type if seen else "Optimizer"
-                    out.append(Write(f"{name}.step", frames_of(entry.raw, self.cwd), event=entry.index))
-            if out:
-                return out[:MOST_PER_KIND]
-        storage = _storage(tensor)
-        nodes: dict[Any, int] = {}
-        for other in _sharing(self.torch, storage):
-            node = grad_fn_of(other)
-            # The chain of in-place operations on one storage, newest first: each is newer than the node that saved.
-            for _ in range(max(delta, 1) * 4):
-                if node is None:
-                    break
-                sequence = node._sequence_nr()
-                if not found.sequence < sequence < walk.NO_SEQUENCE:
-                    break
-                if _in_place(node.name()):
-                    nodes[node] = sequence
-                node = node.next_functions[0][0] if node.next_functions else None
-        for node, _ in sorted(nodes.items(), key=lambda pair: pair[1]):
-            raw = self.raw_stack(node)
-            if raw:
-                out.append(Write(str(node.name()), frames_of(raw, self.cwd), certain=False))
-        return out[:MOST_PER_KIND]
-
-    # -- edges into older graphs ---------------------------------------------------------------------------------
-
-    def _fill_carries(self, evidence: Evidence, entry: Entry) -> None:
-        order = self.order
-        backwards = [e for e in self.entries if e.kind in ("backward", "grad") and e.index < entry.index]
-        freed_by = {n: self._freeing(order[n], backwards) for n in self.dead}
-        edges = self._crossing(freed_by)
-        if not edges and any(order[n].released for n in self.dead):
-            edges, shared = self._shared(evidence, backwards)
-            evidence.extras["shared_with"] = shared
-        marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
-        # The newest first: what the failing iteration itself carried over says most.
-        for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_PER_KIND * 3]:
-            freeing = self._freed_below(producer, freed_by)
-            carry = Carry(
-                self._tell(evidence, consumer),
-                self._tell(evidence, producer),
-                self._carried(order[producer].node),
-                self._names(self.bits[producer]),
-                freeing,
-                bool(self.touched[producer]),
-            )
-            carry.recurrent, carry.remade = self._again(consumer, producer, max(marks.values(), default=-1))
-            evidence.carries.append(carry)
-        shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
-        for e in backwards:
-            if e.index in {*marks, shared_event} and not evidence.siblings:
-                self._fill_siblings(evidence, e)
-        evidence.fresh_reaches = self._names(self._reach_without(edges + self._like(edges, marks)))
-        if marks:
-            self._fill_lingering(evidence, max(marks.values()))
-        if freed_by:
-            first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
-            evidence.extras["freed_by"] = first.index if first is not None else -1
-        evidence.extras["dead"] = len(self.dead)
-
-    def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> list[tuple[int, int]]:
-        """Edges to results of the same standing as those behind ``edges``: other entries of a store, used or not.
-
-        An old one comes from the same expression, or goes into the same operation; a new one does both.
-        """
-        mark = max(marks.values(), default=-1)
-        takers, makers = {n for n, _ in edges}, {m for _, m in edges}
-        taking, making = self._alike(takers), self._alike(makers)
-        out = []
-        for f in self.order:
-            new = f.sequence >= mark
-            for m in f.following if new and f.leaf is None else ():
-                old = self.order[m].sequence < mark and self.order[m].leaf is None
-                if (m in making and (old or f.number in taking)) or (old and f.number in takers):
-                    out.append((f.number, m))
-        return out
-
-    def _alike(self, numbers: set[int]) -> set[int]:
-        """The nodes that the same expressions made as these."""
-        wanted = {(self.order[n].op, site_of(self.raw_stack(self.order[n].node), library=True)) for n in numbers}
-        ops = {op for op, _ in wanted}
-        return {
-            f.number
-            for f in self.order
-            if f.op in ops and (f.op, site_of(self.raw_stack(f.node), library=True)) in wanted
-        }
-
-    def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
-        """What else is kept with an old graph: the next thing to fail once the first is mended."""
-        for ident, tensor in self.census.tensors.items():
-            node = grad_fn_of(tensor)
-            if node is None or not node._sequence_nr() < mark or len(evidence.lingering) >= MOST_PER_KIND:
-                continue
-            told = self._carried(node)
-            told.holders = self.census.holders(ident, True, self.cwd)
-            told.made = frames_of(self.raw_stack(node), self.cwd)
-            evidence.lingering.append(told)
-
-    def _carried(self, node: Any) -> Tensor:
-        told = Tensor("activation", "", self._output_shape(node, 0))
-        told.holders = self._holders_of(node)
-        if told.holders:
-            told.name = told.holders[0].path
-        return told
-
-    def _again(self, consumer: int, producer: int, mark: int) -> tuple[bool, bool]:
-        """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
-        if self._made_at is None:
-            self._made_at = {}
-            self._above: dict[int, list[int]] = {}
-            sites: dict[tuple[int, int], tuple[int, ...]] = {}
-            for found in self.order:
-                kept = found.node.metadata.get("traceback_")
-                if isinstance(kept, Stack):
-                    site = sites.get((id(kept.chain), kept.lasti))
-                    if site is None:
-                        # Library frames included: two nodes of one module call are not the same expression.
-                        site = sites[id(kept.chain), kept.lasti] = site_of(kept, library=True)
-                    self._made_at.setdefault(site, []).append(found.number)
-                for m in found.following:
-                    self._above.setdefault(m, []).append(found.number)
-        node = self.order[producer].node
-        same = self._made_at.get(site_of(self.raw_stack(node), library=True), [])
-        newer = {n for n in same if self.order[n].sequence >= mark > self.order[producer].sequence}
-        remade = any(self.order[n].op == node.name() for n in newer)
-        if not newer:
-            return False, False
-        seen = {consumer}
-        todo = [consumer]
-        while todo and len(seen) < 50_000:
-            n = todo.pop()
-            if n in newer:
-                return True, True
-            for m in self._above.get(n, ()):
-                if m not in seen:
-                    seen.add(m)
-                    todo.append(m)
-        return False, remade
-
-    def _freeing(self, found: walk.Found, backwards: list[Entry]) -> Entry | None:
-        """The backward call that released a node: the first one after it was made that reaches the same leaves."""
-        ids = {id(leaf) for p, leaf in self.leaves.items() if self.bits[found.number] >> p & 1}
-        for e in backwards:
-            if e.retain_graph or e.sequence <= found.sequence or (0 <= e.root < found.sequence):
-                continue
-            if e.reaches is None or not ids or e.reaches & ids:
-                return e
-        # Kept graphs (retain_graph) have no releasing call: the first call after the node stands for it.
-        return next((e for e in backwards if e.sequence > found.sequence), None)
-
-    def _freed_below(self, number: int, freed_by: dict[int, Entry | None]) -> int:
-        seen = {number}
-        todo = [number]
-        while todo:
-            n = todo.pop()
-            if n in freed_by:
-                e = freed_by[n]
-                return e.index if e is not None else -1
-            for m in self.order[n].following:
-                if m not in seen and self.touched[m]:
-                    seen.add(m)
-                    todo.append(m)
-        return -1
-
-    def _crossing(self, freed_by: dict[int, Entry | None]) -> list[tuple[int, int]]:
-        """Edges from a node made after the call that freed what lies below to one made before that call."""
-        marks = sorted({e.sequence for e in freed_by.values() if e is not None})
-        place = {mark: i for i, mark in enumerate(marks)}
-        own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
-        masks = walk.gather(self.order, own)
-        out = []
-        for found in self.order:
-            if found.sequence >= walk.NO_SEQUENCE:
-                continue
-            for m in found.following:
-                if masks[m]:
-                    low = bisect.bisect_right(marks, self.order[m].sequence)
-                    high = bisect.bisect_right(marks, found.sequence)
-                    # Marks with v.sequence < mark <= u.sequence, as a range of bits.
-                    if high > low and masks[m] >> low & ((1 << (high - low)) - 1):
-                        out.append((found.number, m))
-        return sorted(set(out))
-
-    def _shared(self, evidence: Evidence, backwards: list[Entry]) -> tuple[list[tuple[int, int]], dict[str, Any]]:
-        """Edges into the part shared with an earlier backward call of the same forward pass."""
-        used: set[int] = set()
-        told: dict[str, Any] = {}
-        numbers = {f.node: f.number for f in self.order}
-        for e in reversed(backwards):
-            root = self._live_root(e)
-            if root is None:
-                continue
-            used = {numbers[f.node] for f in walk.walk([root]) if f.node in numbers and f.leaf is None}
-            if used & self.dead:
-                told = {"event": e.index, "exact": True, "same_root": self.order[0].node is root}
-                break
-            used = set()
-        if not used:
-            used = set(self.dead)
-        out = {(f.number, m) for f in self.order if f.number not in used for m in f.following if m in used}
-        return [edge for edge in sorted(out) if self.touched[edge[1]]], told
-
-    def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
-        """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""
-        root = self._live_root(entry)
-        if root is None or root is self.order[0].node:
-            return
-        numbers = {f.node: f.number for f in self.order}
-        other = walk.walk([root])
-        for found in other:
-            if found.node in numbers or len(evidence.siblings) >= MOST_PER_KIND:
-                continue
-            for m in found.following:
-                number = numbers.get(other[m].node)
-                if number is None or other[m].leaf is not None or not self.touched[number]:
-                    continue
-                ident = len(evidence.nodes)
-                evidence.nodes.append(self.describe_node(found.node, ident))
-                evidence.siblings.append(
-                    Carry(
-                        ident,
-                        self._tell(evidence, number),
-                        self._carried(other[m].node),
-                        self._names(self.bits[number]),
-                        entry.index,
-                    )
-                )
-
-    def _live_root(self, entry: Entry) -> Any:
-        for tensor in self.census.tensors.values():
-            node = grad_fn_of(tensor)
-            if node is not None and entry.root >= 0 and node._sequence_nr() == entry.root:
-                return node
-        return None
-
-    def _reach_without(self, edges: list[tuple[int, int]]) -> int:
-        """The leaves that the root reaches without crossing the given edges."""
-        blocked = set(edges)
-        seen = {0}
-        todo = [0]
-        value = 0
-        position = {id(leaf): p for p, leaf in self.leaves.items()}
-        while todo:
-            n = todo.pop()
-            found = self.order[n]
-            if found.leaf is not None:
-                value |= 1 << position[id(found.leaf)]
-            for m in found.following:
-                if m not in seen and (n, m) not in blocked:
-                    seen.add(m)
-                    todo.append(m)
-        return value
-
-    def _holders_of(self, node: Any) -> list[Holder]:
-        """Who holds the output of this node; else who holds what was made at the same place later."""
-        if self._sites is None:
-            self._sites = {}
-            for tensor in self.census.tensors.values():
-                made = grad_fn_of(tensor)
-                if made is not None:
-                    raw = self.raw_stack(made)
-                    if raw:
-                        self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
-        out: list[Holder] = []
-        for tensor in self.census.tensors.values():
-            if grad_fn_of(tensor) is node:
-                out += self.census.holders(id(tensor), True, self.cwd)
-        if not out:
-            for tensor in self._sites.get((node.name(), *site_of(self.raw_stack(node))), ()):
-                out += self.census.holders(id(tensor), False, self.cwd)
-        out.sort(key=lambda h: (len(h.steps), len(h.path)))
-        return out[:24]
 
     # -- tensors in the frames -----------------------------------------------------------------------------------
 
@@ -616,77 +270,3 @@ class Autopsy:
             if len(out) >= most:
                 break
         return out
-
-
-def user_frames(frame: FrameType | None) -> list[FrameType]:
-    """The user's frames from here outwards."""
-    out = []
-    while frame is not None:
-        if is_user_file(frame.f_code.co_filename):
-            out.append(frame)
-        frame = frame.f_back
-    return out
-
-
-def frames_of_traceback(tb: Any) -> list[FrameType]:
-    """The user's frames of a traceback, innermost first."""
-    out = []
-    while tb is not None:
-        if is_user_file(tb.tb_frame.f_code.co_filename):
-            out.append(tb.tb_frame)
-        tb = tb.tb_next
-    return out[::-1]
-
-
-def grad_fn_of(tensor: Any) -> Any:
-    """``tensor.grad_fn`` or None; reading it can raise for a view made under no_grad and written to since."""
-    try:
-        return tensor.grad_fn
-    except RuntimeError:
-        return None
-
-
-def shape_of(tensor: Any) -> list[int]:
-    """The shape; empty for a tensor that has none (nested, or with sizes not known yet)."""
-    try:
-        return [int(s) for s in tensor.shape]
-    except Exception:
-        return []
-
-
-def _version(tensor: Any) -> int:
-    try:
-        return int(tensor._version)
-    except Exception:
-        return -1  # inference tensors keep no version counter
-
-
-def _shape(tensor: Any) -> list[int]:
-    try:
-        return list(tensor.shape)
-    except Exception:
-        return []  # a lazy module's parameter has no shape until the first forward
-
-
-def _storage(tensor: Any) -> int | None:
-    try:
-        return int(tensor.untyped_storage()._cdata)
-    except Exception:
-        return None  # sparse and other tensors without storage
-
-
-def _sharing(torch: Any, storage: int | None) -> list[Any]:
-    """Every live tensor with this storage, found through the garbage collector (``type``, never ``isinstance``)."""
-    if storage is None:
-        return []
-    wanted = (torch.Tensor, torch.nn.Parameter)
-    return [o for o in gc.get_objects() if type(o) in wanted and _storage(o) == storage]
-
-
-def _in_place(name: str) -> bool:
-    return name.endswith("CopySlices") or "CopySlices" in name or not name.startswith(("View", "AsStrided", "Slice"))
-
-
-def main_module_file() -> str:
-    main = sys.modules.get("__main__")
-    return str(getattr(main, "__file__", "") or "")

@@ -15,7 +15,7 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.autopsy import grad_fn_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.names import Census, roots_of
 from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident
 from graphdoc.capture.stacks import is_user_file, shown_file

@@ -18,9 +18,10 @@ from torch.autograd.graph import GradientEdge
 
 from graphdoc.capture import stacks
 from graphdoc.capture.anomaly import UsersView, keep_users_view
-from graphdoc.capture.autopsy import Autopsy, frames_of_traceback, grad_fn_of, user_frames
+from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
+from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.heard import hear
 from graphdoc.capture.journal import Journal, leaves_behind
 from graphdoc.capture.switches import Switches, frames_of_place

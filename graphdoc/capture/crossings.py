@@ -1,0 +1,277 @@
+"""Edges into older graphs: what the failing call's graph has in common with earlier ones, and who holds it."""
+
+from __future__ import annotations
+
+import bisect
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import walk
+from graphdoc.capture.facts import grad_fn_of
+from graphdoc.capture.journal import Entry
+from graphdoc.capture.stacks import Stack, frames_of, site_of
+from graphdoc.evidence import Carry, Evidence, Holder, Tensor
+
+if TYPE_CHECKING:
+    from graphdoc.capture.autopsy import Autopsy
+
+MOST_TOLD = 40
+
+
+class Crossings:
+    """Looks for the edges of one examination."""
+
+    def __init__(self, seen: Autopsy) -> None:
+        self.seen = seen
+        self._sites: dict[tuple[Any, ...], list[Any]] | None = None
+        self._made_at: dict[tuple[Any, ...], list[int]] | None = None
+
+    def fill(self, evidence: Evidence, entry: Entry) -> None:
+        """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
+        order = self.seen.order
+        backwards = [e for e in self.seen.entries if e.kind in ("backward", "grad") and e.index < entry.index]
+        freed_by = {n: self._freeing(order[n], backwards) for n in self.seen.dead}
+        edges = self._crossing(freed_by)
+        if not edges and any(order[n].released for n in self.seen.dead):
+            edges, shared = self._shared(evidence, backwards)
+            evidence.extras["shared_with"] = shared
+        marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
+        # The newest first: what the failing iteration itself carried over says most.
+        for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_TOLD * 3]:
+            freeing = self._freed_below(producer, freed_by)
+            carry = Carry(
+                self.seen.tell(evidence, consumer),
+                self.seen.tell(evidence, producer),
+                self._carried(order[producer].node),
+                self.seen.names(self.seen.bits[producer]),
+                freeing,
+                bool(self.seen.touched[producer]),
+            )
+            carry.recurrent, carry.remade = self._again(consumer, producer, max(marks.values(), default=-1))
+            evidence.carries.append(carry)
+        shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
+        for e in backwards:
+            if e.index in {*marks, shared_event} and not evidence.siblings:
+                self._fill_siblings(evidence, e)
+        evidence.fresh_reaches = self.seen.names(self._reach_without(edges + self._like(edges, marks)))
+        if marks:
+            self._fill_lingering(evidence, max(marks.values()))
+        if freed_by:
+            first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
+            evidence.extras["freed_by"] = first.index if first is not None else -1
+        evidence.extras["dead"] = len(self.seen.dead)
+
+    def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> list[tuple[int, int]]:
+        """Edges to results of the same standing as those behind ``edges``: other entries of a store, used or not.
+
+        An old one comes from the same expression, or goes into the same operation; a new one does both.
+        """
+        mark = max(marks.values(), default=-1)
+        takers, makers = {n for n, _ in edges}, {m for _, m in edges}
+        taking, making = self._alike(takers), self._alike(makers)
+        out = []
+        for f in self.seen.order:
+            new = f.sequence >= mark
+            for m in f.following if new and f.leaf is None else ():
+                old = self.seen.order[m].sequence < mark and self.seen.order[m].leaf is None
+                if (m in making and (old or f.number in taking)) or (old and f.number in takers):
+                    out.append((f.number, m))
+        return out
+
+    def _alike(self, numbers: set[int]) -> set[int]:
+        """The nodes that the same expressions made as these."""
+        wanted = {
+            (self.seen.order[n].op, site_of(self.seen.raw_stack(self.seen.order[n].node), library=True))
+            for n in numbers
+        }
+        ops = {op for op, _ in wanted}
+        return {
+            f.number
+            for f in self.seen.order
+            if f.op in ops and (f.op, site_of(self.seen.raw_stack(f.node), library=True)) in wanted
+        }
+
+    def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
+        """What else is kept with an old graph: the next thing to fail once the first is mended."""
+        for ident, tensor in self.seen.census.tensors.items():
+            node = grad_fn_of(tensor)
+            if node is None or not node._sequence_nr() < mark or len(evidence.lingering) >= MOST_TOLD:
+                continue
+            told = self._carried(node)
+            told.holders = self.seen.census.holders(ident, True, self.seen.cwd)
+            told.made = frames_of(self.seen.raw_stack(node), self.seen.cwd)
+            evidence.lingering.append(told)
+
+    def _carried(self, node: Any) -> Tensor:
+        told = Tensor("activation", "", self.seen.output_shape(node, 0))
+        told.holders = self._holders_of(node)
+        if told.holders:
+            told.name = told.holders[0].path
+        return told
+
+    def _again(self, consumer: int, producer: int, mark: int) -> tuple[bool, bool]:
+        """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
+        if self._made_at is None:
+            self._made_at = {}
+            self._above: dict[int, list[int]] = {}
+            sites: dict[tuple[int, int], tuple[int, ...]] = {}
+            for found in self.seen.order:
+                kept = found.node.metadata.get("traceback_")
+                if isinstance(kept, Stack):
+                    site = sites.get((id(kept.chain), kept.lasti))
+                    if site is None:
+                        # Library frames included: two nodes of one module call are not the same expression.
+                        site = sites[id(kept.chain), kept.lasti] = site_of(kept, library=True)
+                    self._made_at.setdefault(site, []).append(found.number)
+                for m in found.following:
+                    self._above.setdefault(m, []).append(found.number)
+        node = self.seen.order[producer].node
+        same = self._made_at.get(site_of(self.seen.raw_stack(node), library=True), [])
+        newer = {n for n in same if self.seen.order[n].sequence >= mark > self.seen.order[producer].sequence}
+        remade = any(self.seen.order[n].op == node.name() for n in newer)
+        if not newer:
+            return False, False
+        seen = {consumer}
+        todo = [consumer]
+        while todo and len(seen) < 50_000:
+            n = todo.pop()
+            if n in newer:
+                return True, True
+            for m in self._above.get(n, ()):
+                if m not in seen:
+                    seen.add(m)
+                    todo.append(m)
+        return False, remade
+
+    def _freeing(self, found: walk.Found, backwards: list[Entry]) -> Entry | None:
+        """The backward call that released a node: the first one after it was made that reaches the same leaves."""
+        ids = {id(leaf) for p, leaf in self.seen.leaves.items() if self.seen.bits[found.number] >> p & 1}
+        for e in backwards:
+            if e.retain_graph or e.sequence <= found.sequence or (0 <= e.root < found.sequence):
+                continue
+            if e.reaches is None or not ids or e.reaches & ids:
+                return e
+        # Kept graphs (retain_graph) have no releasing call: the first call after the node stands for it.
+        return next((e for e in backwards if e.sequence > found.sequence), None)
+
+    def _freed_below(self, number: int, freed_by: dict[int, Entry | None]) -> int:
+        seen = {number}
+        todo = [number]
+        while todo:
+            n = todo.pop()
+            if n in freed_by:
+                e = freed_by[n]
+                return e.index if e is not None else -1
+            for m in self.seen.order[n].following:
+                if m not in seen and self.seen.touched[m]:
+                    seen.add(m)
+                    todo.append(m)
+        return -1
+
+    def _crossing(self, freed_by: dict[int, Entry | None]) -> list[tuple[int, int]]:
+        """Edges from a node made after the call that freed what lies below to one made before that call."""
+        marks = sorted({e.sequence for e in freed_by.values() if e is not None})
+        place = {mark: i for i, mark in enumerate(marks)}
+        own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
+        masks = walk.gather(self.seen.order, own)
+        out = []
+        for found in self.seen.order:
+            if found.sequence >= walk.NO_SEQUENCE:
+                continue
+            for m in found.following:
+                if masks[m]:
+                    low = bisect.bisect_right(marks, self.seen.order[m].sequence)
+                    high = bisect.bisect_right(marks, found.sequence)
+                    # Marks with v.sequence < mark <= u.sequence, as a range of bits.
+                    if high > low and masks[m] >> low & ((1 << (high - low)) - 1):
+                        out.append((found.number, m))
+        return sorted(set(out))
+
+    def _shared(self, evidence: Evidence, backwards: list[Entry]) -> tuple[list[tuple[int, int]], dict[str, Any]]:
+        """Edges into the part shared with an earlier backward call of the same forward pass."""
+        used: set[int] = set()
+        told: dict[str, Any] = {}
+        numbers = {f.node: f.number for f in self.seen.order}
+        for e in reversed(backwards):
+            root = self._live_root(e)
+            if root is None:
+                continue
+            used = {numbers[f.node] for f in walk.walk([root]) if f.node in numbers and f.leaf is None}
+            if used & self.seen.dead:
+                told = {"event": e.index, "exact": True, "same_root": self.seen.order[0].node is root}
+                break
+            used = set()
+        if not used:
+            used = set(self.seen.dead)
+        out = {(f.number, m) for f in self.seen.order if f.number not in used for m in f.following if m in used}
+        return [edge for edge in sorted(out) if self.seen.touched[edge[1]]], told
+
+    def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
+        """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""
+        root = self._live_root(entry)
+        if root is None or root is self.seen.order[0].node:
+            return
+        numbers = {f.node: f.number for f in self.seen.order}
+        other = walk.walk([root])
+        for found in other:
+            if found.node in numbers or len(evidence.siblings) >= MOST_TOLD:
+                continue
+            for m in found.following:
+                number = numbers.get(other[m].node)
+                if number is None or other[m].leaf is not None or not self.seen.touched[number]:
+                    continue
+                ident = len(evidence.nodes)
+                evidence.nodes.append(self.seen.describe_node(found.node, ident))
+                evidence.siblings.append(
+                    Carry(
+                        ident,
+                        self.seen.tell(evidence, number),
+                        self._carried(other[m].node),
+                        self.seen.names(self.seen.bits[number]),
+                        entry.index,
+                    )
+                )
+
+    def _live_root(self, entry: Entry) -> Any:
+        for tensor in self.seen.census.tensors.values():
+            node = grad_fn_of(tensor)
+            if node is not None and entry.root >= 0 and node._sequence_nr() == entry.root:
+                return node
+        return None
+
+    def _reach_without(self, edges: list[tuple[int, int]]) -> int:
+        """The leaves that the root reaches without crossing the given edges."""
+        blocked = set(edges)
+        seen = {0}
+        todo = [0]
+        value = 0
+        position = {id(leaf): p for p, leaf in self.seen.leaves.items()}
+        while todo:
+            n = todo.pop()
+            found = self.seen.order[n]
+            if found.leaf is not None:
+                value |= 1 << position[id(found.leaf)]
+            for m in found.following:
+                if m not in seen and (n, m) not in blocked:
+                    seen.add(m)
+                    todo.append(m)
+        return value
+
+    def _holders_of(self, node: Any) -> list[Holder]:
+        """Who holds the output of this node; else who holds what was made at the same place later."""
+        if self._sites is None:
+            self._sites = {}
+            for tensor in self.seen.census.tensors.values():
+                made = grad_fn_of(tensor)
+                if made is not None:
+                    raw = self.seen.raw_stack(made)
+                    if raw:
+                        self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
+        out: list[Holder] = []
+        for tensor in self.seen.census.tensors.values():
+            if grad_fn_of(tensor) is node:
+                out += self.seen.census.holders(id(tensor), True, self.seen.cwd)
+        if not out:
+            for tensor in self._sites.get((node.name(), *site_of(self.seen.raw_stack(node))), ()):
+                out += self.seen.census.holders(id(tensor), False, self.seen.cwd)
+        out.sort(key=lambda h: (len(h.steps), len(h.path)))
+        return out[:24]

@@ -1,0 +1,58 @@
+"""What a tensor or a frame says of itself when asked carefully: no question here can raise or warn."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+from graphdoc.capture.stacks import is_user_file
+
+
+def user_frames(frame: FrameType | None) -> list[FrameType]:
+    """The user's frames from here outwards."""
+    out = []
+    while frame is not None:
+        if is_user_file(frame.f_code.co_filename):
+            out.append(frame)
+        frame = frame.f_back
+    return out
+
+
+def frames_of_traceback(tb: Any) -> list[FrameType]:
+    """The user's frames of a traceback, innermost first."""
+    out = []
+    while tb is not None:
+        if is_user_file(tb.tb_frame.f_code.co_filename):
+            out.append(tb.tb_frame)
+        tb = tb.tb_next
+    return out[::-1]
+
+
+def grad_fn_of(tensor: Any) -> Any:
+    """``tensor.grad_fn`` or None; reading it can raise for a view made under no_grad and written to since."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
+def shape_of(tensor: Any) -> list[int]:
+    """The shape; empty for a tensor that has none (nested, or with sizes not known yet)."""
+    try:
+        return [int(s) for s in tensor.shape]
+    except Exception:
+        return []
+
+
+def version_of(tensor: Any) -> int:
+    try:
+        return int(tensor._version)
+    except Exception:
+        return -1  # inference tensors keep no version counter
+
+
+def storage_of(tensor: Any) -> int | None:
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except Exception:
+        return None  # sparse and other tensors without storage
