@@ -13,6 +13,7 @@ from graphdoc.causes.oldgraph import MOST_PLACES, adding, distinct_carries
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.evidence import Evidence, Frame, Node
+from graphdoc.source.paths import key, targets_of
 
 _AGAIN = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
 
@@ -126,7 +127,9 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         names = list(bound_names(evidence, frame))
         loop = _loop_around(evidence, frame)
         inside = call is not None and loop is not None and call.file == frame.file and _covers(loop, call.line)
-        if call is not None and (call.file, call.function) == (frame.file, frame.function):
+        # A sum that a loop makes for one call behind it is meant as a sum.
+        alone = loop is None or inside
+        if alone and call is not None and (call.file, call.function) == (frame.file, frame.function):
             out.append(
                 Remedy(
                     "accumulate_number",
@@ -153,7 +156,7 @@ def _covers(frame: Frame, line: int) -> bool:
 
 
 def _starts_before(evidence: Evidence, loop: Frame, path: str) -> bool:
-    """Whether the last thing that is assigned to the path before the loop, in the loop's own block, is a number."""
+    """Whether the last statement before the loop, in its own block, that sets the path sets it to a number."""
     root = tree(evidence, loop.file)
     for n in ast.walk(root) if root is not None else ():
         for field in ("body", "orelse", "finalbody"):
@@ -162,8 +165,9 @@ def _starts_before(evidence: Evidence, loop: Frame, path: str) -> bool:
                 continue
             for i, s in enumerate(block):
                 if isinstance(s, ast.For | ast.While) and s.lineno == loop.line:
-                    assigned = [v for b in block[:i] for t, v in pairs(b) if ast.unparse(t) == path]
-                    return bool(assigned) and isinstance(assigned[-1], ast.Constant)
+                    binding = [b for b in block[:i] if any(key(t) == path for n in ast.walk(b) for t in targets_of(n))]
+                    given = [v for t, v in pairs(binding[-1]) if ast.unparse(t) == path] if binding else []
+                    return bool(given) and isinstance(given[-1], ast.Constant)
     return False
 
 

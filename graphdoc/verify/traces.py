@@ -111,8 +111,10 @@ class Trace:
         for entry in self.order:
             if isinstance(entry, Step):
                 stepping = True
+                # An optimizer may hold the parameters of another one, which wraps it: keys name the first that did.
+                owners = {entry.optimizer, *(int(key.partition(".")[0]) for key in entry.each)}
                 for place in waiting:
-                    found.setdefault(place, set()).add(entry.optimizer)
+                    found.setdefault(place, set()).update(owners)
             elif entry.kind == "backward" and not entry.inner:
                 if stepping:
                     waiting, stepping = set(), False

@@ -77,6 +77,24 @@ for boxes in ([torch.ones(2)], [torch.ones(0)]):
 """
 
 
+TWO_SUMS = """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(3, 5, 3):
+    total = 0
+    for k in range(2):
+        total = total + net(x)[:, k].square().mean()
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+    for k in range(2):
+        total += (net(x)[:, k] - 1).square().mean()
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "cause", "kind", "lines"),
     [
@@ -100,3 +118,12 @@ def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, li
     assert fixed is not None, texts
     mended = observe(tmp_path / "mended", fixed)
     assert mended.evidence is None, mended.slugs
+
+
+def test_a_sum_over_a_loop_is_not_cut_down_to_its_last_term(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + TWO_SUMS)
+    assert seen.slugs[0] == "accumulated-loss"
+    patches = seen.patches()
+    assert patches[0][0] == "reset_accumulator"
+    assert "    opt.step()\n    total = 0\n    for k" in next(iter(patches[0][1].values()))
+    assert "accumulate_number" not in [kind for kind, _ in patches]

@@ -56,6 +56,28 @@ def test_flows(trace):
     assert trace.trains() == {place: {0}}
 
 
+def test_an_optimizer_that_wraps_another_trains_what_that_one_does(tmp_path):
+    wrapping = """
+class Wrapping(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+        self.inner = torch.optim.SGD(self.param_groups, lr=0.1)
+
+    def second_step(self):
+        self.inner.step()
+
+
+"""
+    source = (
+        PROGRAM.replace("net = ", wrapping + "net = ", 1)
+        .replace("torch.optim.SGD([", "Wrapping([")
+        .replace(", lr=0.5", "")
+    )
+    run = traced(tmp_path, source.replace("    optimizer.step()", "    optimizer.second_step()"), "verify:-1").trace
+    (owners,) = run.trains().values()
+    assert {int(key.partition(".")[0]) for _, key in run.flows()} <= owners
+
+
 def test_accumulated_gradients_are_told_apart_by_call(tmp_path):
     source = PROGRAM.replace("    optimizer.zero_grad()\n", "").replace("    optimizer.step()\n", "")
     calls = traced(tmp_path, source + "optimizer.step()\n", "verify:-1").trace.backwards
