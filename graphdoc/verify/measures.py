@@ -44,12 +44,16 @@ def silent_afterwards(patched: Trace, failing: int) -> str:
     return ""
 
 
-def stopped_flows(base: Trace, patched: Trace) -> tuple[list[str], list[str]]:
+def stopped_flows(
+    base: Trace, patched: Trace, failing: int = -1, own_graph: frozenset[str] = frozenset()
+) -> tuple[list[str], list[str]]:
     """Which loss no longer trains which parameter, as sentences: those that may stop, and those that raise doubt.
 
     A gradient may stop flowing into a parameter that belongs to another optimizer's objective and is still trained by
-    a loss of its own. It may not where the optimizer that steps after this very backward owns the parameter.
+    a loss of its own. It may not where the optimizer that steps after this very backward owns the parameter, nor where
+    the call that had failed reached it by what was computed since the earlier calls (``own_graph``, names).
     """
+    failed = next((c.place for c in base.calls if c.index == failing), None)
     now = patched.flows()
     places = {place for place, _ in now}
     trained = {key for _, key in now}
@@ -63,6 +67,7 @@ def stopped_flows(base: Trace, patched: Trace) -> tuple[list[str], list[str]]:
         own = trains.get(place, set())
         touched = {int(k.partition(".")[0]) for p, k in now if p == place}
         doubtful = owner in own and (len(own) == 1 or owner in touched) and (place, key) in base.used()
+        doubtful = doubtful or (place == failed and base.name(key) in own_graph)
         (suspect if doubtful else allowed).setdefault(place, []).append(key)
     elsewhere = {key: place for place, key in sorted(now)}
     return (

@@ -88,7 +88,8 @@ class Trial:
         if trace is not None and self.failing >= 0 and any(e.index >= beyond for e in trace.order):
             stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
-            return Baseline(trace, self.failing, why if stepped else "", expected, sound)
+            own = own_graph(self.evidence)
+            return Baseline(trace, self.failing, why if stepped else "", expected, sound, own)
         left = seconds - ended.seconds
         if left > 1:
             folder, ended = self._run("verify", None, min(self.limit, left))
@@ -165,6 +166,12 @@ def failing_index(evidence: Evidence) -> int:
 def refused_views(evidence: Evidence) -> bool:
     """Whether the run ended with the refusal to write into one of several views that one call has returned."""
     return evidence.raised is not None and "function that returns multiple views" in evidence.raised.message
+
+
+def own_graph(evidence: Evidence) -> frozenset[str]:
+    """Parameters that a second backward reached by nodes newer than the first, whatever is done about the old ones."""
+    second_time = evidence.raised is not None and "second time" in evidence.raised.message
+    return frozenset(evidence.fresh_reaches) if second_time else frozenset()
 
 
 def expected_names(evidence: Evidence) -> frozenset[str]:

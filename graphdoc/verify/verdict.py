@@ -68,7 +68,8 @@ class Baseline:
     ``no_reference`` says why the trace does not hold the gradients that a safe fix has to give (it goes no further than
     that point, or its gradients behind it are not those to aim for), and is empty where it does. ``expected`` are names
     of parameters that the evidence says are to receive gradient. ``sound`` is False where what the original did before
-    it failed was wrong already: gradients that were never exchanged between ranks.
+    it failed was wrong already: gradients that were never exchanged between ranks. ``own_graph`` are names of the
+    parameters that the failing call reached by nodes newer than the earlier calls.
     """
 
     trace: Trace
@@ -76,6 +77,7 @@ class Baseline:
     no_reference: str = "the unpatched program could not be made to go on"
     expected: frozenset[str] = frozenset()
     sound: bool = True
+    own_graph: frozenset[str] = frozenset()
 
 
 def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
@@ -145,7 +147,7 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool,
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
-    allowed, suspect = stopped_flows(base, trace)
+    allowed, suspect = stopped_flows(base, trace, baseline.failing, baseline.own_graph)
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect

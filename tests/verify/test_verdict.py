@@ -448,3 +448,33 @@ def test_the_warning_about_kept_gradients_is_a_doubt_only_where_losses_mix_in_th
         assert (
             sick.judge(sick.edited(("mean().backward()", "mean().backward(create_graph=True)"))).verified is verified
         ), name
+
+
+TWO_SUMS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.ModuleList([nn.Linear(3, 1), nn.Linear(3, 1)])
+opts = [torch.optim.SGD(n.parameters(), lr=0.1) for n in net]
+for x in torch.randn(3, 5, 3):
+    total = 0
+    for n, opt in zip(net, opts):
+        total = total + n(x).square().mean()
+        opt.zero_grad()
+    total.backward()
+    for opt in opts:
+        opt.step()
+    for n in net:
+        loss = (n(x) - 1).square().mean()
+        total += loss
+    total.backward()
+    opts[1].step()
+"""
+
+
+def test_what_the_failing_call_reached_by_its_own_graph_has_to_stay(tmp_path):
+    sick = Sick(tmp_path, TWO_SUMS)
+    last = sick.judge(sick.edited(("total += loss\n    total.b", "total += loss.detach()\n    loss.b")))
+    assert last.verified is None and "no longer trains net.0.bias, net.0.weight" in last.summary
+    assert sick.judge(sick.edited(("    for n in net:\n", "    total = 0\n    for n in net:\n"))).verified is True

@@ -16,7 +16,7 @@ from graphdoc.capture import install
 from graphdoc.evidence import Evidence
 from graphdoc.verify.lines import back_to_original
 from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.trial import expected_names, failing_index, refused_views
+from graphdoc.verify.trial import expected_names, failing_index, own_graph, refused_views
 from graphdoc.verify.verdict import Baseline, Outcome, Verdict, judge
 
 
@@ -60,7 +60,10 @@ class Sick:
         reference = traced(folder / "reference", self.source, f"{mode}:{self.failing}")
         beyond = any(e.index > self.failing - views for e in reference.trace.order)
         why = "" if beyond else "not beyond"
-        self.baseline = Baseline(reference.trace, self.failing, why, expected_names(self.original.evidence))
+        evidence = self.original.evidence
+        self.baseline = Baseline(
+            reference.trace, self.failing, why, expected_names(evidence), own_graph=own_graph(evidence)
+        )
 
     def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False) -> Verdict:
         """The verdict on a patched version, which must run to its end."""
