@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import stacks
-from graphdoc.capture.switches import Place, frames_of_place, is_users
+from graphdoc.capture.switches import Place, frames_of_place, is_users, wraps_decorated
 from graphdoc.evidence import Cut
 
 if TYPE_CHECKING:
@@ -367,7 +367,8 @@ def _called(raw: stacks.RawStack) -> str:
     for code in raw[::2]:
         if stacks.is_user_file(code.co_filename):
             break
-        if not code.co_filename.startswith("<") and code.co_name not in ("decorate_context", "_fn", "inner"):
+        wrapper = wraps_decorated(code) or code.co_name in ("_fn", "inner")
+        if not code.co_filename.startswith("<") and not wrapper:
             name = code.co_name
     return name
 

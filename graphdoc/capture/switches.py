@@ -107,10 +107,18 @@ def _decorated(frame: FrameType | None) -> Any:
     for _ in range(3):
         if frame is None:
             return None
-        if frame.f_code.co_name == "decorate_context":
+        if wraps_decorated(frame.f_code):
             return frame.f_locals.get("func")
         frame = frame.f_back
     return None
+
+
+def wraps_decorated(code: CodeType) -> bool:
+    """Whether this is the function that torch's decorators put around the decorated one (torch/utils/_contextlib.py).
+
+    Its name was ``decorate_context`` until PyTorch 2.14, and is that of the context manager since.
+    """
+    return "func" in code.co_freevars and code.co_filename.replace("\\", "/").endswith("torch/utils/_contextlib.py")
 
 
 def is_users(place: Place) -> bool:
