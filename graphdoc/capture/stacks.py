@@ -168,6 +168,30 @@ def stack_here(depth: int = 1) -> Stack:
     return stack_of_frame(_getframe(depth))
 
 
+def stack_of_event(depth: int) -> Stack:
+    """As ``stack_here``, for what happens once a step: nothing is left in the frames, which would cost more."""
+    frame = _getframe(depth)
+    stack = Stack()
+    stack.lasti = frame.f_lasti
+    known = frame.f_trace
+    if known.__class__ is Stack:
+        stack.chain = known.chain
+        stack.outer = known.outer
+        return stack
+    chain: RawStack = [frame.f_code]
+    stack.chain = chain
+    stack.outer = None
+    outer = frame.f_back
+    while outer is not None:
+        chain += (outer.f_code, outer.f_lasti)
+        known = outer.f_trace
+        if known.__class__ is Stack:
+            stack.outer = known
+            break
+        outer = outer.f_back
+    return stack
+
+
 def stack_of_frame(frame: FrameType) -> Stack:
     """The stack of a function that is running."""
     known = frame.f_trace

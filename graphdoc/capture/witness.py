@@ -156,7 +156,7 @@ class Witness:
                 ident = -1
                 if kind == "zero_grad":
                     ident = self.journal.optimizer(values[0]).id
-                self.journal.add(kind, stacks.stack_here(3), ident)
+                self.journal.add(kind, stacks.stack_of_event(3), ident)
             except Exception as e:
                 self._trouble(e)
 
@@ -172,7 +172,7 @@ class Witness:
             # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
-            stack = stacks.stack_here(3)
+            stack = stacks.stack_of_event(3)
             stacks.another_call()
             entry = self.journal.add(kind, stack)
             roots = roots_of_call(outputs)
@@ -280,7 +280,7 @@ class Witness:
         try:
             journal = self.journal
             seen = journal.stepped(optimizer)
-            journal.add("step", stacks.stack_here(2), seen.id)
+            journal.add("step", stacks.stack_of_event(2), seen.id)
         except Exception as e:
             self._trouble(e)
 
