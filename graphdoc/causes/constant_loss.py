@@ -172,7 +172,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     cut = find_cut(evidence, "constant")
     if cut is not None:
         strength, confidence = weigh(evidence, cut)
-        spans = distinct((*_assigned(evidence), *story(evidence, cut, "the loss is made from constants here")))
+        spans = _told(evidence) if _assigned(evidence) else story(evidence, cut, "the loss is made from constants here")
         return Finding(strength, confidence, TITLE, _TEXT, spans, facts_of(evidence, cut), _remedies(evidence))
     trainable = any(p.requires_grad and not p.buffer for p in evidence.parameters)
     if evidence.cuts or not recording_was_on(evidence) or not trainable:
@@ -189,26 +189,29 @@ _TEXT = (
 
 
 def _finding(evidence: Evidence, strength: float, confidence: Confidence) -> Finding:
-    op, stack = loss_made(evidence)
-    made = span_of("cause", stack, "the loss is made here, from constants", evidence)
+    op, _ = loss_made(evidence)
     facts = (f"the last operation was {op}; nothing with a graph went into it",) if op else ()
     return Finding(
         strength,
         confidence,
         TITLE,
         _TEXT,
-        distinct((*_assigned(evidence)[:2], *made, *raised_span(evidence, "the loss that arrives here is a constant"))),
+        _told(evidence),
         facts,
         _remedies(evidence),
     )
+
+
+def _told(evidence: Evidence) -> tuple[Span, ...]:
+    made = span_of("cause", loss_made(evidence)[1], "the loss is made here, from constants", evidence)
+    return distinct((*_assigned(evidence), *made, *raised_span(evidence, "the loss that arrives here is a constant")))
 
 
 def _remedies(evidence: Evidence) -> tuple[Remedy, ...]:
     """A zero built from what the function was given and adds terms of; the run tells which argument has a graph."""
     out: list[Remedy] = []
     for at, wanted in _starts(evidence):
-        # Where nothing at all was added, the line that made the loss is the start itself.
-        for start, value in names.assignments(evidence, replace(at, line=at.line + 1), wanted):
+        for start, value in _set_by(evidence, at, wanted):
             root = names.tree(evidence, start.file)
             function = names.function_around(root, start.line) if root is not None else None
             if function is None or not _is_constant(value) or isinstance(value, ast.Constant):
@@ -237,6 +240,7 @@ def _starts(evidence: Evidence) -> list[tuple[Frame, str]]:
 def _assigned(evidence: Evidence) -> tuple[Span, ...]:
     """The constants that the loss starts from: assignments of a zero in the functions that made it."""
     found: list[Span] = []
+    counts: list[Span] = []
     frame = raised_at(evidence)
     call = names.call_at(evidence, frame)
     name = names.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
@@ -246,11 +250,27 @@ def _assigned(evidence: Evidence) -> tuple[Span, ...]:
         starts.append((frame, name))
     for at, wanted in starts:
         for start, value in names.assignments(evidence, at, wanted):
-            if _is_constant(value):
-                found.append(span("cause", start, f"`{wanted}` starts as a constant"))
+            # A counter starts as a number, too: it is told only where no tensor does.
+            if _is_constant(value) and not _adds(evidence, start):
+                told = counts if isinstance(value, ast.Constant) else found
+                told.append(span("cause", start, f"`{wanted}` starts as a constant"))
             elif at is frame and not made:
                 found.append(span("cause", start, f"`{wanted}` gets its value here"))
-    return distinct(found)[:2]
+    return distinct(found or counts)[:2]
+
+
+def _set_by(evidence: Evidence, at: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
+    """The assignments to a name up to a line and on it: where nothing was added, the start itself made the loss."""
+    root = names.tree(evidence, at.file)
+    function = names.function_around(root, at.line) if root is not None else None
+    last = function is not None and at.line >= (function.end_lineno or at.line)
+    return names.assignments(evidence, at if last else replace(at, line=at.line + 1), name)
+
+
+def _adds(evidence: Evidence, at: Frame) -> bool:
+    """Whether the statement adds to what it assigns (``count += 1``)."""
+    root = names.tree(evidence, at.file)
+    return any(isinstance(n, ast.AugAssign) and n.lineno == at.line for n in ast.walk(root)) if root else False
 
 
 def _names_at(evidence: Evidence, frame: Frame) -> list[str]:

@@ -94,6 +94,24 @@ for x in torch.randn(3, 5, 3):
     opt.step()
 """
 
+EMPTY_SUMS = """
+class Pull(nn.Module):
+    def forward(self, out, boxes):
+        pull = push = torch.zeros(())
+        count = 0
+        for o, box in zip(out, boxes):
+            if len(box):
+                pull = pull + (o - box).abs().sum()
+                count += 1
+        return (pull + push) / max(count, 1)
+
+
+net, criterion = nn.Linear(3, 2), Pull()
+for boxes in ([torch.ones(2)], [torch.ones(0)]):
+    loss = criterion(net(torch.randn(1, 3)), boxes)
+    loss.backward()
+"""
+
 
 @pytest.mark.parametrize(
     ("code", "cause", "kind", "lines"),
@@ -107,8 +125,9 @@ for x in torch.randn(3, 5, 3):
         (CLOSURE, "graph-built-once", "move_into_loop", ["    def closure():\n        out = net(x)\n"]),
         (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
         (EMPTY, "constant-loss", "zero_of_output", ["    loss = out.sum() * 0.0\n"]),
+        (EMPTY_SUMS, "constant-loss", "zero_of_output", ["    pull = push = out.sum() * 0.0\n"]),
     ],
-    ids=["layers", "closure", "store", "empty"],
+    ids=["layers", "closure", "store", "empty", "empty-sums"],
 )
 def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, lines: list[str], tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)
@@ -127,3 +146,8 @@ def test_a_sum_over_a_loop_is_not_cut_down_to_its_last_term(tmp_path: Path) -> N
     assert patches[0][0] == "reset_accumulator"
     assert "    opt.step()\n    total = 0\n    for k" in next(iter(patches[0][1].values()))
     assert "accumulate_number" not in [kind for kind, _ in patches]
+
+
+def test_a_counter_is_not_told_as_the_constant_of_a_loss(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + EMPTY_SUMS)
+    assert seen.lines("cause") == ["pull = push = torch.zeros(())", "return (pull + push) / max(count, 1)"]
