@@ -190,11 +190,17 @@ def dropped_detaches(evidence: Evidence, files: Iterable[str]) -> list[Frame]:
 
 
 def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
-    """The innermost function in which both a value's making and its use are under way: (where made, where used)."""
-    for made in user_frames(producer.stack):
-        for used in user_frames(consumer.stack):
+    """The innermost function in which both a value's making and its use are under way: (where made, where used).
+
+    Where that is one and the same call, which led to different functions at different times (``self.value(batch)`` of
+    several classes), nothing is handed on there: the places are those in the functions that it led to.
+    """
+    making, using = user_frames(producer.stack), user_frames(consumer.stack)
+    for i, made in enumerate(making):
+        for j, used in enumerate(using):
             if made.file == used.file and made.function == used.function:
-                return made, used
+                one = (made.line, made.column) == (used.line, used.column)
+                return (making[i - 1], using[j - 1]) if one and i and j else (made, used)
     return None
 
 

@@ -28,7 +28,8 @@ def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        for frame in kept_at(evidence, c.tensor.holders, producer)[:1]:
+        cached = [f for f in user_frames(producer.stack) if _caches(evidence, f)]
+        for frame in [*kept_at(evidence, c.tensor.holders, producer), *cached][:1]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
@@ -94,6 +95,14 @@ def applies(evidence: Evidence, remedy: Remedy) -> bool:
     except CannotFix:
         return False
     return True
+
+
+def _caches(evidence: Evidence, frame: Frame) -> bool:
+    """Whether a frame's function keeps what it returns for as long as its object lives."""
+    root = tree(evidence, frame.file)
+    function = function_around(root, frame.line) if root is not None else None
+    decorators = function.decorator_list if function is not None else []
+    return any(ast.unparse(d).rsplit(".", 1)[-1] == "cached_property" for d in decorators)
 
 
 def _constructs(producer: Node, made: Frame) -> bool:

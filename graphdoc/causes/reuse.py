@@ -133,6 +133,8 @@ def _kind(evidence: Evidence, reuse: Reuse) -> str:
     if not alike:
         # Another loss of the same pass has used this part before.
         return _shared_kind(evidence, reuse)
+    if _one_step(evidence, reuse):
+        return "shared-subgraph-losses"
     once = producer is not None and producer.epoch == 0
     if _only_the_root_is_fresh(evidence, reuse):
         return "repeated-backward"
@@ -225,6 +227,35 @@ def _team(evidence: Evidence, reuse: Reuse, freeing: Event, failing: Event) -> b
     mine, theirs = optimizers_for(evidence, failing), optimizers_after(evidence, freeing)
     owners = {o.id for o in evidence.optimizers if reuse.behind & set(o.parameters)}
     return bool(mine and theirs and not mine & theirs and owners & mine and owners & theirs)
+
+
+def _one_step(evidence: Evidence, reuse: Reuse) -> bool:
+    """The two calls add to the gradients of one step: what lies behind is trained, and was not stepped in between.
+
+    Computing it again would give the very same numbers.
+    """
+    failing, freeing = reuse.failing, reuse.freeing
+    owners = {o.id for o in evidence.optimizers if reuse.behind & set(o.parameters)}
+    owned = {name for o in evidence.optimizers for name in o.parameters}
+    if failing is None or freeing is None or not owners or not reuse.behind <= owned:
+        return False
+    if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
+        return False  # a closure: the optimizer moves the parameters between its calls, within one step
+    between = [e for e in evidence.events if freeing.index < e.index < failing.index]
+    stepped = {e.optimizer for e in between if e.kind == "step"}
+    known = len(between) == failing.index - freeing.index - 1
+    return known and not stepped & owners and not any(e.kind in ("backward", "grad") for e in between)
+
+
+def read_apart(evidence: Evidence, reuse: Reuse) -> bool:
+    """One line calls backward for one loss after the other, clears the gradients of what they share in between and
+    steps for none: it wants the gradient of each loss by itself.
+    """
+    failing, freeing = reuse.failing, reuse.freeing
+    if failing is None or freeing is None or site(failing.stack) != site(freeing.stack):
+        return False
+    owners = {o.id for o in evidence.optimizers if reuse.behind & set(o.parameters)}
+    return _one_step(evidence, reuse) and bool(_zeroed_before(evidence, failing) & owners)
 
 
 def _shared_kind(evidence: Evidence, reuse: Reuse) -> str:

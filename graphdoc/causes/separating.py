@@ -15,7 +15,7 @@ from graphdoc.causes.merging import merge
 from graphdoc.causes.oldgraph import listed
 from graphdoc.causes.parting import from_building_once, from_storing, sensible
 from graphdoc.causes.recomputing import compute_again, repeated, start_anew
-from graphdoc.causes.reuse import Reuse
+from graphdoc.causes.reuse import Reuse, read_apart
 from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.evidence import Evidence
 
@@ -48,7 +48,8 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
         else:
             out = constant_at_use(evidence, reuse.carries, constant)
     elif kind == "shared-subgraph-losses":
-        out = [*merge(evidence, reuse), *compute_again(evidence, reuse)]
+        first = kept_for_each(reuse) if read_apart(evidence, reuse) else merge(evidence, reuse)
+        out = [*first, *compute_again(evidence, reuse)]
     elif kind == "graph-built-once":
         out = from_building_once(evidence, reuse, constant)
     elif kind == "accumulated-loss":
@@ -59,6 +60,22 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
             out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence, reuse)
     return sensible(evidence, out)
+
+
+def kept_for_each(reuse: Reuse) -> list[Remedy]:
+    """Keep the graph for the losses to come, where the gradient of each is wanted by itself."""
+    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    if call is None:
+        return []
+    return [
+        Remedy(
+            "set_keyword",
+            f"keep the graph for the next loss, at {where(call)}",
+            "safe",
+            "Nothing is stepped between the calls: each gives its loss's own gradient. The graph goes with the losses.",
+            {"place": place(call), "name": "retain_graph", "value": "True"},
+        )
+    ]
 
 
 def kept_for_outer(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:

@@ -8,7 +8,7 @@ from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner
 from graphdoc.causes.merging import can_merge
 from graphdoc.causes.oldgraph import call_name, facts_of, flow, listed
-from graphdoc.causes.reuse import Reuse, analyse
+from graphdoc.causes.reuse import Reuse, analyse, read_apart
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct, span_of
 from graphdoc.causes.text import SECOND_TIME, from_message
@@ -239,6 +239,11 @@ def _common(reuse: Reuse) -> set[str]:
 def _advice(evidence: Evidence, reuse: Reuse, heads: bool) -> str:
     if is_inner(evidence, reuse.failing, reuse.freeing):
         return "An inner autograd.grad whose graph is needed again has to keep it."
+    if read_apart(evidence, reuse):
+        return (
+            "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
+            "call but the last has to keep the graph (one backward on the sum would mix the gradients)."
+        )
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
         return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
     meant = "Both are meant to train these parameters"

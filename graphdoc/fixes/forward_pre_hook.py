@@ -1,6 +1,7 @@
 """Run a forward hook before the forward instead of behind it: ``register_forward_pre_hook``.
 
-The hook loses its third parameter, the output, which it must not use, nor may it return anything.
+The hook loses its third parameter, the output (or takes what comes as ``*args``), which it must not use, nor may it
+return anything.
 
 Args:
     places: every call that registers it, ``layer.register_forward_hook(hook)``.
@@ -29,7 +30,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     function = node if isinstance(node, Function) else source.node_function(node)
     if function is None:
         raise CannotFix("the hook is no function of its own")
-    return [*edits, _without_output(source, function)]
+    return [*edits, *_without_output(source, function)]
 
 
 def _renamed(source: Source, node: ast.Call) -> list[Edit]:
@@ -42,19 +43,20 @@ def _renamed(source: Source, node: ast.Call) -> list[Edit]:
     return [Edit(source.file, end - len(old), end, _RENAMED[old])]
 
 
-def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Edit:
+def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
     a = function.args
     given = [*a.posonlyargs, *a.args]
     method = isinstance(source.parents.get(function), ast.ClassDef) and not any(
         isinstance(d, ast.Name) and d.id == "staticmethod" for d in function.decorator_list
     )
     own = given[1:] if method else given
-    if len(own) != 3 or a.vararg or a.kwarg or a.kwonlyargs or a.defaults:
+    rest = a.vararg.arg if a.vararg is not None and len(own) in (1, 2) else None
+    if ((len(own) != 3 or a.vararg) and rest is None) or a.kwarg or a.kwonlyargs or a.defaults:
         raise CannotFix("the hook does not take exactly a module, its inputs and its output")
-    output = own[2].arg
+    output = rest or own[2].arg
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and node.id == output:
             raise CannotFix(f"the hook uses {output}, which a pre-hook is not given")
         if isinstance(node, ast.Return) and node.value is not None:
             raise CannotFix("the hook returns something, which a pre-hook would put in the place of the inputs")
-    return Edit(source.file, source.span(own[1])[1], source.span(own[2])[1], "")
+    return [] if rest else [Edit(source.file, source.span(own[1])[1], source.span(own[2])[1], "")]

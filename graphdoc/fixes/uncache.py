@@ -2,7 +2,7 @@
 
 ``if key not in cache: cache[key] = expr`` (also ``is None``, ``not hasattr``, ``not x``) becomes its body;
 ``if key in cache: return cache[key]`` goes; with an ``else`` the computing branch stays; ``@lru_cache`` and ``@cache``
-are removed.
+are removed, and ``@cached_property`` becomes ``@property``.
 
 Args:
     place: anything in the ``if`` (its test, the assignment, the return), or the function with the decorator.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.fixes.remove_decorator import removal
 from graphdoc.source.blocks import delete, unwrap
 from graphdoc.source.module import Function, Source
@@ -20,7 +20,7 @@ from graphdoc.source.places import Edit
 
 KIND = "uncache"
 
-_DECORATORS = ("lru_cache", "cache", "cached_property")
+_DECORATORS = ("lru_cache", "cache")
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -33,8 +33,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if isinstance(above, Function):
             for decorator in above.decorator_list:
                 name = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
-                if name.split(".")[-1] in _DECORATORS[:2]:
+                if name.split(".")[-1] in _DECORATORS:
                     return removal(source, above, decorator)
+                if name.split(".")[-1] == "cached_property":
+                    return [replace(source, decorator, "property")]
             break
     raise CannotFix("no cache is recognised around that place")
 

@@ -112,6 +112,96 @@ for boxes in ([torch.ones(2)], [torch.ones(0)]):
     loss.backward()
 """
 
+PROPERTY = """
+from functools import cached_property
+
+
+class Ring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.links = nn.Parameter(torch.randn(3, 3))
+
+    @cached_property
+    def mixing(self):
+        return self.links.softmax(-1)
+
+    def forward(self, x):
+        return x @ self.mixing
+
+
+net = Ring()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    loss = net(torch.randn(5, 3)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+HOOK = """
+class Bounded:
+    def __call__(self, layer, *_):
+        with torch.no_grad():
+            layer.weight.clamp_(-0.3, 0.3)
+
+
+net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+net[2].register_forward_hook(Bounded())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(3):
+    opt.zero_grad()
+    net(torch.randn(5, 3)).square().mean().backward()
+    opt.step()
+"""
+
+PARTS = """
+class Part:
+    def __init__(self, net):
+        self.net = net
+        self.opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def update(self, seen):
+        loss = self.value(seen)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+
+
+class Main(Part):
+    def value(self, seen):
+        seen["hard"] = (self.net(seen["x"]) - 1).square().squeeze(1)
+        return seen["hard"].mean()
+
+
+class Judge(Part):
+    def value(self, seen):
+        return (self.net(seen["x"]).squeeze(1) - seen["hard"]).abs().mean()
+
+
+parts = [Main(nn.Linear(3, 1)), Judge(nn.Linear(3, 1))]
+for step in range(3):
+    seen = {"x": torch.randn(5, 3)}
+    for part in parts:
+        part.update(seen)
+"""
+
+SURGERY = """
+body = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+heads = nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 1)])
+params = [*body.parameters(), *heads.parameters()]
+opt = torch.optim.SGD(params, lr=0.1)
+for step in range(3):
+    code = body(torch.randn(5, 3))
+    each = []
+    for head in heads:
+        opt.zero_grad()
+        head(code).square().mean().backward()
+        each.append([None if p.grad is None else p.grad.clone().sign() for p in params])
+    for p, one, other in zip(params, *each):
+        p.grad = sum(g for g in (one, other) if g is not None)
+    opt.step()
+"""
+
 
 @pytest.mark.parametrize(
     ("code", "cause", "kind", "lines"),
@@ -126,8 +216,12 @@ for boxes in ([torch.ones(2)], [torch.ones(0)]):
         (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
         (EMPTY, "constant-loss", "zero_of_output", ["    loss = out.sum() * 0.0\n"]),
         (EMPTY_SUMS, "constant-loss", "zero_of_output", ["    pull = push = out.sum() * 0.0\n"]),
+        (PROPERTY, "graph-built-once", "uncache", ["    @property\n    def mixing"]),
+        (HOOK, "parameter-overwritten", "forward_pre_hook", ["net[2].register_forward_pre_hook(Bounded())\n"]),
+        (PARTS, "undetached-target", "detach_expression", ["""- seen["hard"].detach()).abs()"""]),
+        (SURGERY, "shared-subgraph-losses", "set_keyword", [".mean().backward(retain_graph=True)\n"]),
     ],
-    ids=["layers", "closure", "store", "empty", "empty-sums"],
+    ids=["layers", "closure", "store", "empty", "empty-sums", "property", "hook", "parts", "surgery"],
 )
 def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, lines: list[str], tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)
