@@ -230,7 +230,7 @@ def _team(evidence: Evidence, reuse: Reuse, freeing: Event, failing: Event) -> b
 
 
 def _one_step(evidence: Evidence, reuse: Reuse) -> bool:
-    """The two calls add to the gradients of one step: what lies behind is trained, and was not stepped in between.
+    """The two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped in between.
 
     Computing it again would give the very same numbers.
     """
@@ -242,9 +242,8 @@ def _one_step(evidence: Evidence, reuse: Reuse) -> bool:
     if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
         return False  # a closure: the optimizer moves the parameters between its calls, within one step
     between = [e for e in evidence.events if freeing.index < e.index < failing.index]
-    stepped = {e.optimizer for e in between if e.kind == "step"}
     known = len(between) == failing.index - freeing.index - 1
-    return known and not stepped & owners and not any(e.kind in ("backward", "grad") for e in between)
+    return known and not any(e.kind in ("backward", "grad", "step") for e in between)
 
 
 def read_apart(evidence: Evidence, reuse: Reuse) -> bool:
