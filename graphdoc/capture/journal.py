@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 from graphdoc.capture import stacks
@@ -24,27 +25,25 @@ DEPTH = 8
 WALK_LIMIT = 10_000
 """Graphs larger than this many nodes are not measured while the program runs (see ``walk.DEEP``)."""
 
+Call = tuple[int, str, int, tuple[Any, ...], frozenset[int] | None]
+"""Of a backward call: first root (sequence number, type), number of roots, (retain_graph, create_graph), reaches."""
+Noted = tuple[int, str, int, stacks.Seen, int, Call | None]
+"""Index, kind, sequence number, stack, optimizer and call of an event, as it is noted while the program runs."""
+
 
 class Entry:
-    """One raw event; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
+    """One event as it is read; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
 
-    root = -1
-    root_op = ""
-    root_count = 1
-    retain_graph = False
-    create_graph = False
-    reaches: frozenset[int] | None = None
-    failed = False
     detail = ""
-    occurrence = 0
-    place: Place
 
-    def __init__(self, index: int, kind: str, sequence: int, raw: stacks.Stack, optimizer: int) -> None:
-        self.index = index
-        self.kind = kind
-        self.sequence = sequence
-        self.raw = raw
-        self.optimizer = optimizer
+    def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool) -> None:
+        self.index, self.kind, self.sequence, seen, self.optimizer, call = noted
+        self.raw = stacks.stack_of_seen(seen)
+        self.root, self.root_op, self.root_count, how, self.reaches = call or (-1, "", 1, (), None)
+        self.retain_graph, self.create_graph = map(bool, how or (False, False))
+        self.place = place
+        self.occurrence = occurrence
+        self.failed = failed
 
 
 class Place:
@@ -55,8 +54,8 @@ class Place:
     def __init__(self) -> None:
         self.occurrences = 0
         self.kept = False
-        self.first: list[Entry] = []
-        self.latest: Entry | None = None
+        self.first: list[tuple[Noted, Place, int]] = []
+        self.latest: Noted | None = None
         self.following: Place | None = None
         """Where the event after the latest from here happened: a training loop goes round."""
 
@@ -64,13 +63,15 @@ class Place:
 class Seen:
     """What is remembered of one optimizer without keeping it alive."""
 
-    __slots__ = ("id", "parameters", "ref", "steps", "type")
+    __slots__ = ("id", "look", "parameters", "ref", "steps", "type")
 
     def __init__(self, ident: int, optimizer: Any) -> None:
         self.id = ident
         self.ref = weakref.ref(optimizer)
         self.type = type(optimizer).__name__
         self.steps = 0
+        self.look = 1
+        """The step after which to look at the parameters again."""
         self.parameters: tuple[int, ...] = ()
 
 
@@ -79,10 +80,13 @@ class Journal:
 
     def __init__(self, sequence_nr: Any) -> None:
         self._sequence_nr = sequence_nr
-        self.count = 0
-        self._pending: list[Entry] = []
+        self._settled = 0
+        self._pending: list[Noted] = []
+        self._look = {kind: stacks.Look() for kind in ("backward", "grad", "step", "zero_grad", "load_state_dict")}
         self._calls: dict[Any, int] = {}
-        self._latest: deque[Entry] = deque(maxlen=KEPT)
+        self._late: stacks.Seen = ()
+        self._latest: deque[tuple[Noted, Place, int]] = deque(maxlen=KEPT)
+        self._failed: deque[int] = deque(maxlen=KEPT)
         self._places: dict[Any, Place] = {}
         self._known: dict[tuple[Any, ...], tuple[Place, stacks.RawStack]] = {}
         self._before = Place()
@@ -90,50 +94,69 @@ class Journal:
         self.optimizers: dict[int, Seen] = {}
         self.with_grad: dict[int, int] = {}
 
-    def add(self, kind: str, raw: stacks.Stack, optimizer: int = -1) -> Entry:
-        """Append an event that happens now at the stack ``raw``. What it means is worked out later, for many at once.
+    @property
+    def count(self) -> int:
+        """How many events there have been."""
+        return self._settled + len(self._pending)
+
+    def look(self, kind: str, frame: FrameType) -> stacks.Seen:
+        """The stack of an event that happens now in this frame."""
+        return self._look[kind](frame)
+
+    def add(self, kind: str, seen: stacks.Seen, optimizer: int = -1, call: Call | None = None) -> Noted:
+        """Note an event that happens now. What it means is worked out later, for many at once.
 
         Done one by one between the program's own calls the same work takes several times as long: nothing of it is in
         the processor's caches then.
         """
-        entry = Entry(self.count, kind, self._sequence_nr(), raw, optimizer)
-        self.count += 1
-        self._pending.append(entry)
-        if len(self._pending) >= BATCH:
+        pending = self._pending
+        noted = (self._settled + len(pending), kind, self._sequence_nr(), seen, optimizer, call)
+        pending.append(noted)
+        if len(pending) >= BATCH:
             self.settle()
-        return entry
+        return noted
+
+    def failed(self, noted: Noted) -> None:
+        """This backward call has raised."""
+        self._failed.append(noted[0])
 
     def settle(self) -> None:
         """Give the pending events their places."""
         pending, self._pending = self._pending, []
+        self._settled += len(pending)
         before = self._before
         add = self._latest.append
-        for entry in pending:
+        for noted in pending:
             place = before.following
-            if place is None or not _alike(place.latest, entry):
-                place = before.following = self._place_of(entry)
-            place.latest = entry
-            entry.place = before = place
-            entry.occurrence = count = place.occurrences
+            latest = None if place is None else place.latest
+            if latest is None or latest[3] != noted[3] or latest[1] != noted[1] or latest[4] != noted[4]:
+                place = before.following = self._place_of(noted)
+            assert place is not None
+            place.latest = noted
+            before = place
+            count = place.occurrences
             place.occurrences = count + 1
-            add(entry)
+            settled = (noted, place, count)
+            add(settled)
             if count < FIRST and place.kept:
-                place.first.append(entry)
+                place.first.append(settled)
         self._before = before
 
-    def _place_of(self, entry: Entry) -> Place:
-        whole = entry.raw.raw
+    def _place_of(self, noted: Noted) -> Place:
+        whole = stacks.stack_of_seen(noted[3]).raw
         # Ids and instructions are quick to compare; the places they stand for are looked up once.
-        key = (entry.kind, entry.optimizer, *whole[1 : 2 * DEPTH : 2], *map(id, whole[: 2 * DEPTH : 2]))
+        key = (noted[1], noted[4], *whole[1 : 2 * DEPTH : 2], *map(id, whole[: 2 * DEPTH : 2]))
         known = self._known.get(key)
         return known[0] if known is not None else self._place(key, whole)
 
-    def is_early(self, stack: stacks.Stack) -> bool:
+    def is_early(self, seen: stacks.Seen) -> bool:
         """Whether this is among the first calls from its place, at a glance: only the frame before last is compared."""
-        chain = stack.chain
-        key = (chain[4], id(chain[3])) if len(chain) > 4 else len(chain)
+        if seen == self._late:
+            return False
+        key = (id(seen[4]), seen[5]) if len(seen) > 6 else len(seen)
         calls = self._calls.get(key, 0)
         if calls >= 3 * FIRST or len(self._calls) >= MOST_PLACES:
+            self._late = seen
             return False
         self._calls[key] = calls + 1
         return True
@@ -156,9 +179,9 @@ class Journal:
     def entries(self) -> list[Entry]:
         """All that is kept, in order."""
         self.settle()
-        known = {e.index: e for place in self._places.values() for e in place.first}
-        known.update((e.index, e) for e in self._latest)
-        return [known[i] for i in sorted(known)]
+        known = {e[0][0]: e for place in self._places.values() for e in place.first}
+        known.update((e[0][0], e) for e in self._latest)
+        return [Entry(*known[i], failed=i in self._failed) for i in sorted(known)]
 
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
@@ -174,7 +197,9 @@ class Journal:
         if seen is None or seen.ref() is not optimizer:
             seen = self.optimizer(optimizer)
         seen.steps = steps = seen.steps + 1
-        if steps <= FIRST or not steps & (steps - 1):
+        if steps >= seen.look:
+            # The first steps, then ever more rarely.
+            seen.look = steps + 1 if steps < FIRST else 2 * steps
             ids = []
             for group in optimizer.param_groups:
                 for p in group["params"]:
@@ -183,19 +208,6 @@ class Journal:
                         self.with_grad[id(p)] = self.with_grad.get(id(p), 0) + 1
             seen.parameters = tuple(ids)
         return seen
-
-
-def _alike(a: Entry | None, b: Entry) -> bool:
-    """Whether two events have the very same stack, so that they need no look at their places."""
-    if a is None or a.kind is not b.kind or a.optimizer != b.optimizer or a.raw.lasti != b.raw.lasti:
-        return False
-    one: stacks.Stack | None = a.raw
-    other: stacks.Stack | None = b.raw
-    while one is not other:
-        if one is None or other is None or one.chain != other.chain:
-            return False
-        one, other = one.outer, other.outer
-    return True
 
 
 def leaves_behind(roots: Iterable[Any], limit: int = WALK_LIMIT) -> frozenset[int] | None:

@@ -21,6 +21,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
+from operator import attrgetter
 from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -96,19 +97,20 @@ _PASSED = _Passed()
 def format_stack() -> Stack:
     """Stands in for ``torch.fx.traceback.format_stack``; runs once for every node, so it does nothing but look."""
     global _running
-    if _tracing["should_preserve_node_meta"]:
-        return _original()  # type: ignore[no-any-return]
     try:
         frame = _getframe(1)
     except ValueError:
         return _nowhere()
     known = frame.f_trace
-    if known.__class__ is not Stack:
-        return _walk(frame)
     lasti = frame.f_lasti
-    if known is _running and known.lasti == lasti:
+    if known is _running and lasti == known.lasti:
         return known
-    _running = None
+    if _tracing["should_preserve_node_meta"]:
+        return _original()  # type: ignore[no-any-return]
+    # The interpreter is quicker with type(x) than with x.__class__; here and below this counts.
+    if type(known) is not Stack:
+        return _walk(frame, known)
+    _running = _NOTHING
     # Filling the slots here is cheaper than a call of __init__.
     stack = Stack()
     stack.lasti = lasti
@@ -117,7 +119,8 @@ def format_stack() -> Stack:
     return stack
 
 
-_running: Stack | None = None
+_NOTHING = Stack()
+_running = _NOTHING
 """The stack of a function's first node, until another is made elsewhere. It serves all nodes of the one operation
 (``LSTMCell`` makes a dozen); later nodes have their own, because by its stack the node that failed is known."""
 
@@ -125,7 +128,7 @@ _running: Stack | None = None
 def another_call() -> None:
     """A backward call begins: what is made after it has its own stack, even by an expression that is run again."""
     global _running
-    _running = None
+    _running = _NOTHING
 
 
 def _nowhere() -> Stack:
@@ -168,35 +171,67 @@ def stack_here(depth: int = 1) -> Stack:
     return stack_of_frame(_getframe(depth))
 
 
-def stack_of_event(depth: int) -> Stack:
-    """As ``stack_here``, for what happens once a step: nothing is left in the frames, which would cost more."""
-    frame = _getframe(depth)
+Seen = tuple[Any, ...]
+"""The stack of an event as it is noted: code and instruction of each running function, innermost first, up to the first
+that has a ``Stack``, and that; None at the end if none has."""
+
+
+class Look:
+    """Reads stacks of events, which happen once a step: nothing is left in the frames, which would cost more.
+
+    Between the program's own calls none of our code is in the processor's caches, so what counts is how much of it
+    runs. As long as the nearest caller with a stack is as far away as the last time, the reading is one call of C.
+    """
+
+    FARTHEST = 7
+    """Functions to be read in one call; it goes to each one anew from the innermost."""
+
+    def __init__(self) -> None:
+        self._read: Callable[[FrameType], Seen] | None = None
+
+    def __call__(self, frame: FrameType) -> Seen:
+        """The stack of a function that is running."""
+        if self._read is not None:
+            try:
+                seen = self._read(frame)
+                if type(seen[-1]) is Stack:
+                    return seen
+            except AttributeError:
+                pass  # there are fewer callers
+        out: list[Any] = []
+        known = None
+        outer: FrameType | None = frame
+        while outer is not None:
+            out.append(outer.f_code)
+            out.append(outer.f_lasti)
+            known = outer.f_trace
+            if type(known) is Stack:
+                break
+            known = None
+            outer = outer.f_back
+        out.append(known)
+        length = len(out) // 2
+        if known is not None and length <= self.FARTHEST:
+            backs = ["f_back." * i for i in range(length)]
+            names = [back + name for back in backs for name in ("f_code", "f_lasti")]
+            self._read = attrgetter(*names, backs[-1] + "f_trace")
+        return tuple(out)
+
+
+def stack_of_seen(seen: Seen) -> Stack:
+    """The stack of an event, in the form of the others."""
     stack = Stack()
-    stack.lasti = frame.f_lasti
-    known = frame.f_trace
-    if known.__class__ is Stack:
-        stack.chain = known.chain
-        stack.outer = known.outer
-        return stack
-    chain: RawStack = [frame.f_code]
-    stack.chain = chain
-    stack.outer = None
-    outer = frame.f_back
-    while outer is not None:
-        chain += (outer.f_code, outer.f_lasti)
-        known = outer.f_trace
-        if known.__class__ is Stack:
-            stack.outer = known
-            break
-        outer = outer.f_back
+    stack.chain = [seen[0], *seen[2:-1]]
+    stack.lasti = seen[1]
+    stack.outer = seen[-1]
     return stack
 
 
 def stack_of_frame(frame: FrameType) -> Stack:
     """The stack of a function that is running."""
     known = frame.f_trace
-    if known.__class__ is not Stack:
-        return _walk(frame)
+    if type(known) is not Stack:
+        return _walk(frame, known)
     stack = Stack()
     stack.lasti = frame.f_lasti
     stack.chain = known.chain
@@ -204,55 +239,55 @@ def stack_of_frame(frame: FrameType) -> Stack:
     return stack
 
 
-def _walk(frame: FrameType) -> Stack:
-    """The stack of a function that has none yet, down to the nearest caller that has one.
+def _walk(frame: FrameType, mine: Any) -> Stack:
+    """The stack of a function that has none yet (but ``mine`` in its ``f_trace``), down to the nearest caller's.
 
     A caller is given one when it calls a module (it will call more of them), or is passed for the second time. No
     recursion: the program may be near its limit.
     """
     global _running
     free = gettrace() is None
-    mine = frame.f_trace
-    here = frame
-    chain: RawStack = [frame.f_code]
-    found: Stack | None = None
-    todo: list[tuple[FrameType, RawStack]] = []
+    stack = Stack()
+    stack.lasti = frame.f_lasti
+    chain = stack.chain = [frame.f_code]
+    inner = stack
+    made: list[tuple[FrameType, Stack]] = []
+    known: Any = None
     outer = frame.f_back
     while outer is not None:
         code = outer.f_code
+        again = False
         if code is _call_code and (wrapper := outer.f_back) is not None and (caller := wrapper.f_back) is not None:
-            chain += (code, outer.f_lasti, wrapper.f_code, wrapper.f_lasti)
-            outer, code = caller, caller.f_code
+            chain.append(code)
+            chain.append(outer.f_lasti)
+            chain.append(wrapper.f_code)
+            chain.append(wrapper.f_lasti)
+            outer = caller
+            code = outer.f_code
             again = True
-        else:
-            again = False
-        chain += (code, outer.f_lasti)
+        chain.append(code)
+        chain.append(outer.f_lasti)
         known = outer.f_trace
-        if known.__class__ is Stack:
-            found = known
+        if type(known) is Stack:
             break
         if free:
             if known is _PASSED or (again and known is None):
-                todo.append((here, chain))
-                here, chain = outer, [code]
+                inner.outer = inner = Stack()
+                inner.lasti = -1
+                chain = inner.chain = [code]
+                made.append((outer, inner))
             elif known is None:
                 outer.f_trace = _PASSED
+        known = None
         outer = outer.f_back
-    while True:
-        stack = Stack()
-        stack.chain = chain
-        stack.lasti = -1
-        stack.outer = found
-        if here is frame:
-            stack.lasti = frame.f_lasti
-            if free and (mine is None or mine is _PASSED) and not chain[0].co_flags & _RESUMED:
-                frame.f_trace = stack
-            _running = stack
-            return stack
-        if not chain[0].co_flags & _RESUMED:
-            here.f_trace = stack
-        found = stack
-        here, chain = todo.pop()
+    inner.outer = known
+    for at, its in made:
+        if not its.chain[0].co_flags & _RESUMED:
+            at.f_trace = its
+    if free and (mine is None or mine is _PASSED) and not stack.chain[0].co_flags & _RESUMED:
+        frame.f_trace = stack
+    _running = stack
+    return stack
 
 
 def forget_here() -> None:

@@ -40,7 +40,7 @@ class Switches:
         self._weave(grad_mode.inference_mode, "__enter__", self._entered, "inference_mode")
         self._weave(grad_mode.inference_mode, "__exit__", self._left, "inference_mode")
         # Called as a function it switches at once, and nothing need ever switch back.
-        self._weave(grad_mode.set_grad_enabled, "__init__", self._set, "set_grad_enabled")
+        self._weave_before(grad_mode.set_grad_enabled, "__init__", self._setter(), "set_grad_enabled")
         for name in ("__exit__", "__call__"):
             self._weave(grad_mode.set_grad_enabled, name, self._left, "set_grad_enabled")
 
@@ -51,6 +51,9 @@ class Switches:
             except Exception:
                 self.degraded.append(f"a switch of {kind} was not observed")
 
+        self._weave_before(cls, name, before, kind)
+
+    def _weave_before(self, cls: Any, name: str, before: Callable[..., None], kind: str) -> None:
         try:
             self.undo.append(weave(getattr(cls, name), before=before))
         except CannotWeave as e:
@@ -60,11 +63,26 @@ class Switches:
         if getattr(this, "mode", True):
             self._open_here(kind, this)
 
-    def _set(self, kind: str, this: Any, mode: Any, *_: Any) -> None:
-        caller = sys._getframe(3).f_code  # _set < before < __init__ < who called it
-        # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
-        if not stacks.is_user_file(caller.co_filename) and caller.co_name != "clone":
-            return
+    def _setter(self) -> Callable[..., None]:
+        passed: CodeType | None = None
+
+        def before(this: Any, mode: Any, *_: Any) -> None:
+            nonlocal passed
+            caller = sys._getframe(2).f_code  # before < __init__ < who called it
+            if caller is passed:
+                return
+            try:
+                # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
+                if stacks.is_user_file(caller.co_filename) or caller.co_name == "clone":
+                    self._set("set_grad_enabled", this, mode)
+                else:
+                    passed = caller
+            except Exception:
+                self.degraded.append("a switch of set_grad_enabled was not observed")
+
+        return before
+
+    def _set(self, kind: str, this: Any, mode: Any) -> None:
         if not mode:
             self._open_here(kind, this)
         elif any(place[0] == kind for _, place in self._open.places):

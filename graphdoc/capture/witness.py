@@ -23,7 +23,7 @@ from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.heard import hear
-from graphdoc.capture.journal import Journal, leaves_behind
+from graphdoc.capture.journal import Entry, Journal, Place, leaves_behind
 from graphdoc.capture.switches import Switches, frames_of_place
 from graphdoc.capture.weave import CannotWeave, weave
 from graphdoc.evidence import Evidence, Raised
@@ -151,12 +151,14 @@ class Witness:
         self._undo.append(undo)
 
     def _weave_call(self, function: Any, kind: str) -> None:
+        journal = self.journal
+
         def before(*values: Any) -> None:
             try:
                 ident = -1
                 if kind == "zero_grad":
-                    ident = self.journal.optimizer(values[0]).id
-                self.journal.add(kind, stacks.stack_of_event(3), ident)
+                    ident = journal.optimizer(values[0]).id
+                journal.add(kind, journal.look(kind, _getframe(2)), ident)  # before < the woven function < its caller
             except Exception as e:
                 self._trouble(e)
 
@@ -172,26 +174,21 @@ class Witness:
             # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
-            stack = stacks.stack_of_event(3)
+            journal = self.journal
+            seen = journal.look(kind, _getframe(2))  # _before < the woven function < backward or grad
             stacks.another_call()
-            entry = self.journal.add(kind, stack)
-            roots = roots_of_call(outputs)
-            entry.root_count = len(roots)
-            first = roots[0] if roots else None
+            first = root_of(outputs[0]) if outputs else None
+            sequence, op = -1, ""
             if first is not None:
-                sequence = first._sequence_nr()
-                entry.root = sequence if sequence < 1 << 62 else -1
-                entry.root_op = type(first).__name__  # as name(), and at hand
-            if len(args) > 2:
-                entry.retain_graph = bool(args[1])
-                entry.create_graph = bool(args[2])
-            if self.journal.is_early(stack):
-                entry.reaches = leaves_behind(roots)
+                sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
+            reaches = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) else None
+            known = sequence if sequence < 1 << 62 else -1
+            noted = journal.add(kind, seen, -1, (known, op, len(outputs), args[1:3], reaches))
             # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
             # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
             warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
             # Lives as long as the call does, which holds the same tensors.
-            return entry, outputs, args
+            return noted, outputs, args
         except Exception as e:
             self._trouble(e)
             return None
@@ -200,7 +197,7 @@ class Witness:
         if call is None:
             return
         try:
-            call[0].failed = True
+            self.journal.failed(call[0])
             if not self.anomaly.wanted:
                 self._as_without_us(error)
             if not isinstance(error, RuntimeError | ValueError | TypeError | NotImplementedError | IndexError):
@@ -255,12 +252,13 @@ class Witness:
             self.failing = stack
 
     def _examine(self, call: Any, error: BaseException, frame: FrameType) -> None:
-        entry, outputs, args = call
+        noted, outputs, args = call
         evidence = self._start(error)
         assert evidence.raised is not None
         evidence.raised.stack = stacks.frames_of(stacks.stack_of_frame(frame), self.cwd)
         autopsy = Autopsy(self.torch, self.journal, self.cwd, user_frames(frame), self._watch())
         autopsy.fill_program(evidence)
+        entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
         roots = roots_of_call(outputs)
         autopsy.fill_graph(evidence, roots, self.failing, self._message.node, entry)
         self._fill_extras(evidence, autopsy)
@@ -280,7 +278,7 @@ class Witness:
         try:
             journal = self.journal
             seen = journal.stepped(optimizer)
-            journal.add("step", stacks.stack_of_event(2), seen.id)
+            journal.add("step", journal.look("step", _getframe(1)), seen.id)
         except Exception as e:
             self._trouble(e)
 
@@ -423,9 +421,14 @@ def note_trouble(out: str, error: BaseException) -> None:
         pass
 
 
+def root_of(output: Any) -> Any:
+    """The graph node of what backward was called with: a tensor, or an edge of ``torch.autograd.graph``."""
+    return output.node if isinstance(output, GradientEdge) else grad_fn_of(output)
+
+
 def roots_of_call(outputs: Any) -> list[Any]:
-    """The graph nodes of what backward was called with: tensors, or the edges of ``torch.autograd.graph``."""
-    return [t.node if isinstance(t, GradientEdge) else grad_fn_of(t) for t in outputs]
+    """The graph nodes of all that backward was called with."""
+    return [root_of(output) for output in outputs]
 
 
 def forget_locals(frame: FrameType | None) -> None:
