@@ -12,10 +12,11 @@ from typing import Any
 from graphdoc.capture import walk
 from graphdoc.capture.crossings import Crossings
 from graphdoc.capture.facts import grad_fn_of, shape_of, version_of
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census, roots_of
-from graphdoc.capture.stacks import Stack, frames_of
+from graphdoc.capture.stacks import Stack
 from graphdoc.evidence import (
     Event,
     Evidence,

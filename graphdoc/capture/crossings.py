@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of
+from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
-from graphdoc.capture.stacks import Stack, frames_of, site_of
+from graphdoc.capture.stacks import Stack
 from graphdoc.evidence import Carry, Evidence, Holder, Tensor
 
 if TYPE_CHECKING:

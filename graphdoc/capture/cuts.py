@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import Place, frames_of_place, is_users, wraps_decorated
 from graphdoc.evidence import Cut
 
@@ -175,7 +177,7 @@ class CutWatch(TorchFunctionMode):
         """What was computed from parameters under a switch that nothing closes, whether the loss needs it or not."""
         persistent = record.switch is not None and record.switch[0] == "set_grad_enabled"
         if persistent and len(self._unrecorded) < MOST_UNRECORDED:
-            self._unrecorded.setdefault((record.op, stacks.site_of(record.raw)), record)
+            self._unrecorded.setdefault((record.op, site_of(record.raw)), record)
 
     def _note_freezing(self, func: Any, args: Any, kwargs: Any) -> None:
         if func not in (self._torch.Tensor.requires_grad_, self._torch.Tensor.requires_grad.__set__):
@@ -269,7 +271,7 @@ class CutWatch(TorchFunctionMode):
         if not starts:
             return
         evidence.extras["loss_made"] = [
-            {"op": s.op, "stack": [vars(f) for f in stacks.frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
+            {"op": s.op, "stack": [vars(f) for f in frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
         ]
         if evidence.cuts:
             return
@@ -302,11 +304,11 @@ class CutWatch(TorchFunctionMode):
         self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "", alike: Iterable[Record] = ()
     ) -> Cut:
         names = autopsy.census.parameter_names
-        cut = Cut(reason or self._reason(record), record.op, stacks.frames_of(record.raw, autopsy.cwd), certain=certain)
+        cut = Cut(reason or self._reason(record), record.op, frames_of(record.raw, autopsy.cwd), certain=certain)
         # A leaf has no operation of its own: the last one with a graph is told only where there was one.
         origin = next((o for o in record.origins if o.op), None)
         if origin is not None:
-            cut.before, cut.before_op = stacks.frames_of(origin.raw, autopsy.cwd), origin.op
+            cut.before, cut.before_op = frames_of(origin.raw, autopsy.cwd), origin.op
         if cut.reason == "missing-create-graph":
             cut.op = "autograd.grad"
         cut.behind = _leaves(alike or [record], names)
@@ -314,7 +316,7 @@ class CutWatch(TorchFunctionMode):
             cut.behind = sorted({names[i] for i in record.frozen if i in names})
             at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
             if at is not None:
-                cut.switch, cut.switch_kind = stacks.frames_of(at, autopsy.cwd), "requires_grad"
+                cut.switch, cut.switch_kind = frames_of(at, autopsy.cwd), "requires_grad"
         cut.grad_mode = record.enabled and not record.recording
         if record.switch is not None:
             called = "" if is_users(record.switch) else _called_by_one(record)
@@ -340,7 +342,7 @@ class CutWatch(TorchFunctionMode):
     def _work(self, record: Record, autopsy: Autopsy) -> dict[str, Any]:
         return {
             "op": record.op,
-            "stack": [vars(f) for f in stacks.frames_of(record.raw, autopsy.cwd)],
+            "stack": [vars(f) for f in frames_of(record.raw, autopsy.cwd)],
             "behind": _leaves([record], autopsy.census.parameter_names),
         }
 
@@ -357,7 +359,7 @@ def _called_by_one(record: Record) -> str:
     Empty where the library, having switched off, called the user's code, and that computed this.
     """
     assert record.switch is not None
-    same = stacks.site_of(record.raw) == stacks.site_of(record.switch[1])
+    same = site_of(record.raw) == site_of(record.switch[1])
     return _called(record.raw.raw) if same else ""
 
 
@@ -365,7 +367,7 @@ def _called(raw: stacks.RawStack) -> str:
     """The name of the library function that the user's innermost frame has called."""
     name = ""
     for code in raw[::2]:
-        if stacks.is_user_file(code.co_filename):
+        if is_user_file(code.co_filename):
             break
         wrapper = wraps_decorated(code) or code.co_name in ("_fn", "inner")
         if not code.co_filename.startswith("<") and not wrapper:
@@ -383,7 +385,7 @@ def _apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
     """The first record of each place and operation, with all of them."""
     known: dict[Any, list[Record]] = {}
     for r in records:
-        known.setdefault((r.op, stacks.site_of(r.raw)), []).append(r)
+        known.setdefault((r.op, site_of(r.raw)), []).append(r)
     return [(same[0], same) for same in known.values()]
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.stacks import is_user_file
+from graphdoc.capture.places import is_user_file
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.document import MOST_SOURCE, decode
-from graphdoc.capture.stacks import frames_of, is_user_file, shown_file
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.places import is_user_file, shown_file
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from graphdoc.capture.stacks import shown_file
+from graphdoc.capture.places import shown_file
 from graphdoc.capture.weave import CannotWeave, weave
 
 TELLING = (

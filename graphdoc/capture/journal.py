@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture import stacks
+from graphdoc.capture.frames import site_of
 
 KEPT = 400
 """How many of the latest events are kept."""
@@ -162,7 +163,7 @@ class Journal:
         return True
 
     def _place(self, key: tuple[Any, ...], whole: stacks.RawStack) -> Place:
-        site = (*key[:2], stacks.site_of(whole, library=True, depth=DEPTH))
+        site = (*key[:2], site_of(whole, library=True, depth=DEPTH))
         place = self._places.get(site)
         if place is None:
             place = Place()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of, shape_of, storage_of, version_of
-from graphdoc.capture.stacks import frames_of
+from graphdoc.capture.frames import frames_of
 from graphdoc.evidence import Evidence, Stale, Tensor, Write
 
 if TYPE_CHECKING:

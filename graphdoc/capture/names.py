@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.stacks import is_user_file, shown_file
+from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.evidence import Holder, Step
 
 MOST_OBJECTS = 50_000

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
-from graphdoc.capture.stacks import frames_of
+from graphdoc.capture.frames import frames_of
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.weave import CannotWeave, weave
 
 if TYPE_CHECKING:
@@ -54,6 +55,6 @@ class ScalerCalls:
         last = self._calls[-1]
         same = [c for c in self._calls if c[4] == last[4] and c[3] in (0, last[3])]
         evidence.extras["scaler"] = [
-            {"kind": kind, "stack": [vars(f) for f in stacks.frames_of(raw, cwd)], "index": index}
+            {"kind": kind, "stack": [vars(f) for f in frames_of(raw, cwd)], "index": index}
             for kind, raw, index, _, _ in same
         ]

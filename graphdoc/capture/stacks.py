@@ -11,13 +11,6 @@ Python itself leaves unused unless the program is traced; it goes when the funct
 
 from __future__ import annotations
 
-import itertools
-import linecache
-import os
-import re
-import site
-import sys
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
@@ -26,7 +19,7 @@ from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from graphdoc.evidence import Frame
+from graphdoc.capture.places import OURS, position
 
 RawStack = list[Any]
 """Alternating code objects and instruction offsets, innermost first."""
@@ -312,183 +305,7 @@ def _lines(raw: RawStack) -> list[str]:
     summary = []
     for i in range(len(raw) - 2, -1, -2):
         code, lasti = raw[i], raw[i + 1]
-        if not code.co_filename.startswith(_OURS):
-            line = _position(code, lasti)[0]
+        if not code.co_filename.startswith(OURS):
+            line = position(code, lasti)[0]
             summary.append(traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False))
     return traceback.format_list(summary)
-
-
-# -- from raw pairs to frames of the Evidence --------------------------------------------------------------------
-
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_positions: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
-"""By ``id``: hashing a code object reads all of it. The code is kept so that its id stays its own."""
-_spots: dict[int, dict[int, int]] = {}
-_numbers: dict[tuple[Any, ...], int] = {}
-_spot_count = itertools.count()
-MOST_SPOTS = 200_000
-"""Places remembered at a time; only a program that compiles new code for ever has more."""
-_user: dict[str, bool] = {}
-
-
-def _library_folders() -> tuple[str, ...]:
-    """Folders whose code is not the user's: the standard library, site-packages, torch, ourselves."""
-    found = {_OURS}
-    for key in ("stdlib", "platstdlib", "purelib", "platlib"):
-        path = sysconfig.get_paths().get(key)
-        if path:
-            found.add(path + os.sep)
-    try:
-        found.update(p + os.sep for p in site.getsitepackages())
-        found.add(site.getusersitepackages() + os.sep)
-    except Exception:
-        pass
-    found.add(os.path.join(sys.base_prefix, "lib") + os.sep)
-    torch = sys.modules.get("torch")
-    if torch is not None and getattr(torch, "__file__", None):
-        found.add(os.path.dirname(str(torch.__file__)) + os.sep)
-    return tuple(found | {os.path.realpath(f) + os.sep for f in found})
-
-
-_folders: tuple[str, ...] = ()
-
-
-def is_user_file(name: str) -> bool:
-    """Whether a code object's file is the user's own code rather than Python's, torch's or an installed package's."""
-    global _folders
-    known = _user.get(name)
-    if known is None:
-        if not _folders:
-            _folders = _library_folders()
-        known = not (
-            name.startswith(("<", *_folders))
-            or os.path.abspath(name).startswith(_folders)
-            or f"{os.sep}site-packages{os.sep}" in name
-            or f"{os.sep}dist-packages{os.sep}" in name
-        )
-        _user[name] = known
-    return known
-
-
-def _position(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
-    """Line, column, end line, end column (byte offsets from 0, -1 where unknown) of the running instruction."""
-    known = _positions.get(id(code))
-    if known is None:
-        if len(_positions) > MOST_SPOTS:
-            _forget_places()
-        known = _positions[id(code)] = (code, list(code.co_positions()))
-    table = known[1]
-    # A frame that has not started has lasti -1; each position entry covers one two-byte code unit.
-    line, end_line, column, end_column = table[lasti // 2] if 0 <= lasti // 2 < len(table) else (None,) * 4
-    start = line if line is not None else code.co_firstlineno
-    return (
-        start,
-        column if column is not None else -1,
-        end_line if end_line is not None else start,
-        end_column if end_column is not None else -1,
-    )
-
-
-def _characters(file: str, line: int, byte_column: int) -> int:
-    """A 1-based column in characters from a 0-based UTF-8 byte offset (0 where unknown)."""
-    if byte_column < 0:
-        return 0
-    text = linecache.getline(file, line)
-    if text.isascii():
-        return byte_column + 1
-    return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "replace")) + 1
-
-
-def shown_file(name: str, cwd: str) -> str:
-    """The name under which a file is told: relative to the working directory where it lies below it."""
-    if name.startswith("<"):
-        return name
-    path = os.path.abspath(os.path.join(cwd, name))
-    return os.path.relpath(path, cwd) if path.startswith(cwd.rstrip(os.sep) + os.sep) else path
-
-
-def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
-    """Turn a stack (raw pairs innermost first) into Evidence frames, outermost first, without frames of graphdoc.
-
-    Library frames outside the user's outermost one (a launcher, runpy) are dropped; of the others the innermost
-    ``limit`` are kept.
-    """
-    out: list[Frame] = []
-    if isinstance(raw, Stack):
-        raw = raw.raw
-    if raw and isinstance(raw[0], str):
-        return _frames_of_text(raw, cwd)[-limit:]
-    for i in range(len(raw) - 2, -1, -2):
-        code, lasti = raw[i], raw[i + 1]
-        name = code.co_filename
-        if name.startswith(_OURS):
-            continue
-        user = is_user_file(name)
-        if not user and not any(f.user for f in out):
-            continue
-        line, column, end_line, end_column = _position(code, lasti)
-        out.append(
-            Frame(
-                file=shown_file(name, cwd),
-                line=line,
-                column=_characters(name, line, column),
-                end_line=end_line,
-                end_column=_characters(name, end_line, end_column),
-                function=code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
-                user=user,
-            )
-        )
-    return out[-limit:]
-
-
-_TEXT = re.compile(r'  File "(.*)", line (\d+), in (.*)')
-
-
-def _frames_of_text(lines: list[str], cwd: str) -> list[Frame]:
-    """Frames from anomaly mode's own text, where nothing better is known: no columns."""
-    out: list[Frame] = []
-    for match in filter(None, map(_TEXT.match, lines)):
-        user = is_user_file(match[1])
-        if user or out:
-            line = int(match[2])
-            out.append(Frame(shown_file(match[1], cwd), line, 0, line, 0, match[3], user))
-    return out
-
-
-def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> tuple[int, ...]:
-    """A stack as a hashable key: two nodes with the same key were made by the same expression, reached the same way.
-
-    Args:
-        library: keep the frames of libraries too.
-        depth: look at this many innermost frames only.
-    """
-    if isinstance(raw, Stack):
-        raw = raw.raw
-    if raw and isinstance(raw[0], str):
-        return tuple(hash(line) for line in raw)
-    out = []
-    for i in range(0, min(len(raw), 2 * depth), 2):
-        code = raw[i]
-        if library or is_user_file(code.co_filename):
-            known = _spots.get(id(code))
-            out.append(known[raw[i + 1]] if known is not None and raw[i + 1] in known else _spot(code, raw[i + 1]))
-    return tuple(out)
-
-
-def _spot(code: CodeType, lasti: int) -> int:
-    """A number for the expression that an instruction belongs to.
-
-    Positions are compared, not instructions: a call that the interpreter has specialised meanwhile (PRECALL and CALL
-    of 3.11) leaves another ``f_lasti`` for the same expression.
-    """
-    key = (id(code), _position(code, lasti))
-    spot = _numbers.get(key)
-    if spot is None:
-        spot = _numbers[key] = next(_spot_count)
-    _spots.setdefault(id(code), {})[lasti] = spot
-    return spot
-
-
-def _forget_places() -> None:
-    for table in (_positions, _spots, _numbers):
-        table.clear()

@@ -9,6 +9,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.weave import CannotWeave, weave
 from graphdoc.evidence import Frame
 
@@ -73,7 +75,7 @@ class Switches:
                 return
             try:
                 # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
-                if stacks.is_user_file(caller.co_filename) or caller.co_name == "clone":
+                if is_user_file(caller.co_filename) or caller.co_name == "clone":
                     self._set("set_grad_enabled", this, mode)
                 else:
                     passed = caller
@@ -143,17 +145,17 @@ def is_users(place: Place) -> bool:
     """Whether the user's code threw this switch, by a block, a call or a decorator, rather than a library inside."""
     _, stack, function = place
     code = getattr(function, "__code__", None) or stack.raw[0]
-    return stacks.is_user_file(code.co_filename)
+    return is_user_file(code.co_filename)
 
 
 def frames_of_place(place: Place, cwd: str) -> list[Frame]:
     """Frames of a switch; for a decorated function the innermost frame is the decorator's line."""
     _, raw, function = place
-    frames = stacks.frames_of(raw, cwd)
+    frames = frames_of(raw, cwd)
     code = getattr(function, "__code__", None)
-    if isinstance(code, CodeType) and stacks.is_user_file(code.co_filename):
+    if isinstance(code, CodeType) and is_user_file(code.co_filename):
         # co_firstlineno is the line of the first decorator (CPython 3.8 and later).
         line = code.co_firstlineno
         frames = [f for f in frames if f.user]
-        frames.append(Frame(stacks.shown_file(code.co_filename, cwd), line, 0, line, 0, code.co_name))
+        frames.append(Frame(shown_file(code.co_filename, cwd), line, 0, line, 0, code.co_name))
     return frames

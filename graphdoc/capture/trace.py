@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident
-from graphdoc.capture.stacks import is_user_file, shown_file
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

@@ -22,8 +22,10 @@ from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.heard import hear
 from graphdoc.capture.journal import Entry, Journal, Place, leaves_behind
+from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import Switches, frames_of_place
 from graphdoc.capture.weave import CannotWeave, weave
 from graphdoc.evidence import Evidence, Raised
@@ -255,7 +257,7 @@ class Witness:
         noted, outputs, args = call
         evidence = self._start(error)
         assert evidence.raised is not None
-        evidence.raised.stack = stacks.frames_of(stacks.stack_of_frame(frame), self.cwd)
+        evidence.raised.stack = frames_of(stacks.stack_of_frame(frame), self.cwd)
         autopsy = Autopsy(self.torch, self.journal, self.cwd, user_frames(frame), self._watch())
         autopsy.fill_program(evidence)
         entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
@@ -322,7 +324,7 @@ class Witness:
             innermost = chain[-1]
             evidence = self._start(error)
             assert evidence.raised is not None
-            evidence.raised.stack = stacks.frames_of(stacks.stack_of_traceback(error.__traceback__), self.cwd)
+            evidence.raised.stack = frames_of(stacks.stack_of_traceback(error.__traceback__), self.cwd)
             evidence.raised.causes = [f"{type(e).__name__}: {_text(e)}"[:500] for e in chain[1:]]
             frames = frames_of_traceback(innermost.__traceback__)
             autopsy = Autopsy(self.torch, self.journal, self.cwd, frames)
@@ -437,7 +439,7 @@ def forget_locals(frame: FrameType | None) -> None:
     From Python 3.13 there is no copy; a module's or class body's ``f_locals`` are its real names at all times.
     """
     while frame is not None and sys.version_info < (3, 13):
-        if frame.f_code.co_flags & CO_OPTIMIZED and stacks.is_user_file(frame.f_code.co_filename):
+        if frame.f_code.co_flags & CO_OPTIMIZED and is_user_file(frame.f_code.co_filename):
             frame.f_locals.clear()
         frame = frame.f_back
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of
 from graphdoc.evidence import Write
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class WriteWatch(TorchDispatchMode):
         known = self._written.get(storage or 0)
         for version, op, raw, grad_mode in known[1] if known is not None and known[0]() is not None else ():
             if expected < version <= current:
-                frames = stacks.frames_of(raw, cwd)
+                frames = frames_of(raw, cwd)
                 name = op.partition("::")[2] or op
                 if out and [vars(f) for f in out[-1].stack] == [vars(f) for f in frames]:
                     out[-1].count += 1

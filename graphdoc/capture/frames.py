@@ -1,0 +1,76 @@
+"""From raw stacks to the frames of the Evidence, and to keys by which two stacks are compared."""
+
+from __future__ import annotations
+
+import re
+
+from graphdoc.capture.places import OURS, characters, is_user_file, position, shown_file, spot
+from graphdoc.capture.stacks import RawStack, Stack
+from graphdoc.evidence import Frame
+
+
+def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
+    """Turn a stack (raw pairs innermost first) into Evidence frames, outermost first, without frames of graphdoc.
+
+    Library frames outside the user's outermost one (a launcher, runpy) are dropped; of the others the innermost
+    ``limit`` are kept.
+    """
+    out: list[Frame] = []
+    if isinstance(raw, Stack):
+        raw = raw.raw
+    if raw and isinstance(raw[0], str):
+        return _frames_of_text(raw, cwd)[-limit:]
+    for i in range(len(raw) - 2, -1, -2):
+        code, lasti = raw[i], raw[i + 1]
+        name = code.co_filename
+        if name.startswith(OURS):
+            continue
+        user = is_user_file(name)
+        if not user and not any(f.user for f in out):
+            continue
+        line, column, end_line, end_column = position(code, lasti)
+        out.append(
+            Frame(
+                file=shown_file(name, cwd),
+                line=line,
+                column=characters(name, line, column),
+                end_line=end_line,
+                end_column=characters(name, end_line, end_column),
+                function=code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
+                user=user,
+            )
+        )
+    return out[-limit:]
+
+
+_TEXT = re.compile(r'  File "(.*)", line (\d+), in (.*)')
+
+
+def _frames_of_text(lines: list[str], cwd: str) -> list[Frame]:
+    """Frames from anomaly mode's own text, where nothing better is known: no columns."""
+    out: list[Frame] = []
+    for match in filter(None, map(_TEXT.match, lines)):
+        user = is_user_file(match[1])
+        if user or out:
+            line = int(match[2])
+            out.append(Frame(shown_file(match[1], cwd), line, 0, line, 0, match[3], user))
+    return out
+
+
+def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> tuple[int, ...]:
+    """A stack as a hashable key: two nodes with the same key were made by the same expression, reached the same way.
+
+    Args:
+        library: keep the frames of libraries too.
+        depth: look at this many innermost frames only.
+    """
+    if isinstance(raw, Stack):
+        raw = raw.raw
+    if raw and isinstance(raw[0], str):
+        return tuple(hash(line) for line in raw)
+    out = []
+    for i in range(0, min(len(raw), 2 * depth), 2):
+        code = raw[i]
+        if library or is_user_file(code.co_filename):
+            out.append(spot(code, raw[i + 1]))
+    return tuple(out)

@@ -1,0 +1,121 @@
+"""What a code object and an instruction stand for: the file and whose it is, line and column of the expression."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+import site
+import sys
+import sysconfig
+from types import CodeType
+from typing import Any
+
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""Our own folder."""
+_positions: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
+"""By ``id``: hashing a code object reads all of it. The code is kept so that its id stays its own."""
+_spots: dict[int, dict[int, int]] = {}
+_numbers: dict[tuple[Any, ...], int] = {}
+_spot_count = itertools.count()
+MOST_SPOTS = 200_000
+"""Places remembered at a time; only a program that compiles new code for ever has more."""
+_user: dict[str, bool] = {}
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Folders whose code is not the user's: the standard library, site-packages, torch, ourselves."""
+    found = {OURS}
+    for key in ("stdlib", "platstdlib", "purelib", "platlib"):
+        path = sysconfig.get_paths().get(key)
+        if path:
+            found.add(path + os.sep)
+    try:
+        found.update(p + os.sep for p in site.getsitepackages())
+        found.add(site.getusersitepackages() + os.sep)
+    except Exception:
+        pass
+    found.add(os.path.join(sys.base_prefix, "lib") + os.sep)
+    torch = sys.modules.get("torch")
+    if torch is not None and getattr(torch, "__file__", None):
+        found.add(os.path.dirname(str(torch.__file__)) + os.sep)
+    return tuple(found | {os.path.realpath(f) + os.sep for f in found})
+
+
+_folders: tuple[str, ...] = ()
+
+
+def is_user_file(name: str) -> bool:
+    """Whether a code object's file is the user's own code rather than Python's, torch's or an installed package's."""
+    global _folders
+    known = _user.get(name)
+    if known is None:
+        if not _folders:
+            _folders = _library_folders()
+        known = not (
+            name.startswith(("<", *_folders))
+            or os.path.abspath(name).startswith(_folders)
+            or f"{os.sep}site-packages{os.sep}" in name
+            or f"{os.sep}dist-packages{os.sep}" in name
+        )
+        _user[name] = known
+    return known
+
+
+def position(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
+    """Line, column, end line, end column (byte offsets from 0, -1 where unknown) of the running instruction."""
+    known = _positions.get(id(code))
+    if known is None:
+        if len(_positions) > MOST_SPOTS:
+            _forget_places()
+        known = _positions[id(code)] = (code, list(code.co_positions()))
+    table = known[1]
+    # A frame that has not started has lasti -1; each position entry covers one two-byte code unit.
+    line, end_line, column, end_column = table[lasti // 2] if 0 <= lasti // 2 < len(table) else (None,) * 4
+    start = line if line is not None else code.co_firstlineno
+    return (
+        start,
+        column if column is not None else -1,
+        end_line if end_line is not None else start,
+        end_column if end_column is not None else -1,
+    )
+
+
+def characters(file: str, line: int, byte_column: int) -> int:
+    """A 1-based column in characters from a 0-based UTF-8 byte offset (0 where unknown)."""
+    if byte_column < 0:
+        return 0
+    text = linecache.getline(file, line)
+    if text.isascii():
+        return byte_column + 1
+    return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "replace")) + 1
+
+
+def shown_file(name: str, cwd: str) -> str:
+    """The name under which a file is told: relative to the working directory where it lies below it."""
+    if name.startswith("<"):
+        return name
+    path = os.path.abspath(os.path.join(cwd, name))
+    return os.path.relpath(path, cwd) if path.startswith(cwd.rstrip(os.sep) + os.sep) else path
+
+
+def spot(code: CodeType, lasti: int) -> int:
+    """A number for the expression that an instruction belongs to.
+
+    Positions are compared, not instructions: a call that the interpreter has specialised meanwhile (PRECALL and CALL
+    of 3.11) leaves another ``f_lasti`` for the same expression.
+    """
+    known = _spots.get(id(code))
+    if known is not None and lasti in known:
+        return known[lasti]
+    key = (id(code), position(code, lasti))
+    number = _numbers.get(key)
+    if number is None:
+        number = _numbers[key] = next(_spot_count)
+    _spots.setdefault(id(code), {})[lasti] = number
+    return number
+
+
+def _forget_places() -> None:
+    for table in (_positions, _spots, _numbers):
+        table.clear()
