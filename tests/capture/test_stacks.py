@@ -1,0 +1,63 @@
+"""Stacks of events are read by a shortcut: it must give what the walk gives, however near or far the caller is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from graphdoc.capture import stacks
+from graphdoc.capture.frames import frames_of, site_of
+
+
+@pytest.fixture(autouse=True)
+def _no_marks_stay() -> Iterator[None]:
+    yield
+    stacks.forget_here()
+
+
+def called(look: Callable[[Any], stacks.Seen], depth: int) -> stacks.Seen:
+    return called(look, depth - 1) if depth else look(sys._getframe())
+
+
+def test_the_shortcut_gives_what_the_walk_gives() -> None:
+    stacks.stack_here()
+    warm = stacks.Look()
+    for depth in (2, 2, 5, 1, stacks.Look.FARTHEST + 5, 2, 0, 2):
+        sites = []
+        for look in (warm, stacks.Look(), warm):
+            whole = stacks.stack_of_seen(called(look, depth))
+            sites.append(site_of(whole, library=True))
+        assert sites[0] == sites[1] == sites[2]
+        assert [f.function for f in frames_of(whole, "/")][-depth - 1 :] == ["called"] * (depth + 1)
+
+
+def test_without_a_caller_that_has_a_stack_everything_is_read() -> None:
+    stacks.forget_here()
+    look = stacks.Look()
+    for _ in range(3):
+        seen = called(look, 1)
+        assert seen[-1] is None
+        assert "test_without_a_caller_that_has_a_stack_everything_is_read" in [
+            f.function for f in frames_of(stacks.stack_of_seen(seen), "/")
+        ]
+
+
+def test_a_nearer_stack_does_not_change_what_is_read() -> None:
+    stacks.stack_here()
+    look = stacks.Look()
+
+    def event(mark: bool) -> tuple[int, ...]:
+        if mark:
+            stacks.stack_here()
+        return site_of(stacks.stack_of_seen(called(look, 1)), library=True)
+
+    assert len({event(mark) for mark in (False, False, True, False)}) == 1
+
+
+def test_no_frame_is_kept_by_what_is_read() -> None:
+    stacks.stack_here()
+    seen = called(stacks.Look(), 3)
+    assert {type(x).__name__ for x in seen} == {"code", "int", "Stack"}
