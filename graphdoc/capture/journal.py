@@ -26,7 +26,7 @@ DEPTH = 8
 WALK_LIMIT = 10_000
 """Graphs larger than this many nodes are not measured while the program runs (see ``walk.DEEP``)."""
 
-Call = tuple[int, str, int, tuple[Any, ...], frozenset[int] | None]
+Call = tuple[int, str, int, tuple[bool, bool], frozenset[int] | None]
 """Of a backward call: first root (sequence number, type), number of roots, (retain_graph, create_graph), reaches."""
 Noted = tuple[int, str, int, stacks.Seen, int, Call | None]
 """Index, kind, sequence number, stack, optimizer and call of an event, as it is noted while the program runs."""
@@ -40,8 +40,8 @@ class Entry:
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool) -> None:
         self.index, self.kind, self.sequence, seen, self.optimizer, call = noted
         self.raw = stacks.stack_of_seen(seen)
-        self.root, self.root_op, self.root_count, how, self.reaches = call or (-1, "", 1, (), None)
-        self.retain_graph, self.create_graph = map(bool, how or (False, False))
+        self.root, self.root_op, self.root_count, how, self.reaches = call or (-1, "", 1, (False, False), None)
+        self.retain_graph, self.create_graph = how
         self.place = place
         self.occurrence = occurrence
         self.failed = failed

@@ -185,7 +185,8 @@ class Witness:
                 sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
             reaches = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) else None
             known = sequence if sequence < 1 << 62 else -1
-            noted = journal.add(kind, seen, -1, (known, op, len(outputs), args[1:3], reaches))
+            how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
+            noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
             # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
             # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
             warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
