@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.walk import NO_SEQUENCE
+
+MOST_SPANS = 50
+"""A loop that switches anomaly mode on for each backward is remembered this far back."""
+WALK_LIMIT = 10_000
+"""In larger graphs nothing is hidden (see ``walk.DEEP``)."""
 
 
 class UsersView:
@@ -20,6 +30,9 @@ class UsersView:
         self._is_check = torch.is_anomaly_check_nan_enabled
         self.wanted: bool = self._is()
         self.check_nan: bool = self._is_check()
+        self._sequence_nr = torch.autograd._get_sequence_nr
+        self._spans: deque[list[int]] = deque([[0, NO_SEQUENCE]] if self.wanted else [], MOST_SPANS)
+        """First sequence number, and the one after the last, of the nodes made while the user had anomaly mode on."""
         self.paused = False
         self.off = False
         torch.set_anomaly_enabled = self._users_set
@@ -28,8 +41,13 @@ class UsersView:
         self._apply()
 
     def _users_set(self, enabled: bool, check_nan: bool = True) -> None:
+        before = self.wanted
         self.wanted, self.check_nan = bool(enabled), bool(check_nan)
         self._apply()
+        if self.wanted and not before:
+            self._spans.append([self._sequence_nr(), NO_SEQUENCE])
+        elif before and not self.wanted and self._spans:
+            self._spans[-1][1] = self._sequence_nr()
 
     def _users_is(self) -> bool:
         return self.wanted
@@ -42,6 +60,26 @@ class UsersView:
             self._set(self.wanted, self.check_nan)
         else:
             self._set(not self.paused, self._nan or (self.wanted and self.check_nan))
+
+    def hide_ours(self, roots: Iterable[Any]) -> None:
+        """Before a backward call under the user's anomaly mode: nodes made while it was off have no stack to print.
+
+        PyTorch would print ours, and says "No forward pass information available" where there is none
+        (PyAnomalyMetadata::print_stack).
+        """
+        if self._spans and self._spans[-1][0] == 0:
+            return  # on since before the first node
+        todo = [r for r in roots if r is not None]
+        seen = set(todo)
+        while todo and len(seen) <= WALK_LIMIT:
+            node = todo.pop()
+            number = node._sequence_nr()
+            if number < NO_SEQUENCE and not any(first <= number < end for first, end in self._spans):
+                stacks.hide_in(node)
+            for n, _ in node.next_functions:
+                if n is not None and n not in seen:
+                    seen.add(n)
+                    todo.append(n)
 
     def pause(self) -> None:
         """No stacks for a moment (while graphdoc itself looks around)."""

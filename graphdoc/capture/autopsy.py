@@ -16,7 +16,7 @@ from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census, roots_of
-from graphdoc.capture.stacks import Stack
+from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.evidence import (
     Event,
     Evidence,
@@ -135,7 +135,7 @@ class Autopsy:
         if inferred:
             evidence.degraded.append(f"{inferred} released nodes deep in the graph were inferred, not looked at")
         if failing is None:
-            self.failing = self._failing(None)
+            self.failing = self._failing(None, name)
         second_time = "second time" in evidence.message or "already been freed" in evidence.message
         limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
         # The failing call has itself released what it ran before it failed, highest sequence number first
@@ -176,6 +176,7 @@ class Autopsy:
                 return shared[0].number
         # Without the engine's word: the first node that it would have met, highest number first.
         hit = [f for f in self.order if f.released or f.stale]
+        hit = [f for f in hit if f.node.name() == name] or hit
         return max(hit, key=lambda f: f.sequence).number if hit and failing is None else -1
 
     def names(self, bits: int) -> list[str]:
@@ -187,7 +188,7 @@ class Autopsy:
         return sorted(out)
 
     def raw_stack(self, node: Any) -> list[Any]:
-        kept = node.metadata.get("traceback_")
+        kept = kept_in(node)
         # Anomaly mode's own text, where our stacks could not take its place.
         return kept.raw if isinstance(kept, Stack) else kept if isinstance(kept, list) else []
 

@@ -9,7 +9,7 @@ from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
-from graphdoc.capture.stacks import Stack
+from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.evidence import Carry, Evidence, Holder, Tensor
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Crossings:
             self._above: dict[int, list[int]] = {}
             sites: dict[tuple[int, int], tuple[int, ...]] = {}
             for found in self.seen.order:
-                kept = found.node.metadata.get("traceback_")
+                kept = kept_in(found.node)
                 if isinstance(kept, Stack):
                     site = sites.get((id(kept.chain), kept.lasti))
                     if site is None:

@@ -210,7 +210,7 @@ class CutWatch(TorchFunctionMode):
             if isinstance(value, torch.Tensor):
                 if value.requires_grad:
                     node = value.grad_fn
-                    kept = node.metadata.get("traceback_") if node is not None else None
+                    kept = stacks.kept_in(node) if node is not None else None
                     made: Any = kept if isinstance(kept, stacks.Stack) else []
                     leaf = weakref.ref(value) if node is None else None
                     record.origins.append(Origin(node.name() if node is not None else "", made, leaf))

@@ -159,6 +159,22 @@ def keep_in(node: Any) -> None:
     node.metadata["traceback_"] = stack_here(2)
 
 
+_HIDDEN = "graphdoc_stack"
+
+
+def hide_in(node: Any) -> None:
+    """Keep a node's stack where PyTorch does not print it."""
+    kept = node.metadata.pop("traceback_", None)
+    if kept is not None:
+        node.metadata[_HIDDEN] = kept
+
+
+def kept_in(node: Any) -> Any:
+    """What was kept for this node: a ``Stack``, or where that was not possible the lines of anomaly mode's own text."""
+    kept = node.metadata.get("traceback_")
+    return node.metadata.get(_HIDDEN) if kept is None else kept
+
+
 def stack_here(depth: int = 1) -> Stack:
     """The caller's stack, leaving out ``depth`` innermost frames (1: the caller's own frame is the innermost one)."""
     return stack_of_frame(_getframe(depth))

@@ -187,6 +187,8 @@ class Witness:
             known = sequence if sequence < 1 << 62 else -1
             how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
             noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
+            if self.anomaly.wanted:
+                self.anomaly.hide_ours(roots_of_call(outputs))
             # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
             # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
             warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]

@@ -209,6 +209,32 @@ y = deep(8, w)
 y.backward()
 y.backward()
 """,
+    # The forward of some nodes was seen by the user's anomaly mode, that of others was not.
+    "version-anomaly-of-backward-alone": W
+    + """
+import sys
+def go(y):
+    with torch.autograd.detect_anomaly(check_nan=False):
+        z = y.sum()
+        try:
+            z.backward()
+        except RuntimeError as e:
+            print(e, flush=True)
+    sys.stderr.flush()
+for _ in range(2):
+    y = w.exp() * 2
+    x = w.exp()
+    x += 1
+    go(x * y)
+    with torch.autograd.detect_anomaly():
+        x = w.tanh()
+        x *= 2
+    go(x)
+y = w.exp()
+y += 1
+torch.autograd.set_detect_anomaly(True)
+y.sum().backward()
+""",
     "nan-anomaly": W
     + """
 torch.autograd.set_detect_anomaly(True)

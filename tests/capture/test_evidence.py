@@ -213,3 +213,13 @@ for i in range({last} + 1):
     root = evidence.node(evidence.root)
     assert root is not None
     assert root.iteration == last
+
+
+def test_a_node_whose_stack_the_users_anomaly_mode_must_not_print_is_still_told_with_it(tmp_path: Path) -> None:
+    source = "y = w.exp()\ny += 1\nwith torch.autograd.detect_anomaly():\n    y.sum().backward()\n"
+    path = script(tmp_path, W + source)
+    seen = run(path)
+    failing = seen.only.nodes[seen.only.failing]
+    assert (failing.op, failing.state) == ("ExpBackward0", "stale")
+    assert path.read_text().splitlines()[failing.stack[-1].line - 1] == "y = w.exp()"
+    assert "No forward pass information" in seen.result.stderr
