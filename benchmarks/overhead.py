@@ -1,11 +1,12 @@
 """What a training step costs under graphdoc, beside plain Python and PyTorch's own anomaly mode, in one process.
 
-    python benchmarks/overhead.py [--rounds N] [--seconds S] [--clock wall|cpu|instructions]
+    python benchmarks/overhead.py [--rounds N] [--seconds S] [--clock wall|cpu|cycles|instructions]
 
 The modes take turns within every round, so that a busy machine disturbs all of them alike; each is compared with plain
-Python in the same round, and the median of these ratios is told. On a machine that others load, too, times say little;
-the instructions that the process has executed (Linux's perf events) are the same every time. What graphdoc does once, in
-the first steps of a run, is left out: a run has thousands of steps.
+Python in the same round, and the median of these ratios is told. On a machine that others load, too, times say little.
+Linux's perf events can count the process's own instructions, which are the same every time, and its cycles, which others
+slow down only by way of shared caches. What graphdoc does once, in the first steps of a run, is left out: a run has
+thousands of steps.
 """
 
 from __future__ import annotations
@@ -73,20 +74,27 @@ WARM = 15
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
-def instructions() -> Callable[[], float]:
-    """A clock that counts the instructions of this process in user mode, in thousand millions (perf_event_open(2)).
+COUNTERS = {"cycles": 0, "instructions": 1}
+"""Hardware counters, by their number in perf_event_open(2)."""
+
+
+def counted(event: str) -> Callable[[], float]:
+    """A clock that counts what the processor has done for this process in user mode, in thousand millions.
+
+    Args:
+        event: one of ``COUNTERS``.
 
     Raises:
         SystemExit: the system has no such counter, or does not let us read it.
     """
     number = {"x86_64": 298, "aarch64": 241}.get(platform.machine())
     attributes = bytearray(128)
-    struct.pack_into("IIQ", attributes, 0, 0, len(attributes), 1)  # hardware counter 1: instructions
+    struct.pack_into("IIQ", attributes, 0, 0, len(attributes), COUNTERS[event])  # type 0: hardware
     struct.pack_into("Q", attributes, 40, 1 << 1 | 1 << 5 | 1 << 6)  # inherited by threads, without kernel and host
     given = (ctypes.c_char * len(attributes)).from_buffer(attributes)
     file = ctypes.CDLL(None).syscall(number, given, 0, -1, -1, 0) if sys.platform == "linux" and number else -1
     if file < 0:
-        raise SystemExit("instructions cannot be counted here")
+        raise SystemExit(f"{event} cannot be counted here")
     return lambda: struct.unpack("Q", os.read(file, 8))[0] / 1e9  # type: ignore[no-any-return]
 
 
@@ -125,12 +133,12 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.15, help="length of one turn under plain Python")
     parser.add_argument(
-        "--clock", choices=(*CLOCKS, "instructions"), default="wall", help="cpu where other programs share the machine"
+        "--clock", choices=(*CLOCKS, *COUNTERS), default="wall", help="cycles where other programs share the machine"
     )
     parser.add_argument("--only", default="", help="workloads whose name contains this")
     given = parser.parse_args()
-    clock = instructions() if given.clock == "instructions" else CLOCKS[given.clock]
-    unit = "M" if given.clock == "instructions" else "ms"
+    clock = CLOCKS.get(given.clock) or counted(given.clock)
+    unit = "ms" if given.clock in CLOCKS else "M"
     torch.manual_seed(0)
     print(machine())
     print(f"{'training step':22}{'plain':>10}" + "".join(f"{m:>26}" for m in list(MODES)[1:]) + f"{'limit':>8}")

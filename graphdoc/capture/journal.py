@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from types import FrameType
 from typing import Any
 
 from graphdoc.capture import stacks
@@ -83,7 +82,8 @@ class Journal:
         self._sequence_nr = sequence_nr
         self._settled = 0
         self._pending: list[Noted] = []
-        self._look = {kind: stacks.Look() for kind in ("backward", "grad", "step", "zero_grad", "load_state_dict")}
+        self.look = {kind: stacks.Look() for kind in ("backward", "grad", "step", "zero_grad", "load_state_dict")}
+        """Reads the stack of an event of this kind that happens now."""
         self._calls: dict[Any, int] = {}
         self._late: stacks.Seen = ()
         self._latest: deque[tuple[Noted, Place, int]] = deque(maxlen=KEPT)
@@ -99,10 +99,6 @@ class Journal:
     def count(self) -> int:
         """How many events there have been."""
         return self._settled + len(self._pending)
-
-    def look(self, kind: str, frame: FrameType) -> stacks.Seen:
-        """The stack of an event that happens now in this frame."""
-        return self._look[kind](frame)
 
     def add(self, kind: str, seen: stacks.Seen, optimizer: int = -1, call: Call | None = None) -> Noted:
         """Note an event that happens now. What it means is worked out later, for many at once.

@@ -19,7 +19,7 @@ from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from graphdoc.capture.places import OURS, position
+from graphdoc.capture.places import OURS, is_user_file, position
 
 RawStack = list[Any]
 """Alternating code objects and instruction offsets, innermost first."""
@@ -38,12 +38,12 @@ class Stack:
     callable, as every ``f_trace`` has to be should tracing begin.
     """
 
-    __slots__ = ("chain", "lasti", "outer")
+    __slots__ = ("chain", "lasti")
 
     chain: RawStack
-    """The code, then code and instruction of each call that led to it; the last of these is in ``outer``'s function."""
+    """The code, then code and instruction of each call that led to it, and last the ``Stack`` of the function that made
+    the outermost of these calls; None if no call is left."""
     lasti: int
-    outer: Stack | None
 
     def __call__(self, *_: Any) -> None:
         return None
@@ -52,11 +52,10 @@ class Stack:
     def raw(self) -> RawStack:
         """The whole stack, innermost first."""
         chain = self.chain
-        out: RawStack = [chain[0], self.lasti, *chain[1:]]
-        outer = self.outer
-        while outer is not None:
-            out += outer.chain[1:]
-            outer = outer.outer
+        out: RawStack = [chain[0], self.lasti, *chain[1:-1]]
+        while chain[-1] is not None:
+            chain = chain[-1].chain
+            out += chain[1:-1]
         return out
 
     def __iter__(self) -> Iterator[str]:
@@ -102,13 +101,12 @@ def format_stack() -> Stack:
         return _original()  # type: ignore[no-any-return]
     # The interpreter is quicker with type(x) than with x.__class__; here and below this counts.
     if type(known) is not Stack:
-        return _walk(frame, known)
+        return _walk(frame, known, lasti)
     _running = _NOTHING
     # Filling the slots here is cheaper than a call of __init__.
     stack = Stack()
     stack.lasti = lasti
     stack.chain = known.chain
-    stack.outer = known.outer
     return stack
 
 
@@ -127,7 +125,7 @@ def another_call() -> None:
 def _nowhere() -> Stack:
     """For a node that the engine makes in a thread of its own, where no Python function runs."""
     stack = Stack()
-    stack.chain, stack.lasti, stack.outer = [_nowhere.__code__], -1, None
+    stack.chain, stack.lasti = [_nowhere.__code__, None], -1
     return stack
 
 
@@ -189,7 +187,8 @@ class Look:
     """Reads stacks of events, which happen once a step: nothing is left in the frames, which would cost more.
 
     Between the program's own calls none of our code is in the processor's caches, so what counts is how much of it
-    runs. As long as the nearest caller with a stack is as far away as the last time, the reading is one call of C.
+    runs. The functions of the library that begin the stack are those of the last time if the outermost of them is; the
+    user's that called it are read by one call of C, as long as the nearest with a stack is as far away as then.
     """
 
     FARTHEST = 7
@@ -197,42 +196,57 @@ class Look:
 
     def __init__(self) -> None:
         self._read: Callable[[FrameType], Seen] | None = None
+        self._begin: Seen = ()
+        self._entry: CodeType | None = None
+        self._skip = 0
 
-    def __call__(self, frame: FrameType) -> Seen:
-        """The stack of a function that is running."""
+    def __call__(self, depth: int = 1) -> Seen:
+        """The stack of a running function: the caller's own, or that of one ``depth`` - 1 further out."""
         if self._read is not None:
             try:
-                seen = self._read(frame)
-                if type(seen[-1]) is Stack:
-                    return seen
-            except AttributeError:
+                frame = _getframe(depth + self._skip)
+                if self._entry is None or frame.f_code is self._entry:
+                    seen = self._begin + self._read(frame)
+                    if type(seen[-1]) is Stack:
+                        return seen
+            except (AttributeError, ValueError):
                 pass  # there are fewer callers
+        return self._whole(_getframe(depth))
+
+    def _whole(self, frame: FrameType) -> Seen:
         out: list[Any] = []
         known = None
+        library = 0
         outer: FrameType | None = frame
         while outer is not None:
-            out.append(outer.f_code)
+            code = outer.f_code
+            if library * 2 == len(out) and not is_user_file(code.co_filename):
+                library += 1
+            out.append(code)
             out.append(outer.f_lasti)
             known = outer.f_trace
             if type(known) is Stack:
                 break
             known = None
             outer = outer.f_back
-        out.append(known)
         length = len(out) // 2
-        if known is not None and length <= self.FARTHEST:
-            backs = ["f_back." * i for i in range(length)]
+        if library == length:
+            library = 0  # the nearest stack is within the library
+        if known is not None and length - library <= self.FARTHEST:
+            self._skip = max(library - 1, 0)
+            self._begin = tuple(out[: 2 * library])
+            self._entry = out[2 * library - 2] if library else None
+            backs = ["f_back." * i for i in range(library > 0, length - self._skip)]
             names = [back + name for back in backs for name in ("f_code", "f_lasti")]
             self._read = attrgetter(*names, backs[-1] + "f_trace")
-        return tuple(out)
+        return (*out, known)
 
 
 def stack_of_seen(seen: Seen) -> Stack:
     """The stack of an event, in the form of the others."""
     stack = Stack()
-    stack.chain = [seen[0], *seen[2:-1]]
+    stack.chain = [seen[0], *seen[2:]]
     stack.lasti = seen[1]
-    stack.outer = seen[-1]
     return stack
 
 
@@ -240,62 +254,108 @@ def stack_of_frame(frame: FrameType) -> Stack:
     """The stack of a function that is running."""
     known = frame.f_trace
     if type(known) is not Stack:
-        return _walk(frame, known)
+        return _walk(frame, known, frame.f_lasti)
     stack = Stack()
     stack.lasti = frame.f_lasti
     stack.chain = known.chain
-    stack.outer = known.outer
     return stack
 
 
-def _walk(frame: FrameType, mine: Any) -> Stack:
+def _walk(frame: FrameType, mine: Any, lasti: int) -> Stack:
     """The stack of a function that has none yet (but ``mine`` in its ``f_trace``), down to the nearest caller's.
 
-    A caller is given one when it calls a module (it will call more of them), or is passed for the second time. No
-    recursion: the program may be near its limit.
+    Most functions are called by one with a stack; or by a module that such a one calls; or there is one more between
+    the function and the module. These ways are read at one go, ``_walk_on`` does the others.
     """
     global _running
+    # Only a frame that nobody traces is ours to mark.
     free = gettrace() is None
+    markable = free and (mine is None or mine is _PASSED)
     stack = Stack()
-    stack.lasti = frame.f_lasti
-    chain = stack.chain = [frame.f_code]
-    inner = stack
-    made: list[tuple[FrameType, Stack]] = []
+    stack.lasti = lasti
+    first = frame.f_code
+    outer = frame.f_back
+    known: Any
+    if outer is not None:
+        code = outer.f_code
+        if code is _call_code:
+            if (
+                (wrapper := outer.f_back) is not None
+                and (caller := wrapper.f_back) is not None
+                and type(known := caller.f_trace) is Stack
+            ):
+                at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
+                stack.chain = [first, code, outer.f_lasti, at, way, by, caller.f_lasti, known]
+                if markable:
+                    frame.f_trace = stack
+                _running = stack
+                return stack
+        else:
+            known = outer.f_trace
+            if type(known) is Stack:
+                stack.chain = [first, code, outer.f_lasti, known]
+                if markable and not first.co_flags & _RESUMED:
+                    frame.f_trace = stack
+                _running = stack
+                return stack
+            if (
+                known is None
+                and (call := outer.f_back) is not None
+                and call.f_code is _call_code
+                and (wrapper := call.f_back) is not None
+                and (caller := wrapper.f_back) is not None
+                and type(known := caller.f_trace) is Stack
+            ):
+                at, way, by = wrapper.f_code, wrapper.f_lasti, known.chain[0]
+                stack.chain = [first, code, outer.f_lasti, _call_code, call.f_lasti, at, way, by, caller.f_lasti, known]
+                if free:
+                    outer.f_trace = _PASSED
+                    if markable and not first.co_flags & _RESUMED:
+                        frame.f_trace = stack
+                _running = stack
+                return stack
+    _running = stack
+    return _walk_on(frame, stack, free, markable)
+
+
+def _walk_on(frame: FrameType, stack: Stack, free: bool, markable: bool) -> Stack:
+    """The same, whoever is among the callers.
+
+    A caller is given a stack when it calls a module (it will call more of them), or is passed for the second time. No
+    recursion: the program may be near its limit.
+    """
+    chain: RawStack = [frame.f_code]
+    stack.chain = chain
+    made = [(frame, stack)] if markable else []
     known: Any = None
     outer = frame.f_back
     while outer is not None:
         code = outer.f_code
         again = False
         if code is _call_code and (wrapper := outer.f_back) is not None and (caller := wrapper.f_back) is not None:
-            chain.append(code)
-            chain.append(outer.f_lasti)
-            chain.append(wrapper.f_code)
-            chain.append(wrapper.f_lasti)
+            chain += (code, outer.f_lasti, wrapper.f_code, wrapper.f_lasti)
             outer = caller
             code = outer.f_code
-            again = True
-        chain.append(code)
-        chain.append(outer.f_lasti)
+            again = outer.f_trace is None
         known = outer.f_trace
+        chain += (code, outer.f_lasti)
         if type(known) is Stack:
             break
         if free:
-            if known is _PASSED or (again and known is None):
-                inner.outer = inner = Stack()
-                inner.lasti = -1
-                chain = inner.chain = [code]
-                made.append((outer, inner))
+            if again or known is _PASSED:
+                new = Stack()
+                new.lasti = -1
+                chain.append(new)
+                chain = new.chain = [code]
+                made.append((outer, new))
             elif known is None:
                 outer.f_trace = _PASSED
         known = None
         outer = outer.f_back
-    inner.outer = known
+    chain.append(known)
     for at, its in made:
         if not its.chain[0].co_flags & _RESUMED:
             at.f_trace = its
-    if free and (mine is None or mine is _PASSED) and not stack.chain[0].co_flags & _RESUMED:
-        frame.f_trace = stack
-    _running = stack
     return stack
 
 

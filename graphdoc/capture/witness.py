@@ -160,7 +160,7 @@ class Witness:
                 ident = -1
                 if kind == "zero_grad":
                     ident = journal.optimizer(values[0]).id
-                journal.add(kind, journal.look(kind, _getframe(2)), ident)  # before < the woven function < its caller
+                journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
             except Exception as e:
                 self._trouble(e)
 
@@ -177,7 +177,7 @@ class Witness:
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
             journal = self.journal
-            seen = journal.look(kind, _getframe(2))  # _before < the woven function < backward or grad
+            seen = journal.look[kind](3)  # _before < the woven function < backward or grad
             stacks.another_call()
             first = root_of(outputs[0]) if outputs else None
             sequence, op = -1, ""
@@ -283,7 +283,7 @@ class Witness:
         try:
             journal = self.journal
             seen = journal.stepped(optimizer)
-            journal.add("step", journal.look("step", _getframe(1)), seen.id)
+            journal.add("step", journal.look["step"](2), seen.id)
         except Exception as e:
             self._trouble(e)
 
