@@ -4,8 +4,8 @@
 
 The modes take turns within every round, so that a busy machine disturbs all of them alike; each is compared with plain
 Python in the same round, and the median of these ratios is told. On a machine that others load, too, times say little.
-Linux's perf events can count the process's own instructions, which are the same every time, and its cycles, which others
-slow down only by way of shared caches. What graphdoc does once, in the first steps of a run, is left out: a run has
+Linux counts the instructions of the process, which are the same every time, and its cycles, which others only
+slow down by way of shared caches. What graphdoc does once, in the first steps of a run, is left out: a run has
 thousands of steps.
 """
 

@@ -359,7 +359,7 @@ def _called_by_one(record: Record) -> str:
     Empty where the library, having switched off, called the user's code, and that computed this.
     """
     assert record.switch is not None
-    same = site_of(record.raw) == site_of(record.switch[1])
+    same = site_of(record.raw) == site_of(stacks.stack_of_seen(record.switch[1]))
     return _called(record.raw.raw) if same else ""
 
 

@@ -82,7 +82,8 @@ class Journal:
         self._sequence_nr = sequence_nr
         self._settled = 0
         self._pending: list[Noted] = []
-        self.look = {kind: stacks.Look() for kind in ("backward", "grad", "step", "zero_grad", "load_state_dict")}
+        kinds = ("backward", "grad", "step", "zero_grad", "load_state_dict")
+        self.look = {kind: stacks.Look(one_way=True) for kind in kinds}
         """Reads the stack of an event of this kind that happens now."""
         self._calls: dict[Any, int] = {}
         self._late: stacks.Seen = ()

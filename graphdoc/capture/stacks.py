@@ -11,6 +11,7 @@ Python itself leaves unused unless the program is traced; it goes when the funct
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
@@ -19,7 +20,7 @@ from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from graphdoc.capture.places import OURS, is_user_file, position
+from graphdoc.capture.places import OURS, position
 
 RawStack = list[Any]
 """Alternating code objects and instruction offsets, innermost first."""
@@ -131,18 +132,20 @@ def _nowhere() -> Stack:
 
 _tracing: dict[str, Any] = {"should_preserve_node_meta": False}
 _original: Callable[[], Any] = list
+_torch_files = "<"
 _call_code: CodeType | None = None
 """``Module._call_impl``, which ``Module._wrapped_call_impl`` calls: two frames between a module and its caller."""
 
 
 def stand_in(torch: Any) -> Callable[[], None]:
     """Take the place of PyTorch's formatter (not of what it does while torch.fx traces); returns what undoes it."""
-    global _tracing, _original, _call_code
+    global _tracing, _original, _call_code, _torch_files
     import torch.fx.traceback as module
 
     original = _original = module.format_stack
     if "should_preserve_node_meta" in vars(module):
         _tracing = vars(module)
+    _torch_files = os.path.dirname(str(torch.__file__)) + os.sep
     _call_code = getattr(getattr(torch.nn.Module, "_call_impl", None), "__code__", None)
     module.format_stack = format_stack  # type: ignore[assignment]
 
@@ -187,14 +190,18 @@ class Look:
     """Reads stacks of events, which happen once a step: nothing is left in the frames, which would cost more.
 
     Between the program's own calls none of our code is in the processor's caches, so what counts is how much of it
-    runs. The functions of the library that begin the stack are those of the last time if the outermost of them is; the
-    user's that called it are read by one call of C, as long as the nearest with a stack is as far away as then.
+    runs: one call of C, as long as the nearest caller with a stack is as far away as the last time.
+
+    Args:
+        one_way: PyTorch's own functions that begin the stack are those of the last time if the outermost of them is:
+            ``Tensor.backward``, say, leads to the engine in one way. They are not read again.
     """
 
     FARTHEST = 7
     """Functions to be read in one call; it goes to each one anew from the innermost."""
 
-    def __init__(self) -> None:
+    def __init__(self, one_way: bool = False) -> None:
+        self._one_way = one_way
         self._read: Callable[[FrameType], Seen] | None = None
         self._begin: Seen = ()
         self._entry: CodeType | None = None
@@ -216,12 +223,12 @@ class Look:
     def _whole(self, frame: FrameType) -> Seen:
         out: list[Any] = []
         known = None
-        library = 0
+        torchs = 0
         outer: FrameType | None = frame
         while outer is not None:
             code = outer.f_code
-            if library * 2 == len(out) and not is_user_file(code.co_filename):
-                library += 1
+            if self._one_way and torchs * 2 == len(out) and code.co_filename.startswith(_torch_files):
+                torchs += 1
             out.append(code)
             out.append(outer.f_lasti)
             known = outer.f_trace
@@ -230,13 +237,13 @@ class Look:
             known = None
             outer = outer.f_back
         length = len(out) // 2
-        if library == length:
-            library = 0  # the nearest stack is within the library
-        if known is not None and length - library <= self.FARTHEST:
-            self._skip = max(library - 1, 0)
-            self._begin = tuple(out[: 2 * library])
-            self._entry = out[2 * library - 2] if library else None
-            backs = ["f_back." * i for i in range(library > 0, length - self._skip)]
+        if torchs == length:
+            torchs = 0  # the nearest stack is one of theirs
+        if known is not None and length - torchs <= self.FARTHEST:
+            self._skip = max(torchs - 1, 0)
+            self._begin = tuple(out[: 2 * torchs])
+            self._entry = out[2 * torchs - 2] if torchs else None
+            backs = ["f_back." * i for i in range(torchs > 0, length - self._skip)]
             names = [back + name for back in backs for name in ("f_code", "f_lasti")]
             self._read = attrgetter(*names, backs[-1] + "f_trace")
         return (*out, known)

@@ -14,10 +14,12 @@ from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.weave import CannotWeave, weave
 from graphdoc.evidence import Frame
 
-Place = tuple[str, stacks.Stack, Any]
+Place = tuple[str, stacks.Seen, Any]
 """(kind, stack, the decorated function or None)."""
 MOST_OPEN = 1_000
 """A program that switches off for ever in a loop is not remembered beyond this."""
+MOST_PASSED = 1_000
+"""Functions of the library that are known for switching on their own account."""
 
 
 class _Open(threading.local):
@@ -27,8 +29,29 @@ class _Open(threading.local):
         self.places: list[tuple[int, Place]] = []
 
 
+class _Where:
+    """Reads where a switch is thrown, and which function is decorated with it, from within what is woven in."""
+
+    def __init__(self) -> None:
+        self._look = stacks.Look()
+        self._plain: CodeType | None = None
+        """The last function that threw one and is no decorator's."""
+
+    def __call__(self) -> tuple[stacks.Seen, Any]:
+        seen = self._look(4)  # __call__ < before < __enter__ or __init__ < who called it
+        if seen[0] is self._plain:
+            return seen, None
+        function = _decorated(sys._getframe(2))
+        if function is None:
+            self._plain = seen[0]
+        return seen, function
+
+
 class Switches:
-    """The grad-mode switches that are open now, innermost last, and the last one of each kind that was open."""
+    """The grad-mode switches that are open now, innermost last, and the last one of each kind that was open.
+
+    A training loop may switch at every step, or at every action that it samples, so what runs here does little.
+    """
 
     def __init__(self, torch: Any) -> None:
         self._open = _Open()
@@ -36,74 +59,71 @@ class Switches:
         self.undo: list[Any] = []
         self.degraded: list[str] = []
         grad_mode = torch.autograd.grad_mode
-        self._file = grad_mode.__file__
-        self._weave(grad_mode.no_grad, "__enter__", self._entered, "no_grad")
-        self._weave(grad_mode.no_grad, "__exit__", self._left, "no_grad")
-        self._weave(grad_mode.inference_mode, "__enter__", self._entered, "inference_mode")
-        self._weave(grad_mode.inference_mode, "__exit__", self._left, "inference_mode")
+        for kind in ("no_grad", "inference_mode"):
+            switch = getattr(grad_mode, kind)
+            self._weave(switch.__enter__, kind, self._entering(kind))
+            self._weave(switch.__exit__, kind, self._left)
         # Called as a function it switches at once, and nothing need ever switch back.
-        self._weave_before(grad_mode.set_grad_enabled, "__init__", self._setter(), "set_grad_enabled")
-        for name in ("__exit__", "__call__"):
-            self._weave(grad_mode.set_grad_enabled, name, self._left, "set_grad_enabled")
+        self._weave(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
+        for function in (grad_mode.set_grad_enabled.__exit__, grad_mode.set_grad_enabled.__call__):
+            self._weave(function, "set_grad_enabled", self._left)
 
-    def _weave(self, cls: Any, name: str, call: Callable[..., None], kind: str) -> None:
-        def before(*values: Any) -> None:
-            try:
-                call(kind, *values)
-            except Exception:
-                self.degraded.append(f"a switch of {kind} was not observed")
-
-        self._weave_before(cls, name, before, kind)
-
-    def _weave_before(self, cls: Any, name: str, before: Callable[..., None], kind: str) -> None:
+    def _weave(self, function: Any, kind: str, before: Callable[..., None]) -> None:
         try:
-            self.undo.append(weave(getattr(cls, name), before=before))
+            self.undo.append(weave(function, before=before))
         except CannotWeave as e:
             self.degraded.append(f"{kind} was not observed: {e}")
 
-    def _entered(self, kind: str, this: Any, *_: Any) -> None:
-        if getattr(this, "mode", True):
-            self._open_here(kind, this)
+    def _entering(self, kind: str) -> Callable[..., None]:
+        where = _Where()
 
-    def _setter(self) -> Callable[..., None]:
-        passed: CodeType | None = None
+        def before(this: Any, *_: Any) -> None:
+            try:
+                if kind != "inference_mode" or this.mode:
+                    self._opened(this, (kind, *where()))
+            except Exception:
+                self.degraded.append(f"a switch of {kind} was not observed")
+
+        return before
+
+    def _setting(self) -> Callable[..., None]:
+        where = _Where()
+        passed: dict[int, CodeType] = {}
 
         def before(this: Any, mode: Any, *_: Any) -> None:
-            nonlocal passed
-            caller = sys._getframe(2).f_code  # before < __init__ < who called it
-            if caller is passed:
-                return
             try:
+                caller = sys._getframe(2).f_code  # before < __init__ < who called it
+                if id(caller) in passed:
+                    return
                 # no_grad is made of this, and an optimizer's step uses it; a decorator has it copied by ``clone``.
-                if is_user_file(caller.co_filename) or caller.co_name == "clone":
-                    self._set("set_grad_enabled", this, mode)
+                if not is_user_file(caller.co_filename) and caller.co_name != "clone":
+                    if len(passed) < MOST_PASSED:
+                        passed[id(caller)] = caller  # kept, so that its id stays its own
+                elif mode:
+                    self._close(lambda _, place: place[0] == "set_grad_enabled")
                 else:
-                    passed = caller
+                    self._opened(this, ("set_grad_enabled", *where()))
             except Exception:
                 self.degraded.append("a switch of set_grad_enabled was not observed")
 
         return before
 
-    def _set(self, kind: str, this: Any, mode: Any) -> None:
-        if not mode:
-            self._open_here(kind, this)
-        elif any(place[0] == kind for _, place in self._open.places):
-            self._close(lambda _, place: place[0] == kind)
-
-    def _open_here(self, kind: str, this: Any) -> None:
-        frame = sys._getframe(3)  # _open_here < _entered or _set < before < __enter__ or __init__
-        place = (kind, stacks.stack_of_frame(frame.f_back or frame), _decorated(frame))
+    def _opened(self, this: Any, place: Place) -> None:
         places = self._open.places
         if len(places) > MOST_OPEN:
             del places[0]
         places.append((id(this), place))
-        self.last[kind] = place
+        self.last[place[0]] = place
 
-    def _left(self, kind: str, this: Any, *_: Any) -> None:
-        if self._open.places:
-            self._close(lambda ident, place: ident == id(this) and place[0] == kind)
+    def _left(self, this: Any, *_: Any) -> None:
+        places = self._open.places
+        if places and places[-1][0] == id(this):
+            places.pop()
+        elif places:
+            self._close(lambda ident, _: ident == id(this))
 
     def _close(self, matches: Callable[[int, Place], bool]) -> None:
+        """Forget the innermost switch of these, and all that were opened within it."""
         places = self._open.places
         for i in range(len(places) - 1, -1, -1):
             if matches(*places[i]):
@@ -143,15 +163,15 @@ def wraps_decorated(code: CodeType) -> bool:
 
 def is_users(place: Place) -> bool:
     """Whether the user's code threw this switch, by a block, a call or a decorator, rather than a library inside."""
-    _, stack, function = place
-    code = getattr(function, "__code__", None) or stack.raw[0]
+    _, seen, function = place
+    code = getattr(function, "__code__", None) or seen[0]
     return is_user_file(code.co_filename)
 
 
 def frames_of_place(place: Place, cwd: str) -> list[Frame]:
     """Frames of a switch; for a decorated function the innermost frame is the decorator's line."""
-    _, raw, function = place
-    frames = frames_of(raw, cwd)
+    _, seen, function = place
+    frames = frames_of(stacks.stack_of_seen(seen), cwd)
     code = getattr(function, "__code__", None)
     if isinstance(code, CodeType) and is_user_file(code.co_filename):
         # co_firstlineno is the line of the first decorator (CPython 3.8 and later).

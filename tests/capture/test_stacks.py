@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.utils._pytree import tree_map, tree_structure
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of, site_of
@@ -61,3 +63,26 @@ def test_no_frame_is_kept_by_what_is_read() -> None:
     stacks.stack_here()
     seen = called(stacks.Look(), 3)
     assert {type(x).__name__ for x in seen} == {"code", "int", "Stack"}
+
+
+def test_torchs_own_functions_are_read_once_and_their_callers_each_time() -> None:
+    undo = stacks.stand_in(torch)
+    stacks.stack_here()
+    quick, whole = stacks.Look(one_way=True), stacks.Look()
+
+    def here(look: stacks.Look) -> stacks.Seen:
+        return tree_map(look, 1)  # calls it from unflatten; 1 is the depth
+
+    def there(look: stacks.Look) -> stacks.Seen:
+        return nearer(look)
+
+    def nearer(look: stacks.Look) -> stacks.Seen:
+        return tree_structure(1).unflatten(map(look, [1]))
+
+    try:
+        for place in (here, here, there, here, there):
+            first, second = place(quick), place(whole)
+            assert first[0].co_filename.startswith(str(Path(torch.__file__).parent))
+            assert first[::2] == second[::2], "the same functions, the same nearest stack"
+    finally:
+        undo()
