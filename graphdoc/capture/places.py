@@ -45,6 +45,11 @@ def _library_folders() -> tuple[str, ...]:
 _folders: tuple[str, ...] = ()
 
 
+def _is_command(name: str) -> bool:
+    """Whether an installer put this script beside Python, as ``torchrun`` and ``pytest`` are; they have no suffix."""
+    return not name.endswith(".py") and os.path.dirname(os.path.abspath(name)) == sysconfig.get_path("scripts")
+
+
 def is_user_file(name: str) -> bool:
     """Whether a code object's file is the user's own code rather than Python's, torch's or an installed package's."""
     global _folders
@@ -57,6 +62,7 @@ def is_user_file(name: str) -> bool:
             or os.path.abspath(name).startswith(_folders)
             or f"{os.sep}site-packages{os.sep}" in name
             or f"{os.sep}dist-packages{os.sep}" in name
+            or _is_command(name)
         )
         _user[name] = known
     return known
