@@ -48,6 +48,20 @@ def anomaly(check_nan: bool) -> Iterator[None]:
 
 
 @contextmanager
+def called() -> Iterator[None]:
+    """Anomaly mode with a formatter that does nothing: what PyTorch's call into Python for every node costs alone."""
+    import torch.fx.traceback as module
+
+    original = module.format_stack
+    module.format_stack = list  # type: ignore[assignment]
+    try:
+        with anomaly(False):
+            yield
+    finally:
+        module.format_stack = original
+
+
+@contextmanager
 def observed() -> Iterator[None]:
     from graphdoc.capture.witness import Witness
 
@@ -64,6 +78,7 @@ MODES: dict[str, Callable[[], object]] = {
     "plain": plain,
     "anomaly": lambda: anomaly(True),
     "anomaly, check_nan=False": lambda: anomaly(False),
+    "PyTorch's call alone": called,
     "graphdoc": observed,
 }
 
