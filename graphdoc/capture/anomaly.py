@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from graphdoc.capture import stacks
-from graphdoc.capture.walk import NO_SEQUENCE
+from graphdoc.capture.walk import DEEP, NO_SEQUENCE, nodes_behind
 
 MOST_SPANS = 50
 """A loop that switches anomaly mode on for each backward is remembered this far back."""
-WALK_LIMIT = 10_000
-"""In larger graphs nothing is hidden (see ``walk.DEEP``)."""
 
 
 class UsersView:
@@ -65,21 +64,14 @@ class UsersView:
         """Before a backward call under the user's anomaly mode: nodes made while it was off have no stack to print.
 
         PyTorch would print ours, and says "No forward pass information available" where there is none
-        (PyAnomalyMetadata::print_stack).
+        (PyAnomalyMetadata::print_stack). In a very large graph some nodes keep theirs.
         """
         if self._spans and self._spans[-1][0] == 0:
             return  # on since before the first node
-        todo = [r for r in roots if r is not None]
-        seen = set(todo)
-        while todo and len(seen) <= WALK_LIMIT:
-            node = todo.pop()
+        for node, _ in islice(nodes_behind(roots), DEEP):
             number = node._sequence_nr()
             if number < NO_SEQUENCE and not any(first <= number < end for first, end in self._spans):
                 stacks.hide_in(node)
-            for n, _ in node.next_functions:
-                if n is not None and n not in seen:
-                    seen.add(n)
-                    todo.append(n)
 
     def pause(self) -> None:
         """No stacks for a moment (while graphdoc itself looks around)."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import site_of
+from graphdoc.capture.walk import DEEP, nodes_behind
 
 KEPT = 400
 """How many of the latest events are kept."""
@@ -22,8 +23,6 @@ BATCH = 128
 """Events that wait until their places are worked out."""
 DEPTH = 8
 """Innermost frames that tell two places apart."""
-WALK_LIMIT = 10_000
-"""Graphs larger than this many nodes are not measured while the program runs (see ``walk.DEEP``)."""
 
 Call = tuple[int, str, int, tuple[bool, bool], frozenset[int] | None]
 """Of a backward call: first root (sequence number, type), number of roots, (retain_graph, create_graph), reaches."""
@@ -208,25 +207,14 @@ class Journal:
         return seen
 
 
-def leaves_behind(roots: Iterable[Any], limit: int = WALK_LIMIT) -> frozenset[int] | None:
-    """Ids of the leaf tensors that these graph nodes lead to; None where the graph is larger than ``limit``."""
-    seen: set[Any] = set()
-    todo = [r for r in roots if r is not None]
+def leaves_behind(roots: Iterable[Any]) -> frozenset[int] | None:
+    """Ids of the leaf tensors that these graph nodes lead to; None where the graph is larger than ``walk.DEEP``."""
     found: set[int] = set()
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if len(seen) > limit:
+    for count, (node, following) in enumerate(nodes_behind(roots)):
+        if count >= DEEP:
             return None
-        following = node.next_functions
         if not following:
             variable = getattr(node, "variable", None)
             if variable is not None:
                 found.add(id(variable))
-            continue
-        for n, _ in following:
-            if n is not None:
-                todo.append(n)
     return frozenset(found)

@@ -272,7 +272,8 @@ def _walk(frame: FrameType, mine: Any, lasti: int) -> Stack:
     """The stack of a function that has none yet (but ``mine`` in its ``f_trace``), down to the nearest caller's.
 
     Most functions are called by one with a stack; or by a module that such a one calls; or there is one more between
-    the function and the module. These ways are read at one go, ``_walk_on`` does the others.
+    the function and the module. These ways are read at one go, ``_walk_on`` does the others. They end alike, and say it
+    three times: to share the end costs a twentieth of the walk (``benchmarks/overhead.py --clock instructions``).
     """
     global _running
     # Only a frame that nobody traces is ours to mark.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
@@ -62,11 +63,11 @@ class Switches:
         for kind in ("no_grad", "inference_mode"):
             switch = getattr(grad_mode, kind)
             self._weave(switch.__enter__, kind, self._entering(kind))
-            self._weave(switch.__exit__, kind, self._left)
+            self._weave(switch.__exit__, kind, partial(self._left, kind))
         # Called as a function it switches at once, and nothing need ever switch back.
         self._weave(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
         for function in (grad_mode.set_grad_enabled.__exit__, grad_mode.set_grad_enabled.__call__):
-            self._weave(function, "set_grad_enabled", self._left)
+            self._weave(function, "set_grad_enabled", partial(self._left, "set_grad_enabled"))
 
     def _weave(self, function: Any, kind: str, before: Callable[..., None]) -> None:
         try:
@@ -115,12 +116,13 @@ class Switches:
         places.append((id(this), place))
         self.last[place[0]] = place
 
-    def _left(self, this: Any, *_: Any) -> None:
-        places = self._open.places
-        if places and places[-1][0] == id(this):
-            places.pop()
-        elif places:
-            self._close(lambda ident, _: ident == id(this))
+    def _left(self, kind: str, this: Any, *_: Any) -> None:
+        try:
+            if self._open.places:
+                # An id alone may be another's by now: a function call that switches leaves no object behind.
+                self._close(lambda ident, place: ident == id(this) and place[0] == kind)
+        except Exception:
+            self.degraded.append(f"a switch of {kind} was not observed")
 
     def _close(self, matches: Callable[[int, Place], bool]) -> None:
         """Forget the innermost switch of these, and all that were opened within it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
@@ -50,6 +50,23 @@ def _attributes(cls: type) -> tuple[str, ...]:
         names = tuple(a for a in every if a.startswith("_saved_") and "_raw" + a in every)
         _saved_names[cls] = names
     return names
+
+
+def nodes_behind(roots: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Every node reachable from ``roots`` with its ``next_functions``, each once, in no particular order.
+
+    For a look while the program runs. No more than ``DEEP`` may be taken: freeing so many could overflow the C stack.
+    """
+    todo = [root for root in roots if root is not None]
+    seen: set[Any] = set(todo)
+    while todo:
+        node = todo.pop()
+        following = node.next_functions
+        yield node, following
+        for n, _ in following:
+            if n is not None and n not in seen:
+                seen.add(n)
+                todo.append(n)
 
 
 def walk(roots: Iterable[Any], limit: int = 2_000_000) -> list[Found]:

@@ -136,7 +136,7 @@ def test_limit_ends_everything_that_a_quiet_run_started(tmp_path: Path) -> None:
     began = time.monotonic()
     ended = launch(Request([str(script)], cwd=str(tmp_path), timeout=1.5, quiet=True), tmp_path)
     assert ended.timed_out and ended.signal == signal.SIGKILL and ended.exit_status == 137
-    assert ended.seconds > 1.4 and time.monotonic() - began < 50, "not the minute that the child would have slept"
+    assert 1.4 < ended.seconds < 10 and time.monotonic() - began < 10
     assert_gone(int((tmp_path / "pid").read_text()))
 
 
