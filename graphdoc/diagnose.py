@@ -130,6 +130,7 @@ def _diagnosis(found: Found) -> Diagnosis:
         spans=tuple(dict.fromkeys(finding.spans)),
         facts=finding.facts,
         fixes=tuple(Fix(r.kind, r.title, r.safety, note=r.note) for r in finding.remedies),
+        because=finding.because,
     )
 
 

@@ -21,7 +21,9 @@ class Span:
     """One place in the user's source and what it has to do with the failure.
 
     Lines and columns count from 1, columns in characters, ``end_column`` is exclusive. ``file`` is relative to the
-    working directory of the run where it lies below it, absolute otherwise.
+    working directory of the run where it lies below it, absolute otherwise. ``when`` orders places in time: the number
+    of the graph node that was made there, or the number at which a call was made and the call's index; None where that
+    is not known.
     """
 
     role: Role
@@ -31,6 +33,7 @@ class Span:
     end_line: int
     end_column: int
     label: str = ""
+    when: tuple[int, int] | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,7 +80,8 @@ class Diagnosis:
     """One cause found in the evidence, with the places that prove it and the fixes for it, best first.
 
     ``title`` is one line in the user's words; ``explanation`` a few sentences; ``facts`` are short measured
-    statements (a parameter's name and versions, an iteration number) shown as notes.
+    statements (a parameter's name and versions, an iteration number) shown as notes. ``because`` is the one sentence
+    of evidence that a short report gives; without one it gives the first sentence of the explanation.
     """
 
     code: str
@@ -88,6 +92,7 @@ class Diagnosis:
     spans: tuple[Span, ...] = ()
     facts: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    because: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -96,6 +101,7 @@ class Diagnosis:
             "confidence": self.confidence,
             "title": self.title,
             "explanation": self.explanation,
+            "because": self.because,
             "facts": list(self.facts),
             "spans": [s.to_json() for s in self.spans],
             "fixes": [f.to_json() for f in self.fixes],

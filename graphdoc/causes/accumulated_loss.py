@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import accumulators, calls_of, facts_of, flow
+from graphdoc.causes.oldgraph import accumulators, before, calls_of, facts_of, flow, names_of
 from graphdoc.causes.reuse import analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct
@@ -188,15 +188,19 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.kind != "accumulated-loss":
         return None
+    named = names_of(evidence, reuse.carries, 1)
     return Finding(
         0.97,
         "certain",
-        TITLE,
+        f"{named} adds up the losses with their graphs, and each backward walks the earlier ones again"
+        if named
+        else TITLE,
         "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
         "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",
         distinct((*accumulators(evidence, reuse), *flow(evidence, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=f"a term of this loss was made {before(evidence, reuse)}, which differentiated it already",
     )
 
 

@@ -61,7 +61,8 @@ class Finding:
 
     ``strength`` orders findings of different causes: 1.0 means that the graph itself proves it; below 0.5 the message
     alone speaks. ``covers`` is the slug of a cause whose fault this finding tells of as well, with its remedies: a
-    weaker finding of that cause would only repeat it.
+    weaker finding of that cause would only repeat it. ``because`` is the one sentence of evidence that a short report
+    gives.
     """
 
     strength: float
@@ -72,6 +73,7 @@ class Finding:
     facts: tuple[str, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     covers: str = ""
+    because: str = ""
 
 
 @dataclass(frozen=True)

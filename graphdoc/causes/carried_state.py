@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.keeping import dropped_detaches
-from graphdoc.causes.oldgraph import calls_of, cause_places, facts_of, flow, names_of
+from graphdoc.causes.oldgraph import before, calls_of, cause_places, facts_of, flow, names_of
 from graphdoc.causes.reuse import analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct, span
@@ -218,7 +218,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.kind != "carried-state":
         return None
-    what = names_of(evidence, reuse.carries) or "A tensor"
+    named = names_of(evidence, reuse.carries)
+    what = named or "A tensor"
     proven = any(c.recurrent for c in reuse.carries)
     files = dict.fromkeys(s.file for s in flow(evidence, reuse))
     ignored = [
@@ -229,13 +230,14 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.95 if proven else 0.85,
         "certain" if proven else "likely",
-        TITLE,
+        f"{what} carries the last iteration's graph into this one" if named else TITLE,
         f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
         "to it. The earlier call has already used that graph up. Keep the numbers and let go of the graph once each "
         "iteration.",
         distinct((*ignored[:1], *places[: 3 - len(ignored[:1])], *flow(evidence, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=f"{what} was made {before(evidence, reuse)}, which used its graph up, and nothing has cut it since",
     )
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import below_places, cached_context, calls_of, cause_places, facts_of, flow, listed
+from graphdoc.causes.oldgraph import (
+    before,
+    below_places,
+    cached_context,
+    calls_of,
+    cause_places,
+    facts_of,
+    flow,
+    names_of,
+)
 from graphdoc.causes.parting import lost
 from graphdoc.causes.reuse import analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct
 from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence
 
 TITLE = "Part of the forward pass was computed once and is used in every iteration"
@@ -208,17 +218,18 @@ def recognise(evidence: Evidence) -> Finding | None:
     if reuse.kind != "graph-built-once":
         return None
     context = cached_context(evidence, reuse)
+    named = names_of(evidence, reuse.carries, 2)
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
     missing = lost(evidence, reuse)
     if missing:
         is_one = len(missing) == 1
         advice = (
-            f"{listed(missing, 3)} {'is' if is_one else 'are'} to learn through it and through nothing else, so it "
+            f"{folded(missing, 3)} {'is' if is_one else 'are'} to learn through it and through nothing else, so it "
             "must be computed in every iteration."
         )
     elif trained:
         advice = (
-            f"Where {listed(trained, 3)} should learn through it, compute it in every iteration; where it is a "
+            f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
             "constant, take it without its graph."
         )
     else:
@@ -226,7 +237,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.9,
         "certain" if not any(c.remade for c in reuse.carries) else "likely",
-        TITLE,
+        f"{named} {'were' if ' and ' in named else 'was'} computed once, and every backward walks the same graph"
+        if named
+        else TITLE,
         "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
         f"used its graph up. {advice}",
         distinct(
@@ -242,6 +255,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=f"made {before(evidence, reuse)}, which used the graph up, and not computed again since",
     )
 
 

@@ -208,7 +208,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.96,
         "certain",
-        TITLE,
+        f"{what} is {leaf}, and is written in place while autograd records" if target.path else TITLE,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", evidence))),

@@ -9,7 +9,8 @@ from typing import Any
 from graphdoc.causes.keeping import alias_of, bound_names, kept_at, meeting, user_frames, uses_in_loss
 from graphdoc.causes.names import frame_of, tree
 from graphdoc.causes.reuse import Reuse
-from graphdoc.causes.spans import distinct, innermost_user, span, span_of
+from graphdoc.causes.spans import distinct, innermost_user, moment, span, span_of
+from graphdoc.causes.wording import folded, listing
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
 from graphdoc.model import Role, Span
 
@@ -33,18 +34,7 @@ def called(evidence: Evidence, carry: Carry) -> str:
 
 def names_of(evidence: Evidence, carries: Iterable[Carry], most: int = 3) -> str:
     """The carried tensors by name, for a sentence; empty where none has a name."""
-    names = list(dict.fromkeys(n for c in carries if (n := called(evidence, c))))
-    if not names:
-        return ""
-    shown = names[:most]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def listed(names: Iterable[str], most: int = 4) -> str:
-    """``a, b and 3 more``."""
-    every = sorted(names)
-    shown = ", ".join(every[:most])
-    return f"{shown} and {len(every) - most} more" if len(every) > most else shown
+    return listing((n for c in carries if (n := called(evidence, c))), most)
 
 
 def _owners(evidence: Evidence, names: set[str]) -> str:
@@ -79,14 +69,16 @@ def call_name(event: Event) -> str:
     return "autograd.grad()" if event.kind == "grad" else "backward()"
 
 
-def _count(evidence: Evidence, event: Event) -> str:
+def numbered(evidence: Evidence, event: Event) -> str:
+    """``backward #35``: the call by its number in the run, or by its name where the journal does not know that."""
     number = sum(1 for e in evidence.events if e.kind == event.kind and e.index <= event.index)
     complete = not evidence.events or evidence.events[0].index == 0
-    return f" (#{number})" if complete and number <= 99 else ""
+    word = "autograd.grad" if event.kind == "grad" else "backward"
+    return f"{word} #{number}" if complete else call_name(event)
 
 
 def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
-    """The earlier backward call and the one that failed."""
+    """The earlier backward calls and the one that failed."""
     out: list[Span] = []
     told: set[tuple[str, int]] = set()
     first = [reuse.freeing.index] if reuse.freeing is not None else []
@@ -96,14 +88,14 @@ def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
         if event is None or frame is None or (frame.file, frame.line) in told or len(told) >= 3:
             continue
         told.add((frame.file, frame.line))
-        verb = "used and kept the old part" if event.retain_graph else "freed what lies behind"
-        text = f"this earlier {call_name(event)}{_count(evidence, event)} {verb}"
-        out += span_of("freed", event.stack, text, evidence)
+        names = names_of(evidence, (c for c in reuse.carries if c.freed_by == index), 2)
+        graph = f"the graph behind {names}" if names else "that graph"
+        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(evidence, event)})"
+        out += span_of("freed", event.stack, text, evidence, moment(event))
     if reuse.failing is not None:
-        count = _count(evidence, reuse.failing)
-        out += span_of(
-            "failed", reuse.failing.stack, f"this {call_name(reuse.failing)}{count} needed it again", evidence
-        )
+        again = "both again" if len(told) == 2 else "it again"
+        text = f"needs {again} ({numbered(evidence, reuse.failing)})"
+        out += span_of("failed", reuse.failing.stack, text, evidence, moment(reuse.failing))
     return tuple(out)
 
 
@@ -112,15 +104,14 @@ def flow(evidence: Evidence, reuse: Reuse, used: str = "consumed") -> tuple[Span
     out: list[Span] = []
     for c in distinct_carries(evidence, reuse.carries)[:3]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        name = called(evidence, c)
         if producer is not None:
             out += span_of(
-                "created",
-                producer.stack,
-                f"{called(evidence, c) or 'a tensor'} was made here, before that call",
-                evidence,
+                "created", producer.stack, f"{name or 'the tensor'} is made here", evidence, moment(producer)
             )
         if consumer is not None:
-            out += span_of("consumed", consumer.stack, f"used here by the failing pass ({consumer.op})", evidence)
+            text = f"{name or 'it'} comes into this loss ({consumer.op})"
+            out += span_of("consumed", consumer.stack, text, evidence, moment(consumer))
     return tuple(out)
 
 
@@ -136,11 +127,31 @@ def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
             if fact not in out:
                 out.append(fact)
     if reuse.behind:
-        out.append(f"behind it: {listed(reuse.behind)}{_owners(evidence, reuse.behind)}")
-    dead = evidence.extras.get("dead")
-    if isinstance(dead, int) and dead and evidence.graph_size:
-        out.append(f"{dead} of the {evidence.graph_size} nodes of this graph had been used up before")
+        out.append(f"behind it: {folded(reuse.behind)}{_owners(evidence, reuse.behind)}")
+    if told := shares(evidence):
+        out.append(told)
     return tuple(out)
+
+
+def before(evidence: Evidence, reuse: Reuse) -> str:
+    """``made before backward #1``, the call that used the older graph up; without a number where it is not known."""
+    return f"before {numbered(evidence, reuse.freeing)}" if reuse.freeing is not None else "before an earlier backward"
+
+
+def shares(evidence: Evidence) -> str:
+    """``3 of the 51 nodes of this graph were used up before``; empty where they were not counted."""
+    dead = evidence.extras.get("dead")
+    if not isinstance(dead, int) or not dead or not evidence.graph_size:
+        return ""
+    return f"{dead} of the {evidence.graph_size} nodes of this graph were used up before"
+
+
+def trained_by(evidence: Evidence, names: set[str]) -> str:
+    """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them."""
+    owners = [o for o in evidence.optimizers if names & set(o.parameters)]
+    if not owners:
+        return "in no optimizer"
+    return "trained by " + listing(f"`{o.name}`" if o.name else f"an {o.type}" for o in owners)
 
 
 def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
@@ -150,9 +161,8 @@ def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
         mine = reuse.behind & set(optimizer.parameters)
         event = next((e for e in reversed(evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None)
         if mine and event is not None:
-            out += span_of(
-                "related", event.stack, f"{optimizer.name or optimizer.type} steps {listed(mine, 2)}", evidence
-            )
+            text = f"{optimizer.name or optimizer.type} steps {folded(mine)}"
+            out += span_of("related", event.stack, text, evidence, moment(event))
     return distinct(out)[:3]
 
 
@@ -165,10 +175,10 @@ def cause_places(evidence: Evidence, reuse: Reuse, label: str) -> tuple[Span, ..
         if producer is None:
             continue
         for frame in kept_at(evidence, c.tensor.holders, producer)[:2]:
-            kept.append(span("cause", frame, label, evidence))
+            kept.append(span("cause", frame, label, evidence, moment(producer)))
         frame_made = innermost_user(producer.stack)
         if frame_made is not None:
-            made.append(span("cause", frame_made, label, evidence))
+            made.append(span("cause", frame_made, label, evidence, moment(producer)))
     kept = list(distinct(kept))
     kept = [
         span("cause", f, "a view of data that outlives this pass", evidence) for f in aliases(evidence, reuse)
@@ -193,8 +203,9 @@ def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, ro
             out += span_of(role, stack, label, evidence)
             continue
         made, used = pair
-        out.append(span(role, used, label, evidence))
-        out.append(span(role, made, f"{called(evidence, c) or 'the value'} gets its graph here", evidence))
+        out.append(span(role, used, label, evidence, moment(consumer)))
+        text = f"{called(evidence, c) or 'the value'} gets its graph here"
+        out.append(span(role, made, text, evidence, moment(producer)))
     return distinct(out)[:3]
 
 

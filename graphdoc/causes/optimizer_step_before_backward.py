@@ -7,8 +7,8 @@ from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.oldgraph import cause_places
 from graphdoc.causes.ordering import stepped_remedies
 from graphdoc.causes.scenes import Scene, scene
-from graphdoc.causes.spans import span, where
-from graphdoc.causes.telling import called, facts_of, story, trust
+from graphdoc.causes.spans import moment, span, where
+from graphdoc.causes.telling import called, facts_of, quoted, story, trust
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.evidence import Evidence
@@ -291,7 +291,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        _title(evidence, found),
         _explain(found, at),
         story(evidence, found, _causes(evidence, found, at)),
         facts_of(evidence, found),
@@ -299,18 +299,28 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
+def _title(evidence: Evidence, found: Mutation) -> str:
+    """The step by the optimizer's own name, and the parameter that it has moved."""
+    writer = found.writers[0] if found.writers else None
+    event = writer.event if writer is not None else None
+    known = next((o for o in evidence.optimizers if event is not None and o.id == event.optimizer), None)
+    step = f"`{known.name}.step()`" if known is not None and known.name else f"`{writer.op}`" if writer else "a step"
+    return f"{step} changes {quoted(found.stale)} before a backward that needs its old value"
+
+
 def _causes(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Span]:
     """The step, the forward that ran before it, and what keeps the result for a later iteration."""
     writer = found.writers[0] if found.writers else None
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
-        out.append(span("cause", writer.frame, f"{writer.op} changes {called(found.stale)} in place", evidence))
+        text = f"{writer.op} changes {called(found.stale)} in place"
+        out.append(span("cause", writer.frame, text, evidence, moment(writer.event)))
     before = "this forward ran with the weights from before the step"
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
         kept = cause_places(evidence, found.reuse, "what was computed before the step is kept here for later")[:1]
     for frame in at.lines[: 2 - len(kept)] if at is not None else ():
-        out.append(span("cause", frame, before, evidence))
+        out.append(span("cause", frame, before, evidence, moment(found.node)))
     return [*out, *kept]
 
 

@@ -9,12 +9,12 @@ from typing import Any
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.constants import constant_at_use
 from graphdoc.causes.hooks import hook_of, hook_remedies
-from graphdoc.causes.oldgraph import listed
 from graphdoc.causes.reuse import optimizers_for
 from graphdoc.causes.scenes import Scene, depth, scene, shared_levels
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import innermost_user, place, where
 from graphdoc.causes.versions import Mutation, keeping_calls
+from graphdoc.causes.wording import folded
 from graphdoc.causes.writing import operands_named
 from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.source.module import Source
@@ -138,7 +138,7 @@ def _clone_edit(evidence: Evidence, stale: Stale, above: int) -> tuple[dict[str,
 def as_constant(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Remedy]:
     """Detach what this loss does not train."""
     note = (
-        f"It becomes a constant for this loss: {listed(found.behind, 2)} get no gradient from it, and this loss is not "
+        f"It becomes a constant for this loss: {folded(found.behind, 2)} get no gradient from it, and this loss is not "
         "meant to train them."
     )
     if found.reuse is not None and found.reuse.carries:

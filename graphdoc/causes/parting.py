@@ -8,11 +8,12 @@ from graphdoc.causes.base import Remedy
 from graphdoc.causes.carrying import detach_behind_step, detach_where_kept, no_grad_over_maker, stored
 from graphdoc.causes.constants import constant_at_use
 from graphdoc.causes.keeping import kept_at
-from graphdoc.causes.oldgraph import cached_with, called, distinct_carries, listed
+from graphdoc.causes.oldgraph import cached_with, called, distinct_carries
 from graphdoc.causes.recomputing import applies, compute_again, unique
 from graphdoc.causes.references import is_reference
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import innermost_user, place, where
+from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence, Frame
 
 MOST = 4
@@ -36,7 +37,7 @@ def from_storing(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy
     ]
     if not missing:
         return cuts
-    note = f"The crash ends, and so does the training of {listed(missing, 2)}: nothing else leads there."
+    note = f"The crash ends, and so does the training of {folded(missing, 2)}: nothing else leads there."
     return [*_in_words(evidence, reuse, missing), *(replace(cut, note=note) for cut in cuts)]
 
 
@@ -94,7 +95,7 @@ def _in_words(evidence: Evidence, reuse: Reuse, missing: set[str]) -> list[Remed
             f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
             "update",
             "display",
-            f"{listed(missing, 2)} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
+            f"{folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
             "computation with the weights of now can train them.",
             {"place": place((kept or made)[0])},
         )

@@ -8,7 +8,7 @@ from graphdoc.causes.inner_gradient import is_inner
 from graphdoc.causes.oldgraph import call_name, distinct_carries, facts_of, flow, names_of
 from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
-from graphdoc.causes.spans import distinct, innermost_user, span_of, where
+from graphdoc.causes.spans import code_at, distinct, innermost_user, span_of, where
 from graphdoc.causes.text import SECOND_TIME, from_message
 from graphdoc.evidence import Evidence
 
@@ -197,7 +197,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.94,
         "certain",
-        TITLE,
+        _title(evidence, reuse),
         f"This {call_name(reuse.failing)} starts from the very tensor from which an earlier call started. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
         distinct(
@@ -209,7 +209,17 @@ def recognise(evidence: Evidence) -> Finding | None:
         ),
         (),
         remedies_for(evidence, reuse),
+        because=f"both calls start from the same tensor ({reuse.failing.root_op})" if reuse.failing.root_op else "",
     )
+
+
+def _title(evidence: Evidence, reuse: Reuse) -> str:
+    """The result by the expression that is differentiated."""
+    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    what, call, _ = code_at(evidence, frame).partition(".backward(")
+    if not call or "\n" in what or len(what) > 60:
+        return TITLE
+    return f"`{what}` is differentiated twice, and the first call frees its graph"
 
 
 def _term(evidence: Evidence, reuse: Reuse) -> Finding:
@@ -226,7 +236,7 @@ def _term(evidence: Evidence, reuse: Reuse) -> Finding:
     return Finding(
         0.94,
         "certain",
-        TITLE,
+        f"autograd.grad frees the graph of {name}, which is also a part of this loss" if name else TITLE,
         f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees its graph; the tensor "
         f"then becomes a part of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
         "call whose graph is needed later has to keep it.",
@@ -240,6 +250,7 @@ def _term(evidence: Evidence, reuse: Reuse) -> Finding:
         ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=f"the call at {where(frame)} walked what this loss contains, without retain_graph=True",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import calls_of, cause_places, constant_places, flow, listed, name_of
+from graphdoc.causes.oldgraph import calls_of, cause_places, constant_places, flow, name_of
 from graphdoc.causes.ordering import covered_remedies, flagged_calls, uses
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.scenes import scene
@@ -12,6 +12,7 @@ from graphdoc.causes.spans import distinct, span
 from graphdoc.causes.telling import called, facts_of, failed_spans, saved_spans, trust, write_spans
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
+from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence
 from graphdoc.model import Span
 
@@ -207,7 +208,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"{what} this loss to a graph that `retain_graph=True` kept and a step has made stale" if names else TITLE,
         f"{what} this loss to a graph that an earlier backward has walked. Without retain_graph=True that call would "
         f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
         "before the step. The fault is the connection: part it and drop the flag.",
@@ -220,7 +221,7 @@ def recognise(evidence: Evidence) -> Finding | None:
                 *(calls_of(evidence, reuse) if reuse is not None else failed_spans(evidence, found)),
             )
         ),
-        (*facts_of(evidence, found), f"behind the old part: {listed(behind)}"),
+        (*facts_of(evidence, found), f"behind the old part: {folded(behind)}"),
         covered_remedies(evidence, found),
         covers=reuse.kind if reuse is not None else "",
     )

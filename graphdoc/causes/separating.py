@@ -12,11 +12,11 @@ from graphdoc.causes.coupling import Coupling
 from graphdoc.causes.inner_gradient import is_inner, keep_inner_graph, stepped_between
 from graphdoc.causes.keeping import user_frames
 from graphdoc.causes.merging import merge
-from graphdoc.causes.oldgraph import listed
 from graphdoc.causes.parting import from_building_once, from_storing, sensible
 from graphdoc.causes.recomputing import compute_again, repeated, start_anew
 from graphdoc.causes.reuse import Reuse, read_apart
 from graphdoc.causes.spans import innermost_user, place, where
+from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence
 
 
@@ -25,7 +25,7 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
     kind = reuse.kind
     constant = (
         "It becomes a constant for this loss: "
-        + (f"{listed(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient")
+        + (f"{folded(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient")
         + ", and keep what their own loss gives them."
     )
     out: list[Remedy] = []

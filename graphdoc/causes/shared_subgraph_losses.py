@@ -7,11 +7,12 @@ from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner
 from graphdoc.causes.merging import can_merge
-from graphdoc.causes.oldgraph import call_name, facts_of, flow, listed
+from graphdoc.causes.oldgraph import call_name, facts_of, flow, names_of
 from graphdoc.causes.reuse import Reuse, analyse, read_apart
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct, span_of
 from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence
 from graphdoc.model import Span
 
@@ -202,6 +203,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.kind != "shared-subgraph-losses":
         return None
+    named = names_of(evidence, reuse.carries, 2)
     calls: list[Span] = []
     if reuse.freeing is not None:
         calls += span_of("cause", reuse.freeing.stack, "this call freed the part that both losses share", evidence)
@@ -219,14 +221,30 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.92 if exact else 0.8,
         "certain" if exact else "likely",
-        TITLE,
-        f"Both losses were computed in one forward pass and share the part behind {listed(_common(reuse), 3)}. "
+        f"two losses share the graph behind {named}, and the first backward frees it for the second"
+        if named
+        else TITLE,
+        f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
         f"{_advice(evidence, reuse, heads)}",
         distinct((*shared[:1], *calls, *flow(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=_because(evidence, reuse),
     )
+
+
+def _because(evidence: Evidence, reuse: Reuse) -> str:
+    """What both calls reach, and whether anything was stepped in between."""
+    failing, freeing = reuse.failing, reuse.freeing
+    shared = folded(_common(reuse))
+    text = f"both losses lead to {shared}" if shared else "both losses come through the same operations"
+    if failing is None or freeing is None:
+        return text
+    between = [e for e in evidence.events if freeing.index < e.index < failing.index]
+    complete = len(between) == failing.index - freeing.index - 1
+    calm = complete and not any(e.kind == "step" for e in between)
+    return f"{text}; no optimizer steps between the two calls" if calm else text
 
 
 def _common(reuse: Reuse) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame, Node
 from graphdoc.model import Role, Span
 
 
@@ -19,7 +19,22 @@ def innermost(stack: Sequence[Frame]) -> Frame | None:
     return innermost_user(stack) or (stack[-1] if stack else None)
 
 
-def span(role: Role, frame: Frame, label: str = "", evidence: Evidence | None = None) -> Span:
+Moment = tuple[int, int]
+"""A place in time: a sequence number of the graph, then the index of a call; a node follows the calls of its number."""
+
+_AFTER_CALLS = 1 << 60
+
+
+def moment(of: Node | Event | None) -> Moment | None:
+    """When a node was made or a call was made, for ``Span.when``; None where it has no number (AccumulateGrad)."""
+    if of is None or of.sequence < 0:
+        return None
+    return (of.sequence, of.index if isinstance(of, Event) else _AFTER_CALLS)
+
+
+def span(
+    role: Role, frame: Frame, label: str = "", evidence: Evidence | None = None, when: Moment | None = None
+) -> Span:
     """The frame's place as a span; the file stays as the frame names it.
 
     A frame without columns gives the whole line where ``evidence`` holds its source, and otherwise an empty span at
@@ -28,17 +43,23 @@ def span(role: Role, frame: Frame, label: str = "", evidence: Evidence | None = 
     if frame.column > 0:
         end_line = frame.end_line or frame.line
         end_column = frame.end_column or frame.column
-        return Span(role, frame.file, frame.line, frame.column, end_line, end_column, label)
+        return Span(role, frame.file, frame.line, frame.column, end_line, end_column, label, when)
     raw = _raw_line(evidence, frame) if evidence else ""
     text = raw.strip()
     column = len(raw) - len(raw.lstrip()) + 1 if text else 1
-    return Span(role, frame.file, frame.line, column, frame.line, column + len(text), label)
+    return Span(role, frame.file, frame.line, column, frame.line, column + len(text), label, when)
 
 
-def span_of(role: Role, stack: Sequence[Frame], label: str = "", evidence: Evidence | None = None) -> tuple[Span, ...]:
+def span_of(
+    role: Role,
+    stack: Sequence[Frame],
+    label: str = "",
+    evidence: Evidence | None = None,
+    when: Moment | None = None,
+) -> tuple[Span, ...]:
     """The place of a stack (its innermost user frame) as a tuple of one span, or of none for an empty stack."""
     frame = innermost(stack)
-    return (span(role, frame, label, evidence),) if frame else ()
+    return (span(role, frame, label, evidence, when),) if frame else ()
 
 
 def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -210,7 +210,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"{what} is written in place step after step, and backward needs its earlier states",
         f"{what} is one tensor, written anew in every step; {times} operation{'s' if times > 1 else ''} of this graph "
         "saved it, or a part of it, before a later write. All parts of a tensor share one version. Give each step a "
         "tensor of its own.",

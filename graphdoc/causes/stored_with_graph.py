@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import calls_of, cause_places, facts_of, flow, listed, names_of
+from graphdoc.causes.oldgraph import before, calls_of, cause_places, facts_of, flow, names_of
 from graphdoc.causes.parting import is_data, kept_places, lost
 from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct
 from graphdoc.causes.text import SECOND_TIME, VERSION, from_message, mismatch
+from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence
 
 TITLE = "A buffer stores tensors with their graph, and more than one update reads them"
@@ -212,8 +213,10 @@ def recognise(evidence: Evidence) -> Finding | None:
     if is_data(evidence, reuse):
         return _reference(evidence, reuse)
     missing = lost(evidence, reuse)
+    named = names_of(evidence, reuse.carries, 2)
+    single = " and " not in named
     advice = (
-        f"Detached, they would leave {listed(missing)} without any gradient: keep what they were computed from, and "
+        f"Detached, they would leave {folded(missing)} without any gradient: keep what they were computed from, and "
         "compute them again in each update."
         if missing
         else "They are data for the updates: store them without their graph."
@@ -221,7 +224,10 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.9,
         "likely",
-        TITLE,
+        f"{named} {'was' if single else 'were'} stored with {'its' if single else 'their'} graph, and several updates use "
+        f"{'it' if single else 'them'}"
+        if named
+        else TITLE,
         f"{len(reuse.carries)} tensors of this loss were stored earlier together with the graph that made them, and an "
         f"earlier update has used that graph up. {advice}",
         distinct(
@@ -233,6 +239,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=f"{len(reuse.carries)} tensors of this loss were made {before(evidence, reuse)}, which used them up",
     )
 
 
@@ -244,9 +251,9 @@ def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
     return Finding(
         0.9,
         "likely",
-        "A value kept for several updates still holds the graph that made it",
+        f"{what} is kept for several updates and still holds the graph that made it",
         f"{what} was computed before the updates, and each update compares it with what it computes anew. There it "
-        f"is a constant: {listed(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
+        f"is a constant: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
         "value. The first update has used the old graph up. Keep the numbers only.",
         distinct(
             (
@@ -257,6 +264,7 @@ def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
         ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=f"{what} was made {before(evidence, reuse)}, which used its graph up; the loss learns through others",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphdoc.causes.reading import raised_span
-from graphdoc.causes.spans import distinct, innermost_user, span, span_of, where
+from graphdoc.causes.spans import distinct, innermost_user, moment, span, span_of, where
 from graphdoc.causes.versions import Mutation, Writer, writer_of
 from graphdoc.evidence import Evidence, Node, Stale
 from graphdoc.model import Confidence, Role, Span
@@ -21,6 +21,11 @@ def called(stale: Stale) -> str:
     shape = "×".join(str(n) for n in stale.tensor.shape) or "scalar"
     kind = {"parameter": "the parameter", "buffer": "the buffer"}.get(stale.tensor.kind, "the tensor")
     return f"{kind} of shape {shape}"
+
+
+def quoted(stale: Stale) -> str:
+    """The same for a title: a name as code, a description as it is."""
+    return f"`{stale.tensor.name}`" if stale.tensor.name else called(stale)
 
 
 def named(found: Mutation, stale: Stale) -> str:
@@ -41,7 +46,8 @@ def write_spans(found: Mutation, label: str = "", role: Role = "mutated", most: 
     for w in found.writers[:most]:
         if w.frame is not None:
             wrote = named(found, w.stale or found.stale)
-            out.append(span(role, w.frame, label or f"{wrote} is written here{_through(w)}"))
+            text = label or f"{wrote} is written here{_through(w)}"
+            out.append(span(role, w.frame, text, when=moment(w.event)))
     return distinct(out)
 
 
@@ -61,25 +67,25 @@ def _through(writer: Writer) -> str:
 def saved_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
     """Where the tensor was saved for backward, with the version that it had then."""
     s = found.stale
-    label = f"{saved_by(found.node)} saved {named(found, s)} here, at version {s.expected}"
-    return span_of("consumed", found.node.stack, label, evidence)
+    label = f"{saved_by(found.node)} saves {named(found, s)} at version {s.expected}"
+    return span_of("consumed", found.node.stack, label, evidence, moment(found.node))
 
 
 def failed_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
     """The backward call that noticed."""
     s = found.stale
-    label = f"this needs {named(found, s)} at version {s.expected}, and it is at version {s.current}"
+    label = f"needs version {s.expected}, finds version {s.current}"
     if found.failing is not None:
-        return span_of("failed", found.failing.stack, label, evidence)
+        return span_of("failed", found.failing.stack, label, evidence, moment(found.failing))
     return raised_span(evidence, label)
 
 
 def facts_of(evidence: Evidence, found: Mutation) -> tuple[str, ...]:
-    """``net.weight, version 20, expected 19, +1 by Adam.step() at train.py:88``, for each stale tensor."""
+    """``net.weight at version 20, 19 expected: +1 by Adam.step() at train.py:88``, for each stale tensor."""
     out: dict[str, str] = {}
     for s in found.stales:
         out.setdefault(
-            named(found, s), f"{named(found, s)}, version {s.current}, expected {s.expected}{_by(evidence, s)}"
+            named(found, s), f"{named(found, s)} at version {s.current}, {s.expected} expected: {_by(evidence, s)}"
         )
     told = list(out.values())[:MOST_FACTS]
     more = len(found.stales) - len(told)
@@ -96,10 +102,10 @@ def _by(evidence: Evidence, stale: Stale) -> str:
         parts[text] = parts.get(text, 0) + w.count
     gap = stale.current - stale.expected
     if not parts:
-        return f", +{gap} by a write that was not seen"
+        return f"+{gap} by a write that was not seen"
     if len(parts) == 1:
-        return f", +{gap} by {next(iter(parts))}"
-    return ", written by " + ", ".join(f"{text} ({n}×)" for text, n in list(parts.items())[:3])
+        return f"+{gap} by {next(iter(parts))}"
+    return "written by " + ", ".join(f"{text} ({n}×)" for text, n in list(parts.items())[:3])
 
 
 def trust(found: Mutation, most: float) -> tuple[float, Confidence]:

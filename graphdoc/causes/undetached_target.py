@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import calls_of, constant_places, earlier_uses, facts_of, flow, listed, names_of, steps_of
-from graphdoc.causes.reuse import Reuse, analyse
+from graphdoc.causes.oldgraph import (
+    calls_of,
+    constant_places,
+    earlier_uses,
+    facts_of,
+    flow,
+    names_of,
+    steps_of,
+    trained_by,
+)
+from graphdoc.causes.reuse import Reuse, analyse, optimizers_for
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct, span, span_of
 from graphdoc.causes.text import SECOND_TIME, from_message
+from graphdoc.causes.wording import folded, listing
 from graphdoc.evidence import Evidence
 from graphdoc.model import Span
 
@@ -241,9 +251,9 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     return Finding(
         0.93 if reuse.meant_known else 0.7,
         "certain" if reuse.meant_known and reuse.behind else "likely",
-        TITLE,
+        _title(evidence, reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
-        f"{listed(reuse.behind) or 'other parameters'}. Another "
+        f"{folded(reuse.behind) or 'other parameters'}. Another "
         "loss and its optimizer train those; for this one they are constants. Two backward calls meet in "
         "one graph, and the first one has used it up.",
         distinct(
@@ -263,7 +273,30 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
         ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
+        because=_because(evidence, reuse),
     )
+
+
+def _title(evidence: Evidence, reuse: Reuse, what: str) -> str:
+    """The value by its name, and the loss that it has no business in."""
+    several = " and " in what
+    loss = "an earlier loss" if reuse.detach_in_freeing else "this loss"
+    if what == "a value":
+        return TITLE
+    return f"{what} bring{'' if several else 's'} another network's graph into {loss}"
+
+
+def _because(evidence: Evidence, reuse: Reuse) -> str:
+    """Who trains what lies behind, and whom the loss is for."""
+    text = f"behind it lie {folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
+    call = reuse.freeing if reuse.detach_in_freeing else reuse.failing
+    ours = optimizers_for(evidence, call) if call is not None else set()
+    names = [
+        f"`{o.name}`" for o in evidence.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
+    ]
+    if not names:
+        return text
+    return f"{text}; this loss is for {listing(names)}, which {'have' if len(names) > 1 else 'has'} none of it"
 
 
 def targets_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:

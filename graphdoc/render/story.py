@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from graphdoc.model import Confidence, Diagnosis, Fix, Report, Role, Span
+from graphdoc.render.patch import parse
 from graphdoc.render.text import flat, split_lines
 
 _ORDER: dict[Role, int] = {"created": 0, "cause": 1, "consumed": 1, "freed": 1, "mutated": 1, "failed": 2, "related": 3}
@@ -27,27 +29,89 @@ _CAUSE_WORDS: dict[Confidence, str] = {
 }
 
 
+MOST_PLACES = 5
+"""Places told beside those to change."""
+_WEIGHT: dict[Role, int] = {
+    "failed": 0,
+    "freed": 1,
+    "mutated": 1,
+    "cause": 2,
+    "created": 3,
+    "consumed": 4,
+    "related": 5,
+}
+_EARLY, _LATE = (-1, 0), (1 << 62, 0)
+
+
 def in_order(spans: Sequence[Span]) -> list[Span]:
     """The places as the story goes: made, then used, freed or written, then needed again.
 
-    A write that has no words of its own is left out where the cause that stands at its very place says them.
+    Where it is known when something happened, that decides; a place without a time stands where its role has it. A
+    write that has no words of its own is left out where the cause that stands at its very place says them.
     """
     said = {_at(s) for s in spans if s.role == "cause" and s.label}
     spans = [s for s in spans if s.label or s.role != "mutated" or _at(s) not in said]
-    return sorted(spans, key=lambda s: _ORDER.get(s.role, 3))
+    return sorted(spans, key=lambda s: (_ORDER.get(s.role, 3), s.when or _EARLY))
+
+
+def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
+    """The places beside those to change, at most ``most``, the ones that matter most, in order of time.
+
+    What has no time of its own stands where its role has it: made before the rest, failed behind it.
+    """
+    drawn = {_at(s) for s in to_change(diagnosis)}
+    others = {_at(s): s for s in in_order(diagnosis.spans) if s.role == "cause"}
+    others = {at: s for at, s in others.items() if at not in drawn}
+    beside = [s for s in in_order(diagnosis.spans) if s.role != "cause" and s.label and _at(s) not in {*others, *drawn}]
+    kept = sorted([*beside, *others.values()], key=lambda s: _WEIGHT.get(s.role, 5))[:most]
+    known = [s.when for s in kept if s.when is not None]
+    first, last = min(known, default=_EARLY), max(known, default=_LATE)
+
+    def time(span: Span) -> tuple[tuple[int, int], int]:
+        stands = span.when or {"created": (first[0], -1), "failed": _LATE, "related": _LATE}.get(span.role, last)
+        return stands, _ORDER.get(span.role, 3)
+
+    return sorted(kept, key=time)
+
+
+def evidence(diagnosis: Diagnosis) -> list[str]:
+    """At most two sentences on what proves it: the reason, and the first thing measured."""
+    because = flat(diagnosis.because) or _first_sentence(diagnosis.explanation)
+    return [because, *[fact for fact in map(flat, diagnosis.facts) if fact and fact != because][:1]]
+
+
+def _first_sentence(text: str) -> str:
+    """Up to the first full stop that a new sentence follows."""
+    found = re.match(r".*?[.:](?=\s+[A-Z`])", flat(text))
+    return (found[0] if found else flat(text)).rstrip(".:")
 
 
 def _at(span: Span) -> tuple[str, int, int, int, int]:
     return (span.file, span.line, span.column, span.end_line, span.end_column)
 
 
+def to_change(diagnosis: Diagnosis) -> list[Span]:
+    """The places that a reader should go to first: the causes that the best fix changes.
+
+    Without a patch, all causes; where the patch lies elsewhere, the first one; without a cause, where it failed.
+    """
+    causes = list({_at(s): s for s in diagnosis.spans if s.role == "cause"}.values())
+    if not causes:
+        failed = [s for s in diagnosis.spans if s.role == "failed"]
+        return (failed or list(diagnosis.spans))[:1]
+    best = diagnosis.fixes[0] if diagnosis.fixes else None
+    if best is None or not best.diff:
+        return causes
+    changed = {
+        (file.path, c.old_start + i) for file in parse(best.diff) for c in file.changes for i in range(len(c.old))
+    }
+    hit = [s for s in causes if any((s.file, line) in changed for line in range(s.line, max(s.line, s.end_line) + 1))]
+    return hit or causes[:1]
+
+
 def main_place(diagnosis: Diagnosis) -> Span | None:
-    """The place that a reader should go to: the first cause, else where it failed, else the first place."""
-    for role in ("cause", "failed"):
-        for span in diagnosis.spans:
-            if span.role == role:
-                return span
-    return diagnosis.spans[0] if diagnosis.spans else None
+    """The first place to change, else where it failed, else the first place."""
+    return next(iter(to_change(diagnosis)), None)
 
 
 def label(span: Span) -> str:
@@ -99,13 +163,26 @@ def _words(value: Any) -> str:
     return "" if value is None else flat(str(value))
 
 
+def patched(report: Report) -> Diagnosis | None:
+    """The diagnosis that ``graphdoc fix`` works on: the first one with a patch."""
+    return next((d for d in report.diagnoses if any(f.diff and f.safety != "display" for f in d.fixes)), None)
+
+
+def more(report: Report, diagnosis: Diagnosis) -> str:
+    """Where more is to be had: the page of the cause and, for the diagnosis with patches, the other fixes."""
+    text = f"`graphdoc explain {diagnosis.code}`"
+    others = len(diagnosis.fixes) - 1
+    if patched(report) is not diagnosis:
+        return text
+    if others < 1:
+        return f"{text}, `graphdoc fix --diff`"
+    return f"{text}; {others} other fix{'es' if others > 1 else ''}: `graphdoc fix --list`"
+
+
 def commands(report: Report, diagnosis: Diagnosis) -> list[str]:
     """The commands that say or do more; only the first diagnosis with a patch names ``fix``, which works on that."""
     found = [f"graphdoc explain {diagnosis.code}"]
-    patched = [d for d in report.diagnoses if any(f.diff and f.safety != "display" for f in d.fixes)]
-    if patched and patched[0] is diagnosis:
-        found.append("graphdoc fix --diff")
-    return found
+    return [*found, "graphdoc fix --diff"] if patched(report) is diagnosis else found
 
 
 def repository_path(file: str) -> str:

@@ -1,13 +1,14 @@
-"""The report as a person reads it: one line, the story in the source, the cause, the fix."""
+"""The report as a person reads it: the line to change, the story in order of time, what proves it, the fix."""
 
 from __future__ import annotations
 
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
+from graphdoc.render.drawing import drawing
 from graphdoc.render.marks import Row
 from graphdoc.render.paint import paint
-from graphdoc.render.snippet import gutter_width, snippet
+from graphdoc.render.snippet import gutter_width
 from graphdoc.render.text import wrap
 
 NAME = "terminal"
@@ -15,50 +16,63 @@ NAME = "terminal"
 _PROSE = 104  # cells; longer lines of prose are hard to read, however wide the terminal is
 _HANG = len("note: ")  # all later lines of a paragraph stand below the first word of a note
 
+_SCREEN = 30  # rows that one diagnosis should not exceed
+_DETAIL = ((5, 2), (4, 2), (4, 1), (3, 1), (2, 1))  # places of the story and sentences of evidence, the most first
+
 
 def render(report: Report, *, width: int, color: bool) -> str:
     """The text for a terminal. Without a diagnosis only the report's notes are left, or nothing."""
     rows: list[Row] = []
-    for diagnosis in report.diagnoses:
-        if rows:
-            rows.append([])
+    for diagnosis in report.diagnoses[:1]:
         rows += diagnosis_rows(report, diagnosis, width)
-    if rows and report.notes:
+    if rows and (report.notes or len(report.diagnoses) > 1):
         rows.append([])
+    for diagnosis in report.diagnoses[1:]:
+        words = f"{diagnosis.title} [{diagnosis.code}, {diagnosis.confidence}]: `graphdoc explain {diagnosis.code}`"
+        rows += _paragraph("also: ", "note", words, "", width)
     for note in report.notes:
         rows += _paragraph("note: ", "note", note, "", width)
     return paint(rows, color=color)
 
 
 def diagnosis_rows(report: Report, diagnosis: Diagnosis, width: int) -> list[Row]:
-    """One diagnosis from its ``error[CODE]`` line to the commands that say more."""
+    """One diagnosis from its ``error[CODE]`` line to the commands that say more.
+
+    Where that would be longer than a screen, what matters least is left out: the second sentence of evidence, then
+    places of the story.
+    """
+    rows: list[Row] = []
+    for places, sentences in _DETAIL:
+        rows = _rows(report, diagnosis, width, places, sentences)
+        if len(rows) <= _SCREEN:
+            break
+    return rows
+
+
+def _rows(report: Report, diagnosis: Diagnosis, width: int, places: int, sentences: int) -> list[Row]:
     level = story.level(report)
     rows = _paragraph(f"{level}[{diagnosis.code}]: ", level, diagnosis.title, "", width, style="strong")
     gutter = gutter_width(diagnosis)
-    main = story.main_place(diagnosis)
-    if main is not None:
-        rows += snippet(diagnosis.spans, main, report.sources, width, gutter)
-        rows.append(_bar(gutter))
+    rows += drawing(diagnosis, report.sources, width, gutter, places)
     margin = " " * gutter + " = "
-    for fact in diagnosis.facts:
-        rows += _paragraph("note: ", "note", fact, margin, width)
-    rows += _paragraph(f"{story.cause_words(diagnosis)}: ", "note", diagnosis.explanation, margin, width)
+    for word, sentence in zip(
+        (f"{diagnosis.confidence}: ", "note: "), story.evidence(diagnosis)[:sentences], strict=False
+    ):
+        rows += _paragraph(word, "note", sentence, margin, width)
     if diagnosis.fixes:
         rows += _best_fix(diagnosis, diagnosis.fixes[0], width, gutter)
-    for number, fix in enumerate(diagnosis.fixes[1:], start=2):
-        words = f"{fix.title} [{story.badge(fix)}]" + (f": {fix.note}" if fix.note else "")
-        rows += _paragraph(f"option {number}: ", "help", words, margin, width)
-    more = ", ".join(f"`{command}`" for command in story.commands(report, diagnosis))
-    rows += _paragraph("more: ", "note", more, margin, width)
-    return rows
+    return rows + _paragraph("more: ", "note", story.more(report, diagnosis), margin, width)
 
 
 def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int) -> list[Row]:
     margin = " " * gutter + " = "
-    rows = _paragraph("help: ", "help", f"{fix.title} [{story.badge(fix)}]", margin, width)
-    text, _ = rows[-1].pop()
-    title, bracket, badge = text.rpartition("[")
-    rows[-1] += [(title, ""), (bracket + badge, "verified" if fix.verified else "")]
+    badge = story.badge(fix)
+    offer = ": `graphdoc fix` tries it" if fix.diff and fix.verified is None and fix.safety != "display" else ""
+    rows = _paragraph("help: ", "help", f"{fix.title} [{badge}{offer}]", "", width)
+    if fix.verified:
+        text, _ = rows[-1].pop()
+        title, bracket, told = text.rpartition("[")
+        rows[-1] += [(title, ""), (bracket + told, "verified")]
     main = story.main_place(diagnosis)
     changed = change_rows(fix.diff, main.file if main else "", width, gutter)
     if changed:

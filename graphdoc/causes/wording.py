@@ -1,0 +1,38 @@
+"""Many names in few words: parameters by the module that holds them, values and counts in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def folded(names: Iterable[str], most: int = 3) -> str:
+    """Parameters shortened by module: ``critic.*`` and ``actor.net.*`` (8 parameters).
+
+    A name that stands alone in its module is told whole. The prefix told is the longest that the names of one
+    top-level module share, so it never takes in a module that none of them lies in. Empty for no names.
+    """
+    every = sorted(set(names))
+    groups: dict[str, list[str]] = {}
+    for name in every:
+        groups.setdefault(name.partition(".")[0], []).append(name)
+    shown = [f"`{group[0]}`" if len(group) == 1 else f"`{_shared(group)}*`" for group in groups.values()]
+    count = f" ({len(every)} parameters)" if len(every) > len(groups) else ""
+    return listing(shown, most) + count
+
+
+def _shared(names: list[str]) -> str:
+    """The dotted beginning that all have in common, with its last dot."""
+    common: list[str] = []
+    for parts in zip(*(name.split(".")[:-1] for name in names), strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return "".join(f"{part}." for part in common)
+
+
+def listing(words: Iterable[str], most: int = 3) -> str:
+    """``a``, ``a and b``, ``a, b and c``, ``a, b and 4 more``."""
+    every = list(dict.fromkeys(words))
+    if len(every) > most:
+        return f"{', '.join(every[: most - 1])} and {len(every) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))
