@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.ordering import move_behind
 from graphdoc.causes.rewriting import clone_operand, out_of_place
 from graphdoc.causes.spans import innermost_user, span, where
-from graphdoc.causes.telling import called, facts_of, quoted, readable, saved_by, story, trust
+from graphdoc.causes.telling import called, facts_of, quoted, readable, reason, saved_by, story, trust
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.evidence import Evidence
@@ -222,7 +222,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        f"{quoted(found.stale)} is updated in place between the forward that uses it and its backward",
+        f"{quoted(found)} is updated in place between the forward that uses it and its backward",
         f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy, and {who} changed it before this "
         "backward. Use a clone of it in the forward pass, or update it after backward.",
         story(evidence, found, _causes(evidence, found)),
@@ -232,6 +232,7 @@ def recognise(evidence: Evidence) -> Finding | None:
             *out_of_place(evidence, found.writers),
             *move_behind(evidence, found),
         ),
+        because=reason(evidence, found),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.keeping import dropped_detaches
-from graphdoc.causes.oldgraph import before, calls_of, cause_places, facts_of, flow, names_of
-from graphdoc.causes.reuse import analyse
+from graphdoc.causes.oldgraph import before, calls_of, cause_places, facts_of, flow, names_of, several
+from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
 from graphdoc.causes.spans import distinct, span
 from graphdoc.causes.text import SECOND_TIME, VERSION, from_message, mismatch
@@ -220,6 +220,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         return None
     named = names_of(evidence, reuse.carries)
     what = named or "A tensor"
+    carry = "carry" if several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries)
     files = dict.fromkeys(s.file for s in flow(evidence, reuse))
     ignored = [
@@ -230,14 +231,21 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.95 if proven else 0.85,
         "certain" if proven else "likely",
-        f"{what} carries the last iteration's graph into this one" if named else TITLE,
+        f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
         f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
         "to it. The earlier call has already used that graph up. Keep the numbers and let go of the graph once each "
         "iteration.",
         distinct((*ignored[:1], *places[: 3 - len(ignored[:1])], *flow(evidence, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
-        because=f"{what} was made {before(evidence, reuse)}, which used its graph up, and nothing has cut it since",
+        because=_because(evidence, reuse, what),
+    )
+
+
+def _because(evidence: Evidence, reuse: Reuse, what: str) -> str:
+    were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
+    return (
+        f"{what} {were} made {before(evidence, reuse)}, which used {their} graph up, and nothing has cut {them} since"
     )
 
 

@@ -229,7 +229,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{cut.op}` takes the loss's values out of the graph, so nothing behind it can learn",
         f"At {same_line(cut)} `{cut.op}` copies the values out of the graph. What is computed from them has "
         "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
         story(evidence, cut, f"{cut.op} takes the values and leaves the graph here"),

@@ -195,7 +195,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{cut.op}` cuts the graph that the loss is built from",
         f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. Nothing else "
         "connects the loss with a parameter, so `backward()` has nothing to follow.",
         story(evidence, cut, f"{cut.op} ends the graph here"),

@@ -243,7 +243,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph",
         f"{text} {_INFERENCE}" if cut.grad_mode else text,
         distinct(
             (

@@ -225,7 +225,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.96 if origin.sure else 0.85,
         "certain" if origin.sure else "likely",
-        TITLE,
+        f"{named} was made in inference mode and is {'written' if writes else 'used'} in training",
         f"{named} was made in inference mode{source}, and {where(frame)} {'writes it' if writes else 'uses it'} in a "
         "computation that autograd records. Such tensors never take part in one. Use torch.no_grad() where it is made, "
         "or clone what leaves inference mode.",

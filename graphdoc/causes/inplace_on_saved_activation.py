@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.rewriting import clone_operand, clone_what_is_saved, out_of_place, write_places
 from graphdoc.causes.spans import span, where
-from graphdoc.causes.telling import called, facts_of, quoted, saved_by, story, trust
+from graphdoc.causes.telling import called, facts_of, quoted, reason, saved_by, story, trust
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.evidence import Evidence
@@ -243,7 +243,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        f"{quoted(found.stale)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it",
+        f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it",
         f"{who} {called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its "
         "gradient needs are gone. Compute a new tensor instead of writing into this one.",
         story(evidence, found, _causes(evidence, found)),
@@ -253,6 +253,7 @@ def recognise(evidence: Evidence) -> Finding | None:
             *clone_what_is_saved(evidence, found),
             *clone_operand(evidence, found),
         ),
+        because=reason(evidence, found),
     )
 
 

@@ -238,7 +238,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.96,
         "certain",
-        TITLE,
+        f"{what} is written in place, and it is a view whose writes autograd does not track",
         f"{where(frame)} writes into {what}, {_kind(evidence)}. Write into a clone of it, or compute a new tensor.",
         distinct((*spans, span("mutated", frame, f"{what} is written here", evidence), *_switch(evidence))),
         (),

@@ -246,7 +246,7 @@ def _finding(
     return Finding(
         strength,
         "certain" if certain else "likely" if strength > 0.5 and not evidence.from_text else "possible",
-        TITLE,
+        f"the gradient of `{inputs[0]}` is asked for, and it {label}" if inputs else TITLE,
         (_UNFLAGGED if seen else _UNSEEN).format(told=told),
         (*spans, *raised_span(evidence, "there is no gradient here")),
         (),

@@ -252,7 +252,7 @@ def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"{what} is the result of an operation, not a leaf, so no optimizer can train it",
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
         f"leaf is {_quoted(behind)}, before that operation.",
         distinct((*spans, *(raised_span(evidence, "refused here") if at or not frame else ()))),

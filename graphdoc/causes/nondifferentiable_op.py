@@ -279,7 +279,7 @@ def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{cut.op}` has no derivative, and the loss is built from its result",
         f"`{cut.op}` at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
         "it was "
         f"computed from. {known.instead}",

@@ -10,7 +10,7 @@ from graphdoc.causes.keeping import alias_of, bound_names, kept_at, meeting, use
 from graphdoc.causes.names import frame_of, tree
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import distinct, innermost_user, moment, span, span_of
-from graphdoc.causes.wording import folded, listing
+from graphdoc.causes.wording import folded, gathered, listing
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
 from graphdoc.model import Role, Span
 
@@ -34,7 +34,8 @@ def called(evidence: Evidence, carry: Carry) -> str:
 
 def names_of(evidence: Evidence, carries: Iterable[Carry], most: int = 3) -> str:
     """The carried tensors by name, for a sentence; empty where none has a name."""
-    return listing((n for c in carries if (n := called(evidence, c))), most)
+    names = gathered(n.strip("`") for c in carries if (n := called(evidence, c)))
+    return listing((f"`{name}`" for name in names), most)
 
 
 def _owners(evidence: Evidence, names: set[str]) -> str:
@@ -63,6 +64,11 @@ def _at(node: Node | None) -> tuple[Any, ...]:
 
 def paths_of(c: Carry) -> list[str]:
     return [h.base for h in c.tensor.holders] + [h.path for h in c.tensor.holders]
+
+
+def several(names: str) -> bool:
+    """Whether what ``names_of`` gave is to be spoken of in the plural."""
+    return " and " in names
 
 
 def call_name(event: Event) -> str:

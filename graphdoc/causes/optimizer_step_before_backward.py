@@ -8,7 +8,7 @@ from graphdoc.causes.oldgraph import cause_places
 from graphdoc.causes.ordering import stepped_remedies
 from graphdoc.causes.scenes import Scene, scene
 from graphdoc.causes.spans import moment, span, where
-from graphdoc.causes.telling import called, facts_of, quoted, story, trust
+from graphdoc.causes.telling import called, facts_of, quoted, reason, story, trust
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.evidence import Evidence
@@ -296,6 +296,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         story(evidence, found, _causes(evidence, found, at)),
         facts_of(evidence, found),
         stepped_remedies(evidence, found),
+        because=reason(evidence, found),
     )
 
 
@@ -305,7 +306,7 @@ def _title(evidence: Evidence, found: Mutation) -> str:
     event = writer.event if writer is not None else None
     known = next((o for o in evidence.optimizers if event is not None and o.id == event.optimizer), None)
     step = f"`{known.name}.step()`" if known is not None and known.name else f"`{writer.op}`" if writer else "a step"
-    return f"{step} changes {quoted(found.stale)} before a backward that needs its old value"
+    return f"{step} changes {quoted(found)} before a backward that needs its old value"
 
 
 def _causes(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Span]:

@@ -9,7 +9,7 @@ from graphdoc.causes.oldgraph import constant_places
 from graphdoc.causes.ordering import overwritten_remedies
 from graphdoc.causes.scenes import scene
 from graphdoc.causes.spans import span, where
-from graphdoc.causes.telling import called, facts_of, quoted, readable, story, trust
+from graphdoc.causes.telling import called, facts_of, quoted, readable, reason, story, trust
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.evidence import Evidence
@@ -257,11 +257,12 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        f"{quoted(found.stale)} is overwritten between the forward that uses it and its backward",
+        f"{quoted(found)} is overwritten between the forward that uses it and its backward",
         told,
         story(evidence, found, _causes(evidence, found, hook)),
         facts_of(evidence, found),
         overwritten_remedies(evidence, found),
+        because=reason(evidence, found),
     )
 
 

@@ -9,7 +9,7 @@ from graphdoc.causes.ordering import covered_remedies, flagged_calls, uses
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.scenes import scene
 from graphdoc.causes.spans import distinct, span
-from graphdoc.causes.telling import called, facts_of, failed_spans, saved_spans, trust, write_spans
+from graphdoc.causes.telling import called, facts_of, failed_spans, reason, saved_spans, trust, write_spans
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.causes.wording import folded
@@ -224,6 +224,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         (*facts_of(evidence, found), f"behind the old part: {folded(behind)}"),
         covered_remedies(evidence, found),
         covers=reuse.kind if reuse is not None else "",
+        because=reason(evidence, found),
     )
 
 

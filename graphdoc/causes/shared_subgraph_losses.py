@@ -7,10 +7,10 @@ from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner
 from graphdoc.causes.merging import can_merge
-from graphdoc.causes.oldgraph import call_name, facts_of, flow, names_of
+from graphdoc.causes.oldgraph import call_name, calls_of, facts_of, flow, names_of
 from graphdoc.causes.reuse import Reuse, analyse, read_apart
 from graphdoc.causes.separating import remedies_for
-from graphdoc.causes.spans import distinct, span_of
+from graphdoc.causes.spans import distinct, moment, span_of
 from graphdoc.causes.text import SECOND_TIME, from_message
 from graphdoc.causes.wording import folded
 from graphdoc.evidence import Evidence
@@ -214,7 +214,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         s
         for c in reuse.carries[:1]
         if (n := evidence.node(c.producer))
-        for s in span_of("cause", n.stack, "both losses come through here", evidence)
+        for s in span_of("cause", n.stack, "both losses come through here", evidence, moment(n))
     ]
     heads = only_heads_stepped(evidence, reuse.failing, reuse.freeing)
     exact = heads or bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
@@ -227,7 +227,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
         f"{_advice(evidence, reuse, heads)}",
-        distinct((*shared[:1], *calls, *flow(evidence, reuse))),
+        distinct((*shared[:1], *calls, *flow(evidence, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
         because=_because(evidence, reuse),

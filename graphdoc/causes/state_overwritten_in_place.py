@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
 from graphdoc.causes.rewriting import clone_operand, out_of_place
 from graphdoc.causes.spans import span
-from graphdoc.causes.telling import called, facts_of, story, trust
+from graphdoc.causes.telling import called, facts_of, reason, story, trust
 from graphdoc.causes.text import VERSION, from_message, mismatch
 from graphdoc.causes.versions import Mutation, analyse
 from graphdoc.evidence import Evidence
@@ -217,6 +217,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         story(evidence, found, _causes(evidence, found)),
         facts_of(evidence, found),
         (*out_of_place(evidence, found.writers), *clone_operand(evidence, found)),
+        because=reason(evidence, found),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Example, Finding, Page
-from graphdoc.causes.oldgraph import before, calls_of, cause_places, facts_of, flow, names_of
+from graphdoc.causes.oldgraph import before, calls_of, cause_places, facts_of, flow, names_of, several
 from graphdoc.causes.parting import is_data, kept_places, lost
 from graphdoc.causes.reuse import Reuse, analyse
 from graphdoc.causes.separating import remedies_for
@@ -214,7 +214,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _reference(evidence, reuse)
     missing = lost(evidence, reuse)
     named = names_of(evidence, reuse.carries, 2)
-    single = " and " not in named
+    their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
+    title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else TITLE
     advice = (
         f"Detached, they would leave {folded(missing)} without any gradient: keep what they were computed from, and "
         "compute them again in each update."
@@ -224,10 +225,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.9,
         "likely",
-        f"{named} {'was' if single else 'were'} stored with {'its' if single else 'their'} graph, and several updates use "
-        f"{'it' if single else 'them'}"
-        if named
-        else TITLE,
+        title,
         f"{len(reuse.carries)} tensors of this loss were stored earlier together with the graph that made them, and an "
         f"earlier update has used that graph up. {advice}",
         distinct(

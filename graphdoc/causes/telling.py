@@ -23,15 +23,16 @@ def called(stale: Stale) -> str:
     return f"{kind} of shape {shape}"
 
 
-def quoted(stale: Stale) -> str:
-    """The same for a title: a name as code, a description as it is."""
-    return f"`{stale.tensor.name}`" if stale.tensor.name else called(stale)
-
-
 def named(found: Mutation, stale: Stale) -> str:
     """The same in the words of the function that writes: what another function calls ``out`` may be its ``x``."""
     path, name = found.target.path, stale.tensor.name
     return path if path.isidentifier() and name.isidentifier() and stale.tensor.kind == "activation" else called(stale)
+
+
+def quoted(found: Mutation) -> str:
+    """What backward met first, for a title: a name as code, a description as it is."""
+    name = named(found, found.stale)
+    return name if name == called(found.stale) and not found.stale.tensor.name else f"`{name}`"
 
 
 def saved_by(node: Node) -> str:
@@ -92,6 +93,11 @@ def facts_of(evidence: Evidence, found: Mutation) -> tuple[str, ...]:
     if more > 0:
         told.append(f"{more} more saved tensor{'s were' if more > 1 else ' was'} written since")
     return tuple(told)
+
+
+def reason(evidence: Evidence, found: Mutation) -> str:
+    """The first of the facts: what backward met first, and by whose write."""
+    return next(iter(facts_of(evidence, found)), "")
 
 
 def _by(evidence: Evidence, stale: Stale) -> str:

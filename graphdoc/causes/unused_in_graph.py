@@ -208,7 +208,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {why}",
         distinct((*marks, *here, *(raised_span(evidence, "noticed here") if not here else ()))),
         facts,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+_INDEX = re.compile(r"\[\d+\]")
 
 
 def folded(names: Iterable[str], most: int = 3) -> str:
@@ -28,6 +31,16 @@ def _shared(names: list[str]) -> str:
             break
         common.append(parts[0])
     return "".join(f"{part}." for part in common)
+
+
+def gathered(names: Iterable[str]) -> list[str]:
+    """Names of several entries of one container as one: ``state[0]`` and ``state[1]`` are ``state``, and
+    ``memory[0].value`` and ``memory[1].value`` are ``memory[…].value``.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        groups.setdefault(_INDEX.sub("[…]", name), []).append(name)
+    return [group[0] if len(group) == 1 else shape.removesuffix("[…]") for shape, group in groups.items()]
 
 
 def listing(words: Iterable[str], most: int = 3) -> str:

@@ -7,7 +7,7 @@ from graphdoc.render.patch import Change, parse
 from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import flat
 
-_MOST = 30  # rows; the whole patch is one command away
+MOST_ROWS = 30  # rows; the whole patch is one command away
 
 
 def highest_line(diff: str) -> int:
@@ -16,7 +16,7 @@ def highest_line(diff: str) -> int:
     return max((max(c.old_start + len(c.old), c.new_start + len(c.new)) for c in changes), default=1)
 
 
-def change_rows(diff: str, main_file: str, width: int, gutter: int) -> list[Row]:
+def change_rows(diff: str, main_file: str, width: int, gutter: int, most: int = MOST_ROWS) -> list[Row]:
     """The changed lines, old above new; a file's name stands above them unless it is ``main_file`` alone."""
     rows: list[Row] = []
     files = parse(diff)
@@ -30,9 +30,9 @@ def change_rows(diff: str, main_file: str, width: int, gutter: int) -> list[Row]
                 rows.append([("...", "gutter")])
             rows += _rows(change, width, gutter, context=first > shown)
             shown = change.old_start + len(change.old) - 1
-    if len(rows) > _MOST:
-        left = len(rows) - _MOST + 1
-        rows[_MOST - 1 :] = [[("...", "gutter"), (f" {left} more lines: `graphdoc fix --diff`", "")]]
+    if len(rows) > most:
+        left = len(rows) - most + 1
+        rows[most - 1 :] = [[("...", "gutter"), (f" {left} more lines: `graphdoc fix --diff`", "")]]
     return rows
 
 

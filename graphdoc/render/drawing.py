@@ -25,21 +25,24 @@ def drawing(
     bar: Row = [(" " * gutter + " |", "gutter")]
     rows = [*snippet(change, main, sources, width, gutter), bar]
     places = story.in_time(diagnosis, most)
-    if places:
+    if not places:
+        return rows
+    told = story.numbered(places)
+    if len(places) > 1:
         rows.append([(HEADING, "note")])
-        file = main.file
-        for number, place in enumerate(places, 1):
-            if place.file != file:
-                file = place.file
-                rows.append([(" " * gutter + "::: ", "gutter"), (f"{flat(file)}:{place.line}", "place")])
-            rows += _place(place, number, sources, width, gutter)
-        rows.append(bar)
+    file = main.file
+    for number, place in told:
+        if place.file != file:
+            file = place.file
+            rows.append([(" " * gutter + "--> ", "gutter"), (f"{flat(file)}:{place.line}", "place")])
+        head = f"{number}  " if number and len(places) > 1 else ""
+        rows += _place(place, head, sources, width, gutter)
+    rows.append(bar)
     return rows
 
 
-def _place(place: Span, number: int, sources: Mapping[str, str], width: int, gutter: int) -> list[Row]:
-    """One place: its line of code, the underline, and its number and label beside it or below."""
-    head = f"{number}  "
+def _place(place: Span, head: str, sources: Mapping[str, str], width: int, gutter: int) -> list[Row]:
+    """One place: its line of code, the underline, and its number (``head``) and label beside it or below."""
     label = story.label(place)
     room = width - gutter - 3
     margin: Row = [(" " * gutter + " | ", "gutter")]

@@ -35,9 +35,10 @@ def _command(report: Report, diagnosis: Diagnosis) -> str:
 
 
 def _message(report: Report, diagnosis: Diagnosis) -> str:
-    lines = [f"{story.cause_words(diagnosis)}: {flat(diagnosis.explanation)}"]
-    lines += dict.fromkeys(_line(span) for span in story.in_order(diagnosis.spans))  # columns are not said
-    lines += [f"note: {flat(fact)}" for fact in diagnosis.facts if flat(fact)]
+    sure, *measured = story.evidence(diagnosis)
+    lines = list(dict.fromkeys(_line(span) for span in story.to_change(diagnosis)))  # columns are not said
+    lines += [f"{n}. {_line(s)}" if n else _line(s) for n, s in story.numbered(story.in_time(diagnosis))]
+    lines += [f"{diagnosis.confidence}: {sure}", *(f"note: {fact}" for fact in measured)]
     if diagnosis.fixes:
         best = diagnosis.fixes[0]
         lines.append(f"help: {flat(best.title)} [{story.badge(best)}]" + (f": {flat(best.note)}" if best.note else ""))

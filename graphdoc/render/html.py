@@ -9,8 +9,9 @@ from importlib import resources
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
+from graphdoc.render.drawing import drawing
 from graphdoc.render.marks import Row
-from graphdoc.render.snippet import gutter_width, snippet
+from graphdoc.render.snippet import gutter_width
 from graphdoc.render.text import flat
 
 NAME = "html"
@@ -60,11 +61,12 @@ def _diagnosis(report: Report, diagnosis: Diagnosis) -> str:
         f"<h2><span class={level}>{level}[{escape(diagnosis.code)}]</span> {_prose(diagnosis.title)}</h2>",
     ]
     if main is not None:
-        parts.append(_block(snippet(diagnosis.spans, main, report.sources, _WIDTH, gutter)))
-    parts.append(f"<p><b>{story.cause_words(diagnosis)}:</b> {_prose(diagnosis.explanation)}</p>")
-    facts = [_element("li", fact) for fact in diagnosis.facts if flat(fact)]
-    if facts:
-        parts.append(f"<ul>{''.join(facts)}</ul>")
+        parts.append(_block(drawing(diagnosis, report.sources, _WIDTH, gutter)))
+    sure, *measured = story.evidence(diagnosis)
+    told = [f"<li><b>{diagnosis.confidence}:</b> {_prose(sure)}</li>", *(_element("li", fact) for fact in measured)]
+    parts.append(f"<ul>{''.join(told)}</ul>")
+    if flat(diagnosis.explanation):
+        parts.append(_element("p", diagnosis.explanation))
     parts += [_fix(fix, number, main.file if main else "", gutter) for number, fix in enumerate(diagnosis.fixes)]
     more = ", ".join(f"<code>{escape(command)}</code>" for command in story.commands(report, diagnosis))
     parts += [f"<p>more: {more}</p>", "</section>"]

@@ -6,8 +6,9 @@ import re
 
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
+from graphdoc.render.drawing import drawing
 from graphdoc.render.paint import plain
-from graphdoc.render.snippet import gutter_width, snippet
+from graphdoc.render.snippet import gutter_width
 from graphdoc.render.text import flat, neutralise, split_lines
 
 NAME = "markdown"
@@ -26,16 +27,15 @@ def render(report: Report, *, width: int, color: bool) -> str:
 
 def _diagnosis(report: Report, diagnosis: Diagnosis, width: int) -> str:
     parts = [f"### {story.level(report)} {diagnosis.code}: {prose(diagnosis.title)}"]
-    main = story.main_place(diagnosis)
-    if main is not None:
-        rows = snippet(diagnosis.spans, main, report.sources, width, gutter_width(diagnosis))
+    rows = drawing(diagnosis, report.sources, width, gutter_width(diagnosis))
+    if rows:
         parts.append(fence("\n".join(plain(row) for row in rows), "text"))
+    sure, *measured = story.evidence(diagnosis)
+    parts.append(
+        "\n".join([f"- **{diagnosis.confidence}:** {prose(sure)}", *(f"- {prose(fact)}" for fact in measured)])
+    )
     if diagnosis.explanation:
-        words = story.cause_words(diagnosis)
-        parts.append(f"**{words[0].upper()}{words[1:]}:** {prose(diagnosis.explanation)}")
-    facts = [f"- {prose(fact)}" for fact in diagnosis.facts if flat(fact)]
-    if facts:
-        parts.append("\n".join(facts))
+        parts.append(prose(diagnosis.explanation))
     if diagnosis.fixes:
         parts += _best_fix(diagnosis.fixes[0])
     if len(diagnosis.fixes) > 1:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from graphdoc.model import Confidence, Diagnosis, Fix, Report, Role, Span
+from graphdoc.model import Diagnosis, Fix, Report, Role, Span
 from graphdoc.render.patch import parse
 from graphdoc.render.text import flat, split_lines
 
@@ -22,11 +23,6 @@ _UNNAMED: dict[Role, str] = {
     "failed": "needed again here",
     "related": "",
 }
-_CAUSE_WORDS: dict[Confidence, str] = {
-    "certain": "cause (certain)",
-    "likely": "likely cause",
-    "possible": "possible cause",
-}
 
 
 MOST_PLACES = 5
@@ -35,11 +31,12 @@ _WEIGHT: dict[Role, int] = {
     "failed": 0,
     "freed": 1,
     "mutated": 1,
-    "cause": 2,
+    "cause": 1,
     "created": 3,
     "consumed": 4,
     "related": 5,
 }
+_CODE = re.compile(r"`[^`]+`")
 _EARLY, _LATE = (-1, 0), (1 << 62, 0)
 
 
@@ -60,24 +57,51 @@ def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
     What has no time of its own stands where its role has it: made before the rest, failed behind it.
     """
     drawn = {_at(s) for s in to_change(diagnosis)}
-    others = {_at(s): s for s in in_order(diagnosis.spans) if s.role == "cause"}
-    others = {at: s for at, s in others.items() if at not in drawn}
-    beside = [s for s in in_order(diagnosis.spans) if s.role != "cause" and s.label and _at(s) not in {*others, *drawn}]
-    kept = sorted([*beside, *others.values()], key=lambda s: _WEIGHT.get(s.role, 5))[:most]
+    ordered = in_order(diagnosis.spans)
+    causes = {_at(s): s for s in ordered if s.role == "cause" and _at(s) not in drawn}
+    calls = [s for s in ordered if s.role in ("freed", "failed")]
+    others = [s for s in ordered if s.role not in ("cause", "freed", "failed") and _at(s) not in {*causes, *drawn}]
+    if not any(s.role == "cause" for s in ordered):
+        calls = [s for s in calls if _at(s) not in drawn]
+    told = [*calls, *causes.values(), *others]
+    kept = sorted(told, key=lambda s: _WEIGHT.get(s.role, 5))[:most]
     known = [s.when for s in kept if s.when is not None]
     first, last = min(known, default=_EARLY), max(known, default=_LATE)
 
     def time(span: Span) -> tuple[tuple[int, int], int]:
-        stands = span.when or {"created": (first[0], -1), "failed": _LATE, "related": _LATE}.get(span.role, last)
+        early, late = (first[0], -1), _LATE
+        by_role: dict[Role, tuple[int, int]] = {"created": early, "cause": early, "failed": late, "related": late}
+        stands = span.when or by_role.get(span.role, last)
         return stands, _ORDER.get(span.role, 3)
 
     return sorted(kept, key=time)
 
 
+def numbered(places: Sequence[Span]) -> list[tuple[int, Span]]:
+    """The places with their numbers in the order of time; 0 for one that only helps to read and has no time."""
+    count = itertools.count(1)
+    return [(0 if s.role == "related" and s.when is None else next(count), s) for s in places]
+
+
 def evidence(diagnosis: Diagnosis) -> list[str]:
     """At most two sentences on what proves it: the reason, and the first thing measured."""
     because = flat(diagnosis.because) or _first_sentence(diagnosis.explanation)
-    return [because, *[fact for fact in map(flat, diagnosis.facts) if fact and fact != because][:1]]
+    if not diagnosis.fixes:
+        because = flat(diagnosis.explanation) or because  # what to do is said nowhere else
+    said = f"{flat(diagnosis.title)} {because}"
+    facts = [fact for fact in map(flat, diagnosis.facts) if fact and not _says_nothing_new(fact, said)]
+    return [because, *facts[:1]]
+
+
+def effect(fix: Fix) -> str:
+    """What the fix does to the gradients, in one sentence."""
+    return _first_sentence(fix.note)
+
+
+def _says_nothing_new(fact: str, said: str) -> bool:
+    """Whether all that a fact names has been named before, or the fact itself has been told."""
+    names = _CODE.findall(fact)
+    return fact in said or (bool(names) and all(name in said for name in names))
 
 
 def _first_sentence(text: str) -> str:
@@ -117,11 +141,6 @@ def main_place(diagnosis: Diagnosis) -> Span | None:
 def label(span: Span) -> str:
     """The span's label on one line, or the usual words for its role."""
     return flat(span.label) or _UNNAMED.get(span.role, "")
-
-
-def cause_words(diagnosis: Diagnosis) -> str:
-    """What the explanation is: a cause, and how sure of it the evidence is."""
-    return _CAUSE_WORDS.get(diagnosis.confidence, "possible cause")
 
 
 def level(report: Report) -> Literal["error", "warning"]:

@@ -16,55 +16,55 @@ NAME = "terminal"
 _PROSE = 104  # cells; longer lines of prose are hard to read, however wide the terminal is
 _HANG = len("note: ")  # all later lines of a paragraph stand below the first word of a note
 
-_SCREEN = 30  # rows that one diagnosis should not exceed
-_DETAIL = ((5, 2), (4, 2), (4, 1), (3, 1), (2, 1))  # places of the story and sentences of evidence, the most first
+_SCREEN = 30  # rows that a report of one fault should not exceed
+_DETAIL = ((5, 2, 30), (4, 2, 30), (4, 1, 30), (3, 1, 30), (3, 1, 8), (2, 1, 8))
+"""Places of the story, sentences of evidence and rows of the patch; the most first."""
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
     """The text for a terminal. Without a diagnosis only the report's notes are left, or nothing."""
-    rows: list[Row] = []
-    for diagnosis in report.diagnoses[:1]:
-        rows += diagnosis_rows(report, diagnosis, width)
-    if rows and (report.notes or len(report.diagnoses) > 1):
-        rows.append([])
+    below: list[Row] = []
     for diagnosis in report.diagnoses[1:]:
         words = f"{diagnosis.title} [{diagnosis.code}, {diagnosis.confidence}]: `graphdoc explain {diagnosis.code}`"
-        rows += _paragraph("also: ", "note", words, "", width)
+        below += _paragraph("also: ", "note", words, "", width)
     for note in report.notes:
-        rows += _paragraph("note: ", "note", note, "", width)
-    return paint(rows, color=color)
+        below += _paragraph("note: ", "note", note, "", width)
+    if not report.diagnoses:
+        return paint(below, color=color)
+    if below:
+        below.insert(0, [])
+    return paint(diagnosis_rows(report, report.diagnoses[0], width, _SCREEN - len(below)) + below, color=color)
 
 
-def diagnosis_rows(report: Report, diagnosis: Diagnosis, width: int) -> list[Row]:
+def diagnosis_rows(report: Report, diagnosis: Diagnosis, width: int, most: int = _SCREEN) -> list[Row]:
     """One diagnosis from its ``error[CODE]`` line to the commands that say more.
 
-    Where that would be longer than a screen, what matters least is left out: the second sentence of evidence, then
-    places of the story.
+    Where that would be more than ``most`` rows, what matters least is left out: the second sentence of evidence, places
+    of the story, lines of a long patch.
     """
     rows: list[Row] = []
-    for places, sentences in _DETAIL:
-        rows = _rows(report, diagnosis, width, places, sentences)
-        if len(rows) <= _SCREEN:
+    for detail in _DETAIL:
+        rows = _rows(report, diagnosis, width, *detail)
+        if len(rows) <= most:
             break
     return rows
 
 
-def _rows(report: Report, diagnosis: Diagnosis, width: int, places: int, sentences: int) -> list[Row]:
+def _rows(report: Report, diagnosis: Diagnosis, width: int, places: int, sentences: int, patch_rows: int) -> list[Row]:
     level = story.level(report)
     rows = _paragraph(f"{level}[{diagnosis.code}]: ", level, diagnosis.title, "", width, style="strong")
     gutter = gutter_width(diagnosis)
     rows += drawing(diagnosis, report.sources, width, gutter, places)
     margin = " " * gutter + " = "
-    for word, sentence in zip(
-        (f"{diagnosis.confidence}: ", "note: "), story.evidence(diagnosis)[:sentences], strict=False
-    ):
+    words = (f"{diagnosis.confidence}: ", "note: ")
+    for word, sentence in zip(words, story.evidence(diagnosis)[:sentences], strict=False):
         rows += _paragraph(word, "note", sentence, margin, width)
     if diagnosis.fixes:
-        rows += _best_fix(diagnosis, diagnosis.fixes[0], width, gutter)
+        rows += _best_fix(diagnosis, diagnosis.fixes[0], width, gutter, patch_rows)
     return rows + _paragraph("more: ", "note", story.more(report, diagnosis), margin, width)
 
 
-def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int) -> list[Row]:
+def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
     margin = " " * gutter + " = "
     badge = story.badge(fix)
     offer = ": `graphdoc fix` tries it" if fix.diff and fix.verified is None and fix.safety != "display" else ""
@@ -74,10 +74,10 @@ def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int) -> list[R
         title, bracket, told = text.rpartition("[")
         rows[-1] += [(title, ""), (bracket + told, "verified")]
     main = story.main_place(diagnosis)
-    changed = change_rows(fix.diff, main.file if main else "", width, gutter)
+    changed = change_rows(fix.diff, main.file if main else "", width, gutter, most)
     if changed:
         rows += [_bar(gutter), *changed, _bar(gutter)]
-    rows += _paragraph("effect: ", "note", fix.note, margin, width)
+    rows += _paragraph("effect: ", "note", story.effect(fix), margin, width)
     rows += _paragraph("measured: ", "note", "; ".join(story.measured(fix.verification)), margin, width)
     return rows
 

@@ -574,7 +574,7 @@ def test_the_write_is_among_the_places(between, name: str) -> None:
 
 def test_versions_and_writer_are_facts(between) -> None:
     told = between("actor-loss-before-the-critic-step").found[0].finding
-    assert "agent.q2.2.weight, version 2, expected 1, +1 by Adam.step() at train.py:23" in told.facts
+    assert "agent.q2.2.weight at version 2, 1 expected: +1 by Adam.step() at train.py:23" in told.facts
     assert told.confidence == "certain"
 
 
@@ -587,8 +587,8 @@ def test_every_patch_of_a_tensor_overwritten_for_two_savers_runs_and_names_it_on
         script.write_text(texts["train.py"])
         assert run_forked(script).status == 0
     finding = told.found[0].finding
-    assert any("saved y here" in s.label for s in finding.spans)
-    assert not any("out" in s.label.split() for s in finding.spans) and finding.facts[0].startswith("y, version")
+    assert any("saves y at" in s.label for s in finding.spans)
+    assert not any("out" in s.label.split() for s in finding.spans) and finding.facts[0].startswith("y at version")
 
 
 def test_a_place_is_labelled_once(between) -> None:

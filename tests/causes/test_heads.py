@@ -130,7 +130,7 @@ def test_steps_of_heads_do_not_part_the_losses(code: str, tmp_path: Path) -> Non
     assert seen.slugs[0] == "shared-subgraph-losses"
     finding = seen.found[0].finding
     assert finding.confidence == "certain" and "differentiate once" in finding.explanation
-    assert "behind body." in finding.explanation and "tops" not in finding.explanation
+    assert "behind `body.*`" in finding.explanation and "tops" not in finding.explanation
     kind, new = seen.patches()[0]
     assert kind == "merge_backward" and finding.remedies[0].safety == "unsafe"
     assert "step behind it" in finding.remedies[0].note

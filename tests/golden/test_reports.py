@@ -1,7 +1,7 @@
 """Whole reports as users see them, one for each program of fixtures/ and each sick example of a cause.
 
 Each is made by a real ``graphdoc run`` at 100 columns without colour; the JSON report lies beside the text.
-``GRAPHDOC_BLESS=1 python -m pytest tests/golden -m ''`` writes the files anew: then read the diff, it is what users see.
+``GRAPHDOC_BLESS=1 python -m pytest tests/golden -m ''`` writes the files anew: read the diff, it is what users see.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def test_github_names_a_place_from_the_root_of_the_checkout(tmp_path: Path, monk
 
 
 def test_github_without_a_place() -> None:
-    assert render(report(diagnosis(spans=())), "github").startswith("::error title=GD101 title 1::cause (certain): why")
+    assert render(report(diagnosis(spans=())), "github").startswith("::error title=GD101 title 1::certain: why")
 
 
 def test_what_did_not_end_the_run_is_a_warning() -> None:

@@ -29,22 +29,53 @@ def test_a_whole_report() -> None:
         "1 | a = q - v",
         "  |     ^^^^^ carries a graph",
         "  |",
-        "  = cause (certain): Why it did.",
-        "  = help: detach it [safe, verified]",
+        "  = certain: Why it did",
+        "help: detach it [safe, verified]",
         "  |",
         "1 - a = q - v",
         "1 + a = (q - v).detach()",
         "  |",
         "  = effect: nothing flows back",
         "  = measured: 3 steps more",
-        "  = option 2: wrap it [by hand]: by hand",
-        "  = more: `graphdoc explain GD103`, `graphdoc fix --diff`",
+        "  = more: `graphdoc explain GD103`; 1 other fix: `graphdoc fix --list`",
     ]
 
 
+def long_story(calls: int) -> list[str]:
+    """The report on a fault with this many earlier calls, each on a line of its own."""
+    source = "".join(f"call_{n}()\n" for n in range(1, calls + 2))
+    cause = Span("cause", "t.py", calls + 1, 1, calls + 1, 5, "the line to change")
+    spans = [Span("freed", "t.py", n, 1, n, 7, f"number {n}", (n, 0)) for n in range(calls, 0, -1)]
+    found = Diagnosis("GD103", "undetached-target", "certain", "title", "Why.", (cause, *spans), ("measured",))
+    return render(
+        Report(Run(), "autograd-failure", diagnoses=(found,), sources={"t.py": source}), "terminal", width=80
+    ).splitlines()
+
+
+def test_places_are_numbered_in_order_of_time_and_only_the_one_to_change_is_marked() -> None:
+    lines = long_story(3)
+    assert [line.split("- ")[1] for line in lines if "---" in line and "- " in line][-3:] == [
+        "1  number 1",
+        "2  number 2",
+        "3  number 3",
+    ]
+    assert sum("^" in line for line in lines) == 1
+    assert lines.index("in order of time:") > next(i for i, line in enumerate(lines) if "^" in line)
+
+
+def test_at_most_five_places_are_told_beside_the_one_to_change() -> None:
+    assert sum("number" in line for line in long_story(9)) == 5
+
+
+def test_a_second_diagnosis_is_one_line() -> None:
+    first, second = (Diagnosis(f"GD10{n}", "x", "likely", f"title {n}", "Why.") for n in (1, 2))
+    text = render(Report(Run(), "autograd-failure", diagnoses=(first, second)), "terminal", width=100)
+    assert text.splitlines()[-1] == "also: title 2 [GD102, likely]: `graphdoc explain GD102`"
+
+
 def test_confidence_is_said() -> None:
-    assert "  = likely cause: Why it did." in told(confidence="likely")
-    assert "  = possible cause: Why it did." in told(confidence="possible")
+    assert "  = likely: Why it did." in told(confidence="likely")
+    assert "  = possible: Why it did." in told(confidence="possible")
 
 
 def test_fix_is_offered_only_where_there_is_a_patch_to_print() -> None:
@@ -76,7 +107,7 @@ def test_a_patch_shows_only_what_changes_and_where_new_lines_go() -> None:
         "@@ -30,3 +31,2 @@\n x\n-y\n z\n"
     )
     assert told(Fix("x", "move", "safe", patch))[7:16] == [
-        "   = help: move [safe, not tried]",
+        "help: move [safe, not tried: `graphdoc fix` tries it]",
         "   |",
         " 9 | def f():",
         "10 +     new()",
@@ -90,8 +121,9 @@ def test_a_patch_shows_only_what_changes_and_where_new_lines_go() -> None:
 def test_a_long_patch_is_cut() -> None:
     patch = "--- a/t.py\n+++ b/t.py\n@@ -0,0 +1,50 @@\n" + "+x\n" * 50
     lines = told(Fix("x", "write much", "safe", patch))
-    assert "... 21 more lines: `graphdoc fix --diff`" in lines
-    assert sum(line.endswith("+ x") for line in lines) == 29
+    assert "... 43 more lines: `graphdoc fix --diff`" in lines
+    assert sum(line.endswith("+ x") for line in lines) == 7
+    assert len(lines) <= 30
 
 
 def test_quoted_commands_stay_on_one_line_and_no_line_begins_with_a_workflow_command() -> None:
