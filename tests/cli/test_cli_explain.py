@@ -83,7 +83,7 @@ def test_no_torch_and_no_libcst(target: str) -> None:
 def test_a_pasted_message() -> None:
     done = explain(textwrap.fill(SECOND, 70))
     assert done.returncode == 0 and not done.stderr
-    assert "possible cause" in done.stdout or "likely cause" in done.stdout
+    assert "= possible: " in done.stdout or "= likely: " in done.stdout
     assert "graphdoc run SCRIPT" in done.stdout
     assert "certain" not in done.stdout
 
