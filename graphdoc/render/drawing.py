@@ -15,10 +15,15 @@ HEADING = "in order of time:"
 
 
 def drawing(
-    diagnosis: Diagnosis, sources: Mapping[str, str], width: int, gutter: int, most: int = story.MOST_PLACES
+    diagnosis: Diagnosis,
+    sources: Mapping[str, str],
+    width: int,
+    gutter: int,
+    most: int = story.MOST_PLACES,
+    most_to_change: int | None = None,
 ) -> list[Row]:
     """The places of a diagnosis, ``most`` of them beside those to change; empty for one without any place."""
-    change = story.to_change(diagnosis)
+    change = story.to_change(diagnosis)[:most_to_change]
     if not change:
         return []
     main = change[0]
@@ -28,14 +33,15 @@ def drawing(
     if not places:
         return rows
     told = story.numbered(places)
-    if len(places) > 1:
+    ordered = sum(number > 0 for number, _ in told) > 1
+    if ordered:
         rows.append([(HEADING, "note")])
     file = main.file
     for number, place in told:
         if place.file != file:
             file = place.file
             rows.append([(" " * gutter + "--> ", "gutter"), (f"{flat(file)}:{place.line}", "place")])
-        head = f"{number}  " if number and len(places) > 1 else ""
+        head = f"{number}  " if number and ordered else ""
         rows += _place(place, head, sources, width, gutter)
     rows.append(bar)
     return rows

@@ -106,8 +106,8 @@ def _says_nothing_new(fact: str, said: str) -> bool:
 
 def _first_sentence(text: str) -> str:
     """Up to the first full stop that a new sentence follows."""
-    found = re.match(r".*?[.:](?=\s+[A-Z`])", flat(text))
-    return (found[0] if found else flat(text)).rstrip(".:")
+    found = re.match(r".*?\.(?=\s+[A-Z`])", flat(text))
+    return (found[0] if found else flat(text)).removesuffix(".")
 
 
 def _at(span: Span) -> tuple[str, int, int, int, int]:

@@ -17,8 +17,8 @@ _PROSE = 104  # cells; longer lines of prose are hard to read, however wide the 
 _HANG = len("note: ")  # all later lines of a paragraph stand below the first word of a note
 
 _SCREEN = 30  # rows that a report of one fault should not exceed
-_DETAIL = ((5, 2, 30), (4, 2, 30), (4, 1, 30), (3, 1, 30), (3, 1, 8), (2, 1, 8))
-"""Places of the story, sentences of evidence and rows of the patch; the most first."""
+_DETAIL = ((3, 5, 2, 30), (3, 4, 2, 30), (3, 4, 1, 30), (3, 3, 1, 30), (3, 3, 1, 8), (1, 3, 1, 8), (1, 2, 1, 6))
+"""Places to change, other places, sentences of evidence and rows of the patch; the most first."""
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
@@ -50,11 +50,13 @@ def diagnosis_rows(report: Report, diagnosis: Diagnosis, width: int, most: int =
     return rows
 
 
-def _rows(report: Report, diagnosis: Diagnosis, width: int, places: int, sentences: int, patch_rows: int) -> list[Row]:
+def _rows(
+    report: Report, diagnosis: Diagnosis, width: int, change: int, places: int, sentences: int, patch_rows: int
+) -> list[Row]:
     level = story.level(report)
     rows = _paragraph(f"{level}[{diagnosis.code}]: ", level, diagnosis.title, "", width, style="strong")
     gutter = gutter_width(diagnosis)
-    rows += drawing(diagnosis, report.sources, width, gutter, places)
+    rows += drawing(diagnosis, report.sources, width, gutter, places, change)
     margin = " " * gutter + " = "
     words = (f"{diagnosis.confidence}: ", "note: ")
     for word, sentence in zip(words, story.evidence(diagnosis)[:sentences], strict=False):

@@ -119,3 +119,10 @@ def test_report(told: Told, tmp_path: Path) -> None:
 def test_no_report_is_left_over() -> None:
     kept = {path.relative_to(REPORTS).with_suffix("").as_posix() for path in REPORTS.rglob("*.*")}
     assert kept == {f"{t.group}/{t.name}" for t in TOLD}
+
+
+@pytest.mark.parametrize("path", sorted((REPORTS / "fixtures").glob("*.txt")), ids=lambda p: p.stem)
+def test_reports_of_the_fixtures_fit_a_screen(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 30
+    assert all(len(line) <= 100 for line in lines)
