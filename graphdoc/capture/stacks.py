@@ -11,7 +11,9 @@ Python itself leaves unused unless the program is traced; it goes when the funct
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
@@ -161,13 +163,38 @@ def keep_in(node: Any) -> None:
 
 
 _HIDDEN = "graphdoc_stack"
+_FUNCTIONS = "torch.autograd.function"
 
 
 def hide_in(node: Any) -> None:
     """Keep a node's stack where PyTorch does not print it."""
-    kept = node.metadata.pop("traceback_", None)
+    metadata = node.metadata
+    kept = metadata.pop("traceback_", None)
     if kept is not None:
-        node.metadata[_HIDDEN] = kept
+        metadata[_HIDDEN] = kept
+        metadata.pop("parent_", None)
+
+
+def made_in_backward(stack: Stack, engine: CodeType | None) -> bool:
+    """Whether a node with this stack was made while a backward call ran, through ``engine`` or in a thread of its own.
+
+    In such a thread (of another device) no Python function runs, or that of a custom Function is the outermost.
+    """
+    raw = stack.raw
+    outermost = raw[-2].co_filename
+    return raw[0] is _nowhere.__code__ or engine in raw[::2] or outermost == sys.modules[_FUNCTIONS].__file__
+
+
+def disown(stack: Stack) -> None:
+    """Let the nodes that have this stack forget in which other node's backward they were made.
+
+    PyTorch keeps that under anomaly mode, prints it after the stack, and up to 2.13 never gives back the references
+    that it takes to the nodes named (PyDict_GetItemStringRef in python_anomaly_mode.cpp): a graph whose backward fails,
+    or is broken off as nested checkpoints are at every step, would never be freed. Called while the stack is printed.
+    """
+    for holder in gc.get_referrers(stack):
+        if type(holder) is dict and holder.get("traceback_") is stack:
+            holder.pop("parent_", None)
 
 
 def kept_in(node: Any) -> Any:
