@@ -34,9 +34,8 @@ def noted_of(call: Call) -> Noted:
     return call[0]  # type: ignore[no-any-return]
 
 
-def passed_through(trace: TracebackType | None, code: CodeType | None) -> bool:
-    """Whether an exception, caught in the frame that its traceback begins with, has come through ``code`` before."""
-    trace = trace.tb_next if trace is not None else None
+def came_through(trace: TracebackType | None, code: CodeType | None) -> bool:
+    """Whether an exception with this traceback has come through a frame of ``code``."""
     while trace is not None:
         if trace.tb_frame.f_code is code:
             return True

@@ -40,13 +40,13 @@ class Quiet:
 
 class Unseen(Quiet):
     """Moreover no code of the user's runs: reading a tensor's shape calls its class's ``__torch_function__``, and the
-    modes that the program is in. The frames from ``frame`` outwards keep no copy of their names.
+    modes that the program is in. The functions from ``frame`` outwards keep no copy of their names.
     """
 
     def __init__(self, torch: Any, view: UsersView, frame: FrameType | None) -> None:
         super().__init__(view)
         self._unasked = torch._C.DisableTorchFunction()
-        self._frames = _with_copies(frame)
+        self._frame = frame
 
     def __enter__(self) -> None:
         super().__enter__()
@@ -55,27 +55,22 @@ class Unseen(Quiet):
     def __exit__(self, *exc: object) -> None:
         self._unasked.__exit__(*exc)
         super().__exit__(*exc)
-        for frame, own in self._frames:
-            values = frame.f_locals
-            before = next((kept for d, kept in own if d is values), None)
-            values.clear()
-            if before is not None:
-                values.update(before)
+        forget_locals(self._frame)
 
 
-def _with_copies(frame: FrameType | None) -> list[tuple[FrameType, list[tuple[dict[Any, Any], dict[Any, Any]]]]]:
-    """The user's functions from here outwards whose ``f_locals`` is a copy, each with the dicts that may be it already.
+def forget_locals(frame: FrameType | None) -> None:
+    """Empty the copies that reading ``f_locals`` has left in these frames: they would keep the user's tensors alive.
 
-    Reading ``f_locals`` fills that copy, which would keep the user's tensors alive; and if the program has called
-    ``locals()`` there, it is the very dict that it was given. From Python 3.13 there is no copy (PEP 667); a module's
-    or class body's ``f_locals`` are its real names at all times.
+    Not one that the program itself holds, because it has called ``locals()``. From Python 3.13 there is no copy
+    (PEP 667); a module's or class body's ``f_locals`` are its real names at all times.
     """
-    out = []
     while frame is not None and sys.version_info < (3, 13):
-        code = frame.f_code
-        if code.co_flags & CO_OPTIMIZED and is_user_file(code.co_filename):
-            most = code.co_nlocals + len(code.co_cellvars) + len(code.co_freevars)
-            dicts = [d for d in gc.get_referents(frame) if type(d) is dict and len(d) <= most]
-            out.append((frame, [(d, dict(d)) for d in dicts]))
+        if frame.f_code.co_flags & CO_OPTIMIZED and is_user_file(frame.f_code.co_filename):
+            values = frame.f_locals
+            if sys.getrefcount(values) <= _OWN_REFERENCES:
+                values.clear()
         frame = frame.f_back
-    return out
+
+
+_OWN_REFERENCES = 3
+"""The frame's, the variable's and the argument's."""

@@ -17,7 +17,7 @@ from torch.autograd.graph import GradientEdge
 from graphdoc.capture import stacks
 from graphdoc.capture.anomaly import UsersView, keep_users_view
 from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.calls import Call, Glimpse, failed_call, noted_of, passed_through, raised_again
+from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
@@ -221,7 +221,8 @@ class Witness:
             self.journal.failed(noted_of(call))
             if not self.anomaly.wanted:
                 self._hints.put_back(error)
-            if passed_through(error.__traceback__, self._engine):
+            trace = error.__traceback__  # begins in the frame that has caught it
+            if trace is not None and came_through(trace.tb_next, self._engine):
                 return  # an inner call (a custom Function's backward) has seen this very exception already
             self.last_failed = noted_of(call)[0]
             call.append(Glimpse(self.torch, self.switches, self.journal.count, self.failing, self._message.node))
@@ -340,7 +341,7 @@ class Witness:
         raised = self.evidence.raised if self.evidence is not None and self.told == self.last_failed else None
         # Who raises it again without its traceback, or clears its frames, means the last failure that there was.
         same = [e for e in chain if raised and (raised.type, raised.message) == (_type_name(e), text_of(e))]
-        return any(raised_again(e.__traceback__) for e in same)
+        return any(raised_again(e.__traceback__) or came_through(e.__traceback__, self._engine) for e in same)
 
     def examine_uncaught(self, error: BaseException, chain: list[BaseException]) -> None:
         """An exception that did not come out of the engine: its traceback still holds the frames."""
