@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import sys
 import threading
@@ -36,6 +37,8 @@ from graphdoc.evidence import Evidence, Raised
 MOST_KINDS = 25
 """Kinds of failure, by place and words, of which one each is examined before it is known whether the program ends by
 it: it may be killed first, or wait for ever for other ranks."""
+MOST_THREADS = 50
+"""Threads whose ends by an exception are looked at: the program itself goes on."""
 
 _FILTER = ("ignore", None, UserWarning, None, 0)
 
@@ -147,9 +150,11 @@ class Witness:
         """Python tells of an exception that ends a thread by ``threading.excepthook`` (Python 3.8 and later)."""
         told = threading.excepthook
 
+        ended = itertools.count()
+
         def hook(args: Any) -> None:
             try:
-                if args.exc_value is not None and self._finish(args.exc_value):
+                if args.exc_value is not None and next(ended) < MOST_THREADS and self._finish(args.exc_value):
                     self.thread_ended = True
             except Exception as e:
                 self._trouble(e)
