@@ -254,12 +254,13 @@ class Witness:
             except ValueError:
                 pass
 
-    def _printed(self, stack: stacks.Stack) -> None:
+    def _printed(self, stack: stacks.Stack) -> bool:
         """PyTorch prints the stack of the node that failed first; its parents follow and are not it."""
         if self.failing is None:
             self.failing = stack
         if not self.anomaly.wanted and stacks.made_in_backward(stack, self._engine):
             stacks.disown(stack)
+        return self.anomaly.wanted
 
     def _examine(self, call: Call, error: BaseException, frame: FrameType, ending: bool) -> None:
         """Look at the graph of a call that has failed and write down what was seen. ``frame`` made the call.
