@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture import walk
+from graphdoc.capture import saved, walk
 from graphdoc.capture.crossings import Crossings
 from graphdoc.capture.facts import grad_fn_of, shape_of, version_of
 from graphdoc.capture.frames import frames_of
@@ -34,13 +34,25 @@ MOST_PER_KIND = 40
 class Autopsy:
     """One examination. ``fill`` writes what it finds into an Evidence document."""
 
-    def __init__(self, torch: Any, journal: Journal, cwd: str, frames: list[FrameType], watch: Any = None) -> None:
+    limit = walk.MOST_NODES
+    """Nodes of one graph that are looked at."""
+
+    def __init__(
+        self,
+        torch: Any,
+        journal: Journal,
+        cwd: str,
+        frames: list[FrameType],
+        watch: Any = None,
+        events: int | None = None,
+    ) -> None:
+        """``events`` of the journal had been counted when the failure happened; what followed is left out."""
         self.watch = watch
         self.torch = torch
         self.journal = journal
         self.cwd = cwd
         self.census = Census(roots_of(frames), torch)
-        self.entries = journal.entries()
+        self.entries = [e for e in journal.entries() if events is None or e.index < events]
         self.order: list[walk.Found] = []
         self.same_place: list[Entry] = []
         self._numbers: dict[int, int] = {}
@@ -125,10 +137,14 @@ class Autopsy:
     def fill_graph(self, evidence: Evidence, roots: list[Any], failing: Stack | None, name: str, entry: Entry) -> None:
         """Walk from the roots of the failing call and tell what is released, stale, and carried over from before."""
         self.same_place = [e for e in self.entries if e.place is entry.place]
-        self.order = order = walk.walk(roots)
+        self.order = order = walk.walk(roots, self.limit)
         evidence.graph_size = len(order)
         if not order:
             return
+        if len(order) >= self.limit:
+            evidence.degraded.append(f"of a graph this large only {len(order)} nodes were looked at")
+        if saved.all_unknown():
+            evidence.degraded.append("saved tensor hooks are in use, so the state of saved tensors was not looked at")
         self.failing = self._failing(failing, name) if failing is not None else -1
         # What the engine met before the failing node was in order, and is released by now.
         inferred = walk.examine_all(order, order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE)

@@ -196,7 +196,7 @@ class Crossings:
             root = self._live_root(e)
             if root is None:
                 continue
-            used = {numbers[f.node] for f in walk.walk([root]) if f.node in numbers and f.leaf is None}
+            used = {numbers[f.node] for f in walk.walk([root], self.seen.limit) if f.node in numbers and f.leaf is None}
             if used & self.seen.dead:
                 told = {"event": e.index, "exact": True, "same_root": self.seen.order[0].node is root}
                 break
@@ -212,7 +212,7 @@ class Crossings:
         if root is None or root is self.seen.order[0].node:
             return
         numbers = {f.node: f.number for f in self.seen.order}
-        other = walk.walk([root])
+        other = walk.walk([root], self.seen.limit)
         for found in other:
             if found.node in numbers or len(evidence.siblings) >= MOST_TOLD:
                 continue

@@ -11,9 +11,11 @@ Python itself leaves unused unless the program is traced; it goes when the funct
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from operator import attrgetter
 from sys import _getframe, gettrace
@@ -25,8 +27,9 @@ from graphdoc.capture.places import OURS, position
 RawStack = list[Any]
 """Alternating code objects and instruction offsets, innermost first."""
 
-printed: list[Callable[[Stack], None]] = []
-"""Called with the stack that PyTorch is about to print: that of the very node whose backward failed."""
+printed: list[Callable[[Stack], bool]] = []
+"""Called with the stack that PyTorch is about to print, that of the very node whose backward failed; whether anybody
+wants to read it."""
 
 _RESUMED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE
 """Functions that go to sleep and may be woken by another caller: theirs must be looked up each time."""
@@ -60,9 +63,9 @@ class Stack:
         return out
 
     def __iter__(self) -> Iterator[str]:
-        for hook in printed:
-            hook(self)
-        return iter(_lines(self.raw))
+        # Every one is called.
+        wanted = [hook(self) for hook in printed]
+        return iter(_lines(self.raw) if all(wanted) else ())
 
     # torch._functorch treats what it finds in the metadata as the list that format_stack has always returned.
     def __len__(self) -> int:
@@ -161,13 +164,46 @@ def keep_in(node: Any) -> None:
 
 
 _HIDDEN = "graphdoc_stack"
+_FUNCTIONS = "torch.autograd.function"
 
 
 def hide_in(node: Any) -> None:
     """Keep a node's stack where PyTorch does not print it."""
-    kept = node.metadata.pop("traceback_", None)
+    metadata = node.metadata
+    kept = metadata.pop("traceback_", None)
     if kept is not None:
-        node.metadata[_HIDDEN] = kept
+        metadata[_HIDDEN] = kept
+        metadata.pop("parent_", None)
+
+
+def made_in_backward(stack: Stack, engine: CodeType | None) -> bool:
+    """Whether a node with this stack was made while a backward call ran, through ``engine`` or in a thread of its own.
+
+    In such a thread (of another device) no Python function runs, or that of a custom Function is the outermost.
+    """
+    raw = stack.raw
+    outermost = raw[-2].co_filename
+    return raw[0] is _nowhere.__code__ or engine in raw[::2] or outermost == sys.modules[_FUNCTIONS].__file__
+
+
+def disown(stack: Stack) -> None:
+    """Let the nodes that have this stack forget in which other node's backward they were made.
+
+    PyTorch keeps that under anomaly mode, prints it after the stack, and up to 2.13 never gives back the references
+    that it takes to the nodes named (PyDict_GetItemStringRef in python_anomaly_mode.cpp): a graph whose backward fails,
+    or is broken off as nested checkpoints are at every step, would never be freed. Called while the stack is printed.
+    """
+    for metadata in _metadata_with(stack):
+        metadata.pop("parent_", None)
+
+
+def _metadata_with(stack: Stack) -> list[dict[Any, Any]]:
+    """Found by way of the garbage collector; as a rule among the few objects that it has not seen often yet."""
+
+    def those(objects: Iterable[Any]) -> list[dict[Any, Any]]:
+        return [o for o in objects if type(o) is dict and o.get("traceback_") is stack]
+
+    return those(gc.get_objects(0)) or those(gc.get_objects(1)) or those(gc.get_referrers(stack))
 
 
 def kept_in(node: Any) -> Any:

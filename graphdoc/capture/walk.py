@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from typing import Any
+
+from graphdoc.capture import saved
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
@@ -36,6 +39,7 @@ NO_SEQUENCE = 1 << 62
 
 DEEP = 10_000
 """Graphs with more nodes than this are never freed once they have been walked."""
+MOST_NODES = 2_000_000
 MOST_ASKED = 20_000
 """Released nodes that are asked one by one."""
 
@@ -69,30 +73,35 @@ def nodes_behind(roots: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
                 todo.append(n)
 
 
-def walk(roots: Iterable[Any], limit: int = 2_000_000) -> list[Found]:
+def walk(roots: Iterable[Any], limit: int = MOST_NODES) -> list[Found]:
     """Every node reachable from ``roots``, in the order met. ``following`` are positions in the returned list.
 
     Args:
         roots: graph nodes (``tensor.grad_fn``).
-        limit: stop after this many nodes.
+        limit: stop after this many nodes; less than ``DEEP``, while the program may go on.
     """
     order: list[Found] = []
     known: dict[Any, int] = {}
     todo: list[Found] = []
+    # Of a part the engine's own order, so that what it had run before it failed is in it.
+    heap: list[tuple[int, int]] | None = [] if limit < DEEP else None
 
     def meet(node: Any) -> int:
         number = known[node] = len(order)
         sequence = node._sequence_nr()
         found = Found(number, node, sequence if sequence < NO_SEQUENCE else NO_SEQUENCE)
         order.append(found)
-        todo.append(found)
+        if heap is None:
+            todo.append(found)
+        else:
+            heappush(heap, (-found.sequence, number))
         return number
 
     for root in roots:
         if root is not None and root not in known:
             meet(root)
-    while todo and len(order) < limit:
-        found = todo.pop()
+    while (todo or heap) and len(order) < limit:
+        found = order[heappop(heap)[1]] if heap else todo.pop()
         following = found.node.next_functions
         if not following:
             found.leaf = getattr(found.node, "variable", None)
@@ -102,7 +111,7 @@ def walk(roots: Iterable[Any], limit: int = 2_000_000) -> list[Found]:
             if node is not None:
                 number = known.get(node)
                 numbers.append(meet(node) if number is None else number)
-    if len(order) > DEEP:
+    if limit > DEEP and len(order) > DEEP:
         _keep_for_good([f.node for f in order])
     return order
 
@@ -157,7 +166,9 @@ def examine(found: Found) -> None:
     elif hasattr(cls, "saved_tensors"):
         found.saves = True
         try:
-            node.saved_tensors  # noqa: B018
+            # Released ones are told by the raw attribute already; what reading the other one does, its Function says.
+            if not saved.may_be_hooked(node._raw_saved_tensors) and not saved.forgets(cls):
+                node.saved_tensors  # noqa: B018
         except RuntimeError as e:
             _note(found, "saved_tensors", str(e))
 
@@ -172,9 +183,8 @@ def _examine_one(found: Found, name: str) -> None:
     if raw is None:
         return
     found.saves = True
-    group = raw if isinstance(raw, tuple | list) else (raw,)
     try:
-        if any(getattr(r, "unpack_hook", None) is not None for r in group):
+        if saved.may_be_hooked(raw):
             return
         getattr(node, name)
     except RuntimeError as e:

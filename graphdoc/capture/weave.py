@@ -63,6 +63,11 @@ def weave(
     return undo
 
 
+def token_name(function: FunctionType) -> str:
+    """The local name under which a woven function keeps the token of its call."""
+    return _key(function) + "_token"
+
+
 def _key(function: FunctionType) -> str:
     """The callbacks' name in the function's module; two classes of one module may both have an ``__enter__``."""
     return _PREFIX + "".join(c if c.isalnum() else "_" for c in function.__qualname__)
@@ -80,7 +85,7 @@ def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, gu
     ]
     values.append(ast.Name(arguments.vararg.arg, ast.Load()) if arguments.vararg else ast.Tuple([], ast.Load()))
     values.append(ast.Name(arguments.kwarg.arg, ast.Load()) if arguments.kwarg else ast.Dict([], []))
-    token, error = key + "_token", key + "_error"
+    token, error = token_name(function), key + "_error"
 
     def call(end: str, args: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(key + end, ast.Load()), args, [])

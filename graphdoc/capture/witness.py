@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import atexit
-import gc
+import itertools
 import os
 import sys
 import threading
 import time
 import warnings
-from inspect import CO_OPTIMIZED
 from sys import _getframe
-from types import FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from torch.autograd.graph import GradientEdge
@@ -19,19 +18,27 @@ from torch.autograd.graph import GradientEdge
 from graphdoc.capture import stacks
 from graphdoc.capture.anomaly import UsersView, keep_users_view
 from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.heard import hear
-from graphdoc.capture.journal import Entry, Journal, Place, leaves_behind
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.hints import Hints
+from graphdoc.capture.journal import DEPTH, Entry, Journal, Place, leaves_behind
+from graphdoc.capture.ours import chain_of, is_ours, text_of
+from graphdoc.capture.quiet import Quiet, Unseen
+from graphdoc.capture.saved import watch_hooks
 from graphdoc.capture.switches import Switches, frames_of_place
-from graphdoc.capture.weave import CannotWeave, weave
+from graphdoc.capture.walk import DEEP
+from graphdoc.capture.weave import CannotWeave, token_name, weave
 from graphdoc.evidence import Evidence, Raised
 
-MOST_EXAMINATIONS = 25
-"""A program that catches and retries is not examined more often than this."""
+MOST_KINDS = 25
+"""Kinds of failure, by place and words, of which one each is examined before it is known whether the program ends by
+it: it may be killed first, or wait for ever for other ranks."""
+MOST_THREADS = 50
+"""Threads whose ends by an exception are looked at: the program itself goes on."""
 
 _FILTER = ("ignore", None, UserWarning, None, 0)
 
@@ -68,8 +75,12 @@ class Witness:
         self.journal = Journal(torch.autograd._get_sequence_nr)
         self.failing: stacks.Stack | None = None
         self.evidence: Evidence | None = None
-        self.caught: tuple[int, str] | None = None
-        self.examined = 0
+        self.told = -1
+        self.whole = True
+        self.last_failed = -1
+        self._engine: CodeType | None = None
+        self._token = ""
+        self.kinds: set[tuple[Any, ...]] = set()
         self.over = False
         self.thread_ended = False
         self._compiling = torch.compiler.is_compiling
@@ -89,9 +100,11 @@ class Witness:
         from torch.autograd import graph
 
         engine = graph._engine_run_backward
+        self._undo.append(watch_hooks(torch))
         try:
             assert isinstance(engine, FunctionType)
             self._undo.append(weave(engine, before=self._before, failed=self._failed, after=self._after))
+            self._engine, self._token = engine.__code__, token_name(engine)
         except (CannotWeave, AssertionError) as e:
             self.degraded.append(f"backward calls were not observed: {e}")
         from torch.optim import optimizer
@@ -113,6 +126,7 @@ class Witness:
         self.anomaly = keep_users_view(torch, nan=self.mode.endswith(":nan"))
         self._undo.append(self.anomaly.undo)
         self._message = _AnomalyMessage(self.anomaly)
+        self._hints = Hints(torch, self.anomaly)
         self._filter = ("ignore", self._message, UserWarning, None, 0)
         self.capture = self._recording()
         hook = getattr(torch.autograd.graph, "node_creation_hook", None)
@@ -136,9 +150,11 @@ class Witness:
         """Python tells of an exception that ends a thread by ``threading.excepthook`` (Python 3.8 and later)."""
         told = threading.excepthook
 
+        ended = itertools.count()
+
         def hook(args: Any) -> None:
             try:
-                if args.exc_value is not None and self._finish(args.exc_value):
+                if args.exc_value is not None and next(ended) < MOST_THREADS and self._finish(args.exc_value):
                     self.thread_ended = True
             except Exception as e:
                 self._trouble(e)
@@ -193,56 +209,43 @@ class Witness:
             # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
             warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
             # Lives as long as the call does, which holds the same tensors.
-            return noted, outputs, args
+            return [noted, outputs, args]
         except Exception as e:
             self._trouble(e)
             return None
 
-    def _failed(self, call: Any, error: BaseException) -> None:
+    def _failed(self, call: Call | None, error: BaseException) -> None:
+        """The engine has raised. The program may catch this, and do so thousands of times: no more than a glance.
+
+        Only the first failure of its kind is examined here. Any other is examined when it has ended the program: the
+        exception's own traceback keeps all that is needed for it, as long as anybody keeps the exception.
+        """
         if call is None:
             return
         try:
-            self.journal.failed(call[0])
+            self.journal.failed(noted_of(call))
             if not self.anomaly.wanted:
-                self._as_without_us(error)
-            if not isinstance(error, RuntimeError | ValueError | TypeError | NotImplementedError | IndexError):
-                return
-            key = (id(error), _text(error))
-            if self.caught == key or self.examined >= MOST_EXAMINATIONS:
+                self._hints.put_back(error)
+            trace = error.__traceback__  # begins in the frame that has caught it
+            if trace is not None and came_through(trace.tb_next, self._engine):
                 return  # an inner call (a custom Function's backward) has seen this very exception already
-            self.caught = key
-            self.examined += 1
-            frame = _getframe(2)  # _failed < the woven function < who called it
-            try:
-                with self._quiet():
-                    self._examine(call, error, frame)
-            finally:
-                forget_locals(frame)
+            self.last_failed = noted_of(call)[0]
+            call.append(Glimpse(self.torch, self.switches, self.journal.count, self.failing, self._message.node))
+            if is_ours(error) and self._is_first(call, error):
+                self._examine(call, error, _getframe(2), False)  # _failed < the woven function < who called it
         except Exception as e:
             self._trouble(e)
         finally:
             self.failing, self._message.node = None, ""
 
-    def _as_without_us(self, error: BaseException) -> None:
-        """Put back the end of the version error's message, which tells of anomaly mode where that is on."""
-        if not isinstance(error, RuntimeError) or "Good luck!" not in _text(error) or len(error.args) != 1:
-            return
-        hints = []
-        for pausing in (False, True):
-            if pausing:
-                self.anomaly.pause()
-            try:
-                with self.torch.enable_grad():
-                    x = self.torch.zeros(1, requires_grad=True).exp()
-                x.detach().add_(1)
-                x.grad_fn._saved_result  # noqa: B018
-            except RuntimeError as e:
-                hints.append(str(e).partition(" instead. ")[2])
-            finally:
-                if pausing:
-                    self.anomaly.resume()
-        if len(hints) == 2 and hints[0] and error.args[0].endswith(hints[0]):
-            error.args = (error.args[0].removesuffix(hints[0]) + hints[1],)
+    def _is_first(self, call: Call, error: BaseException) -> bool:
+        """Whether nothing like this has been examined: the same calls, the same beginning of the message."""
+        seen = noted_of(call)[3][:-1][: 2 * DEPTH]
+        kind = (type(error), text_of(error)[:40], *map(id, seen[::2]), *seen[1::2])
+        if kind in self.kinds or len(self.kinds) >= MOST_KINDS:
+            return False
+        self.kinds.add(kind)
+        return True
 
     def _after(self, call: Any) -> None:
         if call is not None:
@@ -251,29 +254,40 @@ class Witness:
             except ValueError:
                 pass
 
-    def _printed(self, stack: stacks.Stack) -> None:
+    def _printed(self, stack: stacks.Stack) -> bool:
         """PyTorch prints the stack of the node that failed first; its parents follow and are not it."""
         if self.failing is None:
             self.failing = stack
+        if not self.anomaly.wanted and stacks.made_in_backward(stack, self._engine):
+            stacks.disown(stack)
+        return self.anomaly.wanted
 
-    def _examine(self, call: Any, error: BaseException, frame: FrameType) -> None:
-        noted, outputs, args = call
-        evidence = self._start(error)
-        assert evidence.raised is not None
-        evidence.raised.stack = frames_of(stacks.stack_of_frame(frame), self.cwd)
-        autopsy = Autopsy(self.torch, self.journal, self.cwd, user_frames(frame), self._watch())
-        autopsy.fill_program(evidence)
-        entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
-        roots = roots_of_call(outputs)
-        autopsy.fill_graph(evidence, roots, self.failing, self._message.node, entry)
-        self._fill_extras(evidence, autopsy)
-        evidence.extras["failing_call"] = entry.kind
-        inputs = args[3] if len(args) > 3 else None
-        evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
-        for probe in self.probes:
-            probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
-        self.evidence = evidence
-        write_document(self, evidence)
+    def _examine(self, call: Call, error: BaseException, frame: FrameType, ending: bool) -> None:
+        """Look at the graph of a call that has failed and write down what was seen. ``frame`` made the call.
+
+        While it is not known whether the program ends by it, a very large graph is looked at in part only.
+        """
+        noted, outputs, args, glimpse = call
+        with Unseen(self.torch, self.anomaly, frame):
+            evidence = self._start(error)
+            assert evidence.raised is not None
+            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), self.cwd)
+            autopsy = Autopsy(self.torch, self.journal, self.cwd, user_frames(frame), self._watch(), glimpse.count)
+            if not ending:
+                autopsy.limit = DEEP - 1
+            autopsy.fill_program(evidence)
+            entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
+            roots = roots_of_call(outputs)
+            autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
+            self._fill_extras(evidence, autopsy, glimpse)
+            evidence.extras["failing_call"] = entry.kind
+            inputs = args[3] if len(args) > 3 else None
+            evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
+            for probe in self.probes:
+                probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
+            self.evidence = evidence
+            self.told, self.whole = noted[0], len(autopsy.order) < autopsy.limit
+            write_document(self, evidence)
 
     # -- optimizers ----------------------------------------------------------------------------------------------
 
@@ -310,10 +324,10 @@ class Witness:
                 self.evidence.raised.uncaught = False
                 write_document(self, self.evidence)
             return False
-        chain = _chain(error)
-        if self.evidence is not None and self.caught in [(id(e), _text(e)) for e in chain]:
-            assert self.evidence.raised is not None
-            self.evidence.raised.causes = [f"{type(e).__name__}: {_text(e)}"[:500] for e in chain[:-1]]
+        chain = chain_of(error)
+        if self._examine_ending(chain):
+            assert self.evidence is not None and self.evidence.raised is not None
+            self.evidence.raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[:-1]]
             write_document(self, self.evidence)
             return True
         if self.thread_ended and self.evidence is not None:
@@ -321,32 +335,44 @@ class Witness:
         self.examine_uncaught(error, chain)
         return True
 
+    def _examine_ending(self, chain: list[BaseException]) -> bool:
+        """Whether the exception that ends the program, or one behind it, came out of the engine and is told now."""
+        for e in chain:
+            found = failed_call(e.__traceback__, self._engine, self._token) if is_ours(e) else None
+            if found is not None:
+                call, frame = found
+                if self.told != noted_of(call)[0] or not self.whole:
+                    self._examine(call, e, frame, True)
+                return True
+        raised = self.evidence.raised if self.evidence is not None and self.told == self.last_failed else None
+        # Who raises it again without its traceback, or clears its frames, means the last failure that there was.
+        same = [e for e in chain if raised and (raised.type, raised.message) == (_type_name(e), text_of(e))]
+        return any(raised_again(e.__traceback__) or came_through(e.__traceback__, self._engine) for e in same)
+
     def examine_uncaught(self, error: BaseException, chain: list[BaseException]) -> None:
         """An exception that did not come out of the engine: its traceback still holds the frames."""
-        with self._quiet():
+        with Unseen(self.torch, self.anomaly, None):
             innermost = chain[-1]
             evidence = self._start(error)
             assert evidence.raised is not None
             evidence.raised.stack = frames_of(stacks.stack_of_traceback(error.__traceback__), self.cwd)
-            evidence.raised.causes = [f"{type(e).__name__}: {_text(e)}"[:500] for e in chain[1:]]
+            evidence.raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[1:]]
             frames = frames_of_traceback(innermost.__traceback__)
             autopsy = Autopsy(self.torch, self.journal, self.cwd, frames)
             autopsy.fill_program(evidence)
-            self._fill_extras(evidence, autopsy)
+            self._fill_extras(evidence, autopsy, Glimpse(self.torch, self.switches, self.journal.count, None, ""))
             for probe in self.probes:
                 probe.fill(evidence, autopsy, [], [])
             write_document(self, evidence)
 
-    def _fill_extras(self, evidence: Evidence, autopsy: Autopsy) -> None:
+    def _fill_extras(self, evidence: Evidence, autopsy: Autopsy, glimpse: Glimpse) -> None:
         evidence.extras["locals"] = autopsy.locals_of()
         evidence.extras["switches"] = {
-            kind: [vars(f) for f in frames_of_place(place, self.cwd)] for kind, place in self.switches.last.items()
+            kind: [vars(f) for f in frames_of_place(place, self.cwd)] for kind, place in glimpse.switches.items()
         }
-        open_ = self.switches.innermost()
-        recording = self.torch.is_grad_enabled() and not self.torch.is_inference_mode_enabled()
-        evidence.extras["grad_enabled"] = bool(recording)
-        if open_ is not None:
-            evidence.extras["open_switch"] = open_[0]
+        evidence.extras["grad_enabled"] = glimpse.recording
+        if glimpse.open is not None:
+            evidence.extras["open_switch"] = glimpse.open[0]
 
     def _watch(self) -> Any:
         return next((p for p in self.probes if hasattr(p, "writes_to")), None)
@@ -356,19 +382,19 @@ class Witness:
         compiled = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
         if compiled and compiled["frames"]:
             evidence.degraded.append("inside what torch.compile has compiled, operations were not seen one by one")
-        evidence.raised = Raised(_type_name(error), _text(error))
+        evidence.raised = Raised(_type_name(error), text_of(error))
         return evidence
 
     def _quiet(self) -> Any:
         """While we look around, no stack is recorded and nothing that we read may warn."""
-        return _Quiet(self)
+        return Quiet(self.anomaly)
 
     def forked(self) -> None:
         """A forked child is another process: its own file, its own end."""
         self.pid = os.getpid()
         self.evidence = None
-        self.caught = None
-        self.examined = 0
+        self.told = self.last_failed = -1
+        self.kinds = set()
 
     def undo(self) -> None:
         """Put everything back as it was."""
@@ -385,30 +411,6 @@ class Witness:
 
     def _trouble(self, error: BaseException) -> None:
         note_trouble(self.out, error)
-
-
-class _Quiet:
-    def __init__(self, witness: Witness) -> None:
-        self.witness = witness
-
-    def __enter__(self) -> None:
-        # What the examination makes is freed with it; searching it for cycles only costs time.
-        self.collecting = gc.isenabled()
-        gc.disable()
-        warnings.filters.insert(0, _FILTER_ALL)  # type: ignore[attr-defined]
-        self.witness.anomaly.pause()
-
-    def __exit__(self, *exc: object) -> None:
-        self.witness.anomaly.resume()
-        if self.collecting:
-            gc.enable()
-        try:
-            warnings.filters.remove(_FILTER_ALL)  # type: ignore[attr-defined]
-        except ValueError:
-            pass
-
-
-_FILTER_ALL = ("ignore", None, Warning, None, 0)
 
 
 def note_trouble(out: str, error: BaseException) -> None:
@@ -434,35 +436,6 @@ def root_of(output: Any) -> Any:
 def roots_of_call(outputs: Any) -> list[Any]:
     """The graph nodes of all that backward was called with."""
     return [root_of(output) for output in outputs]
-
-
-def forget_locals(frame: FrameType | None) -> None:
-    """Empty the copies that reading ``f_locals`` has left in these frames: they would keep the user's tensors alive.
-
-    From Python 3.13 there is no copy; a module's or class body's ``f_locals`` are its real names at all times.
-    """
-    while frame is not None and sys.version_info < (3, 13):
-        if frame.f_code.co_flags & CO_OPTIMIZED and is_user_file(frame.f_code.co_filename):
-            frame.f_locals.clear()
-        frame = frame.f_back
-
-
-def _chain(error: BaseException) -> list[BaseException]:
-    """The exception and those that it was raised from or while handling, outermost first."""
-    out: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and not any(current is e for e in out) and len(out) < 20:
-        out.append(current)
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return out
-
-
-def _text(error: BaseException) -> str:
-    """``str(error)``, whatever the class of the exception does when asked."""
-    try:
-        return str(error)
-    except Exception:
-        return ""
 
 
 def _type_name(error: BaseException) -> str:
