@@ -24,7 +24,9 @@ from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.heard import hear
+from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.journal import Entry, Journal, Place, leaves_behind
+from graphdoc.capture.marks import leave
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import Switches, frames_of_place
 from graphdoc.capture.weave import CannotWeave, weave
@@ -72,6 +74,8 @@ class Witness:
         self.examined = 0
         self.over = False
         self.thread_ended = False
+        self.ignored: tuple[int, str] | None = None
+        """The exception of the kind of ``caught`` that Python has printed because nothing could catch it."""
         self._compiling = torch.compiler.is_compiling
         self.degraded: list[str] = []
         self.capture = "cheap-stacks"
@@ -81,8 +85,11 @@ class Witness:
 
     # -- installing ----------------------------------------------------------------------------------------------
 
-    def install(self) -> None:
-        """Put everything in place. Whatever cannot be is told in ``degraded``, and the rest goes on."""
+    def install(self, told_of_end: bool = False) -> None:
+        """Put everything in place. Whatever cannot be is told in ``degraded``, and the rest goes on.
+
+        With ``told_of_end`` the caller calls ``at_exit`` when the process ends, else it is left to ``atexit``.
+        """
         torch = self.torch
         self._install_stacks()
         self._undo.append(hear(self.warnings, self.cwd))
@@ -102,8 +109,10 @@ class Witness:
         self._undo += self.switches.undo
         self._weave_call(zero_grad, "zero_grad")
         self._weave_call(torch.nn.Module.load_state_dict, "load_state_dict")
-        atexit.register(self._at_exit)
+        if not told_of_end:
+            atexit.register(self.at_exit)
         self._watch_threads()
+        self._undo.append(watch_ignored(self))
         watch_children(self)
 
     def _install_stacks(self) -> None:
@@ -289,7 +298,8 @@ class Witness:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _at_exit(self) -> None:
+    def at_exit(self) -> None:
+        """Python runs what was registered for its end."""
         if os.getpid() == self.pid and not self.over:
             # Python has set these if an exception ended the program.
             error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
@@ -302,11 +312,24 @@ class Witness:
         except Exception as e:
             self._trouble(e)
         self.undo()
+        leave(self.out, "ended")
+
+    def ignore(self, error: Exception, where: str) -> None:
+        """Python is about to print this exception and to go on: it came out of ``where``, and nothing can catch it."""
+        seen = self.evidence is not None and self.caught in [(id(e), _text(e)) for e in _chain(error)]
+        if not seen and (self.evidence is not None or not isinstance(error, RuntimeError)):
+            return
+        self.degraded.append(f"nothing could catch this exception: Python printed it and left {where}")
+        if self.evidence is not None:
+            self.evidence.degraded.append(self.degraded[-1])
+        self.ignored = self.caught
+        self._finish(error)
 
     def _finish(self, error: BaseException | None) -> bool:
         """Complete what is known; whether it is about this exception."""
         if error is None:
-            if self.evidence is not None and self.evidence.raised is not None and not self.thread_ended:
+            dealt_with = not self.thread_ended and self.ignored != self.caught
+            if self.evidence is not None and self.evidence.raised is not None and dealt_with:
                 self.evidence.raised.uncaught = False
                 write_document(self, self.evidence)
             return False
@@ -373,7 +396,7 @@ class Witness:
     def undo(self) -> None:
         """Put everything back as it was."""
         self.over = True
-        atexit.unregister(self._at_exit)
+        atexit.unregister(self.at_exit)
         stacks.forget_here()
         while self._undo:
             try:

@@ -46,7 +46,9 @@ def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
     assert seen.result.status == 1
     assert "second time" in seen.result.stderr
     assert not seen.evidence
-    assert [p for p in (tmp_path / "evidence").iterdir() if not p.name.startswith("trouble-")] == []
+    left = [p for p in (tmp_path / "evidence").iterdir() if not p.name.startswith("trouble-")]
+    assert sorted(p.name.partition(".")[2] for p in left) == ["ended", "lost", "observed"]
+    assert not any(p.stat().st_size for p in left)
 
 
 def test_what_was_known_before_a_kill_is_on_disk(tmp_path: Path) -> None:
