@@ -22,7 +22,7 @@ def watch_ignored(witness: Witness) -> Callable[[], None]:
     def hook(args: Any) -> None:
         try:
             if isinstance(args.exc_value, Exception):
-                witness.ignore(args.exc_value, _where(args.object))
+                witness.ignore(args.exc_value, _where(args.object, str(args.err_msg)))
         except Exception as e:
             witness._trouble(e)
         finally:
@@ -36,6 +36,10 @@ def watch_ignored(witness: Witness) -> Callable[[], None]:
     return undo
 
 
-def _where(found: Any) -> str:
+def _where(found: Any, message: str) -> str:
     """The function out of which it came, or its type: asking more would run the user's code."""
-    return str(found.__qualname__ if isinstance(found, FunctionType | MethodType) else type(found).__qualname__)
+    if isinstance(found, FunctionType | MethodType):
+        return found.__qualname__
+    if found is None:  # from Python 3.13 an exit callback is named in the message alone
+        return "an exit callback" if "atexit" in message else "a callback"
+    return type(found).__qualname__
