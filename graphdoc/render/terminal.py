@@ -17,14 +17,17 @@ _HANG = len("note: ")  # all later lines of a paragraph stand below the first wo
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
-    """The text for a terminal. Without a diagnosis only the report's notes are left, or nothing."""
+    """The text for a terminal. Without a diagnosis only what was not observed and the notes are left, or nothing."""
     rows: list[Row] = []
     for diagnosis in report.diagnoses:
         if rows:
             rows.append([])
         rows += diagnosis_rows(report, diagnosis, width)
-    if rows and report.notes:
+    missing = story.not_observed(report)
+    if rows and (report.notes or missing):
         rows.append([])
+    if missing:
+        rows.append([("graphdoc: ", "warning"), (missing, "")])  # one line, to be searched for
     for note in report.notes:
         rows += _paragraph("note: ", "note", note, "", width)
     return paint(rows, color=color)
