@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause, Finding
 from graphdoc.evidence import Evidence
 from graphdoc.launch.keep import Kept
+from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.processes import Processes, read_processes
@@ -87,8 +88,12 @@ def report_for(kept: Kept, evidence: Evidence | None = None, *, announce: Announ
 
     Where that evidence leaves a question that a second run answers, and the user has not refused one, the program is
     run again; ``announce`` is told so in one line. What that gave is kept beside the first evidence, so it happens
-    once for a run.
+    once for a run. What of the run was not observed is part of the report.
     """
+    return replace(_report(kept, evidence, announce), observed=observed(kept))
+
+
+def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) -> Report:
     processes = Processes(evidence) if evidence is not None else read_processes(kept)
     first = processes.first
     run = Run(

@@ -134,12 +134,29 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Observed:
+    """Whether the run was observed: a result of its own, beside the outcome.
+
+    ``complete`` is False where torch was, or may have been, in a process that was not observed to its end; ``why``
+    says so in one sentence without a full stop. ``torch`` is False where it was not seen to be imported at all. Only
+    where both are True does a report without a diagnosis say that nothing is wrong with the graph.
+    """
+
+    complete: bool = True
+    torch: bool = True
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"complete": self.complete, "torch": self.torch, "why": self.why}
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything one run (or one pasted log) has to say; the only thing that a renderer sees.
 
     ``exception`` is ``{"type": ..., "message": ...}`` or None. ``sources`` maps a span's file to that file's text as
     it was during the run, so that a report can show code on another machine. ``notes`` are plain sentences about the
-    run itself: what was not observed, what a second run found, which ranks only waited.
+    run itself: what a second run found, which ranks only waited. What was not observed is in ``observed``.
     """
 
     run: Run
@@ -148,6 +165,7 @@ class Report:
     diagnoses: tuple[Diagnosis, ...] = ()
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
+    observed: Observed = Observed()
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of the contract (``schema_version`` 1)."""
@@ -155,6 +173,7 @@ class Report:
             "schema_version": SCHEMA_VERSION,
             "run": self.run.to_json(),
             "outcome": self.outcome,
+            "observed": self.observed.to_json(),
             "exception": dict(self.exception) if self.exception else None,
             "diagnoses": [d.to_json() for d in self.diagnoses],
             "notes": list(self.notes),

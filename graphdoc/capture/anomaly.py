@@ -34,10 +34,15 @@ class UsersView:
         """First sequence number, and the one after the last, of the nodes made while the user had anomaly mode on."""
         self.paused = False
         self.off = False
+        self.show()
+        self._apply()
+
+    def show(self) -> None:
+        """Let the program see its own setting."""
+        torch = self._torch
         torch.set_anomaly_enabled = self._users_set
         torch.is_anomaly_enabled = self._users_is
         torch.is_anomaly_check_nan_enabled = self._users_check
-        self._apply()
 
     def _users_set(self, enabled: bool, check_nan: bool = True) -> None:
         before = self.wanted

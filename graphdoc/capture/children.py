@@ -6,7 +6,8 @@ import multiprocessing.process
 import multiprocessing.util
 import os
 import sys
-from typing import TYPE_CHECKING
+from types import CodeType
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -34,9 +35,46 @@ def _started(witness: Witness) -> None:
 
     def ending() -> None:
         # Called in a ``finally`` of Process._bootstrap: an exception that ends the process is being handled just now.
-        error = sys.exc_info()[1]
-        if isinstance(error, SystemExit) and isinstance(error.__context__, Exception):
-            error = error.__context__  # torch.multiprocessing.spawn has sent it to the parent and exits
-        witness.finish(error if isinstance(error, Exception) else None)
+        if not witness.over:
+            _finish(witness, sys.exc_info()[1])
 
     multiprocessing.util.Finalize(None, ending, exitpriority=-10)
+    if sys.version_info >= (3, 13):
+        _watch_run(witness, process)
+
+
+def _finish(witness: Witness, error: BaseException | None) -> None:
+    if isinstance(error, SystemExit) and isinstance(error.__context__, Exception):
+        error = error.__context__  # torch.multiprocessing.spawn has sent it to the parent and exits
+    witness.finish(error if isinstance(error, Exception) else None)
+
+
+if sys.version_info >= (3, 13):
+
+    def _watch_run(witness: Witness, process: Any) -> None:
+        """See the exception that leaves ``Process.run``.
+
+        From Python 3.13 finalizers run after Process._bootstrap has dealt with it (gh-83856: atexit calls them), and
+        nothing keeps it. ``sys.monitoring`` tells of every frame that an exception leaves: it adds no frame to a
+        traceback, costs nothing until something is raised, and sees also a ``run`` that is already on its way.
+        """
+        monitoring = sys.monitoring
+        run = getattr(type(process).run, "__code__", None)
+        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]  # those that have no fixed meaning
+        if run is None or not free:
+            return
+
+        def left(code: CodeType, offset: int, error: BaseException) -> None:
+            if code is run and not witness.over:
+                stop()
+                _finish(witness, error)
+
+        def stop() -> None:
+            if monitoring.get_tool(free[0]) == "graphdoc":
+                monitoring.set_events(free[0], 0)
+                monitoring.free_tool_id(free[0])
+
+        monitoring.use_tool_id(free[0], "graphdoc")
+        monitoring.register_callback(free[0], monitoring.events.PY_UNWIND, left)
+        monitoring.set_events(free[0], monitoring.events.PY_UNWIND)
+        witness._undo.append(stop)

@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.marks import leave
 from graphdoc.capture.places import is_user_file
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 
@@ -51,11 +52,19 @@ def start_document(witness: Witness) -> Evidence:
 
 
 def write_document(witness: Witness, evidence: Evidence) -> None:
-    """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name."""
+    """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name.
+
+    Raises:
+        OSError: it cannot be written; that it is lost is left for the parent to see.
+    """
     evidence.process.written = time.time()
     evidence.seconds = time.time() - witness.started
     _add_sources(evidence)
-    evidence.write(os.path.join(witness.out, f"evidence-{os.getpid()}.json"))
+    try:
+        evidence.write(os.path.join(witness.out, f"evidence-{os.getpid()}.json"))
+    except BaseException:
+        leave(witness.out, "lost")
+        raise
 
 
 def _add_sources(evidence: Evidence) -> None:

@@ -25,7 +25,9 @@ from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.heard import hear
 from graphdoc.capture.hints import Hints
+from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.journal import DEPTH, Entry, Journal, Place, leaves_behind
+from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Quiet, Unseen
 from graphdoc.capture.saved import watch_hooks
@@ -83,6 +85,8 @@ class Witness:
         self.kinds: set[tuple[Any, ...]] = set()
         self.over = False
         self.thread_ended = False
+        self.ignored: Evidence | None = None
+        """What was told of an exception that Python has printed because nothing could catch it."""
         self._compiling = torch.compiler.is_compiling
         self.degraded: list[str] = []
         self.capture = "cheap-stacks"
@@ -92,8 +96,11 @@ class Witness:
 
     # -- installing ----------------------------------------------------------------------------------------------
 
-    def install(self) -> None:
-        """Put everything in place. Whatever cannot be is told in ``degraded``, and the rest goes on."""
+    def install(self, told_of_end: bool = False) -> None:
+        """Put everything in place. Whatever cannot be is told in ``degraded``, and the rest goes on.
+
+        With ``told_of_end`` the caller calls ``at_exit`` when the process ends, else it is left to ``atexit``.
+        """
         torch = self.torch
         self._install_stacks()
         self._undo.append(hear(self.warnings, self.cwd))
@@ -115,8 +122,10 @@ class Witness:
         self._undo += self.switches.undo
         self._weave_call(zero_grad, "zero_grad")
         self._weave_call(torch.nn.Module.load_state_dict, "load_state_dict")
-        atexit.register(self._at_exit)
+        if not told_of_end:
+            atexit.register(self.at_exit)
         self._watch_threads()
+        self._undo.append(watch_ignored(self))
         watch_children(self)
 
     def _install_stacks(self) -> None:
@@ -303,7 +312,8 @@ class Witness:
 
     # -- the end -------------------------------------------------------------------------------------------------
 
-    def _at_exit(self) -> None:
+    def at_exit(self) -> None:
+        """Python runs what was registered for its end."""
         if os.getpid() == self.pid and not self.over:
             # Python has set these if an exception ended the program.
             error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
@@ -316,11 +326,28 @@ class Witness:
         except Exception as e:
             self._trouble(e)
         self.undo()
+        leave(self.out, "ended")
+
+    def ignore(self, error: Exception, where: str) -> None:
+        """Python is about to print this exception and to go on: it came out of ``where``, and nothing can catch it."""
+        seen = any(
+            is_ours(e) and failed_call(e.__traceback__, self._engine, self._token) is not None for e in chain_of(error)
+        )
+        if not seen and (self.evidence is not None or not isinstance(error, RuntimeError)):
+            return
+        line = f"nothing could catch this exception: Python printed it and left {where}"
+        self.degraded.append(line)
+        self._finish(error)
+        self.ignored = self.evidence
+        if self.evidence is not None and line not in self.evidence.degraded:
+            self.evidence.degraded.append(line)
+            write_document(self, self.evidence)
 
     def _finish(self, error: BaseException | None) -> bool:
         """Complete what is known; whether it is about this exception."""
         if error is None:
-            if self.evidence is not None and self.evidence.raised is not None and not self.thread_ended:
+            dealt_with = not self.thread_ended and self.ignored is not self.evidence
+            if self.evidence is not None and self.evidence.raised is not None and dealt_with:
                 self.evidence.raised.uncaught = False
                 write_document(self, self.evidence)
             return False
@@ -399,7 +426,7 @@ class Witness:
     def undo(self) -> None:
         """Put everything back as it was."""
         self.over = True
-        atexit.unregister(self._at_exit)
+        atexit.unregister(self.at_exit)
         stacks.forget_here()
         while self._undo:
             try:

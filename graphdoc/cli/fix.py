@@ -142,6 +142,10 @@ def _select(fixes: list[Fix], choose: int | None) -> Fix | None:
 
 def _why_none(result: Report) -> str:
     if not result.diagnoses:
+        from graphdoc.render.story import not_observed
+
+        if not_observed(result):
+            return not_observed(result)
         return "there is nothing to fix: no fault of the graph was found in this run"
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):

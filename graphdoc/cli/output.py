@@ -85,7 +85,7 @@ def write_reports(report: Report, wanted: Sequence[Wanted]) -> None:
 
 def tell_github(report: Report, wanted: Sequence[Wanted]) -> None:
     """On GitHub Actions: annotations in the job's log and the story in its summary."""
-    if os.environ.get("GITHUB_ACTIONS") != "true" or not report.diagnoses:
+    if os.environ.get("GITHUB_ACTIONS") != "true" or (report.observed.complete and not report.diagnoses):
         return
     if not any(one.format == "github" and one.file is None for one in wanted):
         show(report, "github", sys.stderr)

@@ -105,10 +105,14 @@ def _tell(
         except OSError as e:
             say(f"the run cannot be kept in {folder}: {e.strerror or e}")
     result = _diagnose(kept)
-    if result.diagnoses or result.notes:
+    seen = result.observed
+    # Silence says that nothing is wrong. Where torch never came there was no graph, unless the command had other
+    # processes in which it did.
+    elsewhere = not seen.torch and request.kind == "command" and ended.exit_status != 0
+    if result.diagnoses or result.notes or not seen.complete or elsewhere:
         show(result, "terminal", sys.stderr)
     for line in [trouble, *ended.troubles][:4]:
-        if line:
+        if line and line not in seen.why:
             say(line)
     write_reports(result, wanted)
     tell_github(result, wanted)
@@ -146,8 +150,9 @@ def bare_report(kept: Kept) -> Report:
     """What is known of a run without looking at its evidence."""
     import platform
 
+    from graphdoc.launch.seen import observed
     from graphdoc.model import Report, Run
 
     command = tuple(kept.request.command)
     run = Run(command, platform.python_version(), "", kept.exit_status, kept.seconds)
-    return Report(run, "completed" if kept.exit_status == 0 else "other-failure")
+    return Report(run, "completed" if kept.exit_status == 0 else "other-failure", observed=observed(kept))

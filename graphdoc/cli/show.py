@@ -28,5 +28,8 @@ def command(
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
     result = report_for(replace(kept, rerun=False))
     if fmt == "terminal" and not (result.diagnoses or result.notes):
-        put("Nothing is wrong with the graph in this run.\n", sys.stdout)
+        from graphdoc.render.story import not_observed, verdict
+
+        if not not_observed(result):
+            put(verdict(result) + "\n", sys.stdout)
     show(result, fmt, sys.stdout)

@@ -27,6 +27,8 @@ __all__ = ["Ended", "Kind", "Request", "end_like", "launch"]
 Kind = Literal["script", "module", "command"]
 
 HOOK = Path(__file__).parent / "hook"
+DISABLED = "GRAPHDOC_DISABLE is set"
+NOT_STARTED = "Python was started with -I, -E or -S, which keep graphdoc's start-up hook out"
 _VARIABLES = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH", "GRAPHDOC_PATCHES")
 
 
@@ -106,11 +108,13 @@ def launch(request: Request, out: Path | None) -> Ended:
             _kill(process, True)
     ended = Ended(status if status >= 0 else 128 - status, -status if status < 0 else None, timed_out=timed_out)
     ended.seconds = time.monotonic() - started
+    if out is not None and not observed:
+        ended.troubles.append(DISABLED)
     if observed and out is not None:
         ended.evidence = sorted(out.glob("evidence-*.json"))
         ended.troubles = _troubles(out)
         if request.kind != "command" and not hook_works(options()):
-            ended.troubles.append("Python was started with -I, -E or -S, so the program was not observed")
+            ended.troubles.append(NOT_STARTED)
     return ended
 
 

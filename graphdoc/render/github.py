@@ -12,8 +12,12 @@ _MOST = 10  # GitHub drops what a step says beyond ten errors, without a word
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
-    """``::error`` or ``::warning`` lines, the best diagnosis first; empty without a diagnosis."""
-    return "".join(_command(report, d) for d in report.diagnoses[:_MOST])
+    """``::error`` or ``::warning`` lines, the best diagnosis first, then what was not observed; or nothing."""
+    lines = [_command(report, d) for d in report.diagnoses[:_MOST]]
+    if story.not_observed(report):
+        level = "notice" if report.observed.complete else "warning"
+        lines.append(f"::{level} title=graphdoc::{_data(story.not_observed(report))}\n")
+    return "".join(lines)
 
 
 def _command(report: Report, diagnosis: Diagnosis) -> str:

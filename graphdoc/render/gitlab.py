@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -18,7 +19,7 @@ _SEVERITY: dict[str, dict[Confidence, str]] = {
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
-    """The artifact for ``artifacts:reports:codequality``; an empty array without a diagnosis."""
+    """The artifact for ``artifacts:reports:codequality``; an empty array says that nothing is wrong with the graph."""
     seen: dict[str, int] = {}
     entries = []
     for diagnosis in report.diagnoses:
@@ -27,7 +28,20 @@ def render(report: Report, *, width: int, color: bool) -> str:
         if times > 1:  # GitLab shows only one entry of equal fingerprints
             entry["fingerprint"] += f"-{times}"
         entries.append(entry)
+    if story.not_observed(report):
+        entries.append(_not_observed(report))
     return json.dumps(entries, indent=2) + "\n"
+
+
+def _not_observed(report: Report) -> dict[str, Any]:
+    path = _script(report)
+    return {
+        "description": f"graphdoc: {story.not_observed(report)}",
+        "check_name": "not-observed",
+        "severity": "info",
+        "fingerprint": hashlib.sha256(f"not-observed\0{path}".encode("utf-8", "backslashreplace")).hexdigest()[:32],
+        "location": {"path": path, "lines": {"begin": 1}},
+    }
 
 
 def _entry(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -44,9 +58,13 @@ def _entry(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _location(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
     place = story.main_place(diagnosis)
-    if place is None:  # a location is obligatory: the script itself stands for a place that is not known
-        script = next((word for word in report.run.command if word.endswith(".py")), ".")
-        return {"path": story.repository_path(script), "lines": {"begin": 1}}
+    if place is None:
+        return {"path": _script(report), "lines": {"begin": 1}}
     begin = {"line": place.line, "column": place.column}
     end = {"line": max(place.line, place.end_line), "column": place.end_column}
     return {"path": story.repository_path(place.file), "positions": {"begin": begin, "end": end}}
+
+
+def _script(report: Report) -> str:
+    """A location is obligatory: the script itself stands for a place that is not known."""
+    return story.repository_path(next((word for word in report.run.command if word.endswith(".py")), "."))

@@ -23,7 +23,9 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 def render(report: Report, *, width: int, color: bool) -> str:
     """A whole page. Everything that comes from the program is escaped; colours follow the reader's light or dark."""
     style = resources.files("graphdoc.render").joinpath("page.css").read_text("utf-8")
-    body = [_diagnosis(report, d) for d in report.diagnoses] or ["<p>Nothing is wrong with the graph of this run.</p>"]
+    body = [_diagnosis(report, d) for d in report.diagnoses] or [_element("p", story.verdict(report))]
+    if report.diagnoses and story.not_observed(report):
+        body.append(_element("p", story.verdict(report)))
     notes = [_element("li", note) for note in report.notes if flat(note)]
     if notes:
         body.append(f"<ul class=notes>{''.join(notes)}</ul>")

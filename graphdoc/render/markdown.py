@@ -18,8 +18,10 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#!|~$@&])")
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
-    """GitHub-flavoured Markdown, ended by a newline; only the notes, or nothing, without a diagnosis."""
+    """GitHub-flavoured Markdown, ended by a newline; without a diagnosis what was not observed and the notes."""
     parts = [_diagnosis(report, d, width) for d in report.diagnoses]
+    if story.not_observed(report):
+        parts.append(prose(story.verdict(report)))
     if any(flat(note) for note in report.notes):
         parts.append("\n".join(f"- {prose(note)}" for note in report.notes if flat(note)))
     return "\n\n".join(parts) + "\n" if parts else ""

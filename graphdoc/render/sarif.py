@@ -21,7 +21,13 @@ _LONGEST = 1024  # characters that GitHub takes of a rule's descriptions
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
-    """One SARIF log with one run; without a diagnosis its results are empty, which closes older alerts."""
+    """One SARIF log with one run.
+
+    Empty results of a run that was observed close older alerts; of any other ``executionSuccessful`` is false.
+    """
+    missing = story.not_observed(report)
+    level = "warning" if report.observed.complete else "error"
+    said = [{"level": level, "message": {"text": missing}}] if missing else []
     codes = list(dict.fromkeys(d.code for d in report.diagnoses))
     seen: dict[str, int] = {}
     run: dict[str, Any] = {
@@ -34,9 +40,10 @@ def render(report: Report, *, width: int, color: bool) -> str:
         },
         "invocations": [
             {
-                "executionSuccessful": True,
+                "executionSuccessful": not missing,
                 "toolExecutionNotifications": [
-                    {"level": "note", "message": {"text": flat(note)}} for note in report.notes if flat(note)
+                    *said,
+                    *({"level": "note", "message": {"text": flat(note)}} for note in report.notes if flat(note)),
                 ],
             }
         ],

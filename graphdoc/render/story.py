@@ -40,6 +40,22 @@ _CODE = re.compile(r"`[^`]+`")
 _EARLY, _LATE = (-1, 0), (1 << 62, 0)
 
 
+def verdict(report: Report) -> str:
+    """What a report without a diagnosis says: of the graph only where it was observed."""
+    if told := not_observed(report):
+        return told[0].upper() + told[1:] if told.startswith("not") else told
+    if report.run.command and report.exception is not None:
+        return "The run ended with an exception, and no fault of the graph was found behind it."
+    return "Nothing is wrong with the graph of this run."
+
+
+def not_observed(report: Report) -> str:
+    """A sentence on what was not observed, or an empty string."""
+    if not report.observed.complete:
+        return f"not observed: {flat(report.observed.why)}."
+    return "" if report.observed.torch else "torch was not imported in this run: there was no graph to look at."
+
+
 def in_order(spans: Sequence[Span]) -> list[Span]:
     """The places as the story goes: made, then used, freed or written, then needed again.
 

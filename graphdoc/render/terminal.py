@@ -22,11 +22,14 @@ _DETAIL = ((3, 5, 2, 30), (3, 4, 2, 30), (3, 4, 1, 30), (3, 3, 1, 30), (3, 3, 1,
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
-    """The text for a terminal. Without a diagnosis only the report's notes are left, or nothing."""
+    """The text for a terminal. Without a diagnosis only what was not observed and the notes are left, or nothing."""
     below: list[Row] = []
     for diagnosis in report.diagnoses[1:]:
         words = f"{diagnosis.title} [{diagnosis.code}, {diagnosis.confidence}]: `graphdoc explain {diagnosis.code}`"
         below += _paragraph("also: ", "note", words, "", width)
+    missing = story.not_observed(report)
+    if missing:
+        below.append([("graphdoc: ", "warning"), (missing, "")])  # one line, to be searched for
     for note in report.notes:
         below += _paragraph("note: ", "note", note, "", width)
     if not report.diagnoses:

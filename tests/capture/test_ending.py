@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -46,7 +47,9 @@ def test_a_full_disk_leaves_no_half_written_file(tmp_path: Path) -> None:
     assert seen.result.status == 1
     assert "second time" in seen.result.stderr
     assert not seen.evidence
-    assert [p for p in (tmp_path / "evidence").iterdir() if not p.name.startswith("trouble-")] == []
+    left = [p for p in (tmp_path / "evidence").iterdir() if not p.name.startswith("trouble-")]
+    assert sorted(p.name.partition(".")[2] for p in left) == ["ended", "lost", "observed"]
+    assert not any(p.stat().st_size for p in left)
 
 
 def test_what_was_known_before_a_kill_is_on_disk(tmp_path: Path) -> None:
@@ -188,3 +191,97 @@ def test_a_failing_child_process_leaves_its_own_evidence(kind: str, method: str,
     assert failed[0].raised.uncaught
     assert [f.function for f in failed[0].raised.stack if f.user][-1] == "work"
     assert not list(out.glob("trouble-*"))
+
+
+OWN_RUN = """
+import multiprocessing, sys
+import torch
+class Worker(multiprocessing.Process):
+    def run(self):
+        try:
+            raise KeyError("of its own, and caught")
+        except KeyError:
+            pass
+        p = torch.ones(2, requires_grad=True)
+        p += 1
+if __name__ == "__main__":
+    multiprocessing.set_start_method("fork")
+    worker = Worker()
+    worker.start()
+    worker.join()
+"""
+
+
+def test_a_failing_child_with_a_run_of_its_own(tmp_path: Path) -> None:
+    path = script(tmp_path, OWN_RUN)
+    plain = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    out = tmp_path / "out"
+    out.mkdir()
+    ended = start(path, out)
+    assert ended.stderr == plain.stderr
+    assert "in-place operation" in plain.stderr
+    (found,) = [Evidence.read(str(p)) for p in out.glob("evidence-*.json")]
+    assert found.raised is not None and found.raised.uncaught
+    assert [f.function for f in found.raised.stack if f.user] == ["Worker.run"]
+
+
+ATEXIT = """
+import atexit
+def last():
+    y.backward()
+atexit.register(last)
+import torch
+y = (torch.ones(2, requires_grad=True) ** 2).sum()
+y.backward()
+"""
+DEL = """
+import torch
+class Model:
+    def __del__(self):
+        self.y.backward()
+model = Model()
+model.y = (torch.ones(2, requires_grad=True) ** 2).sum()
+model.y.backward()
+del model
+print("on it goes")
+"""
+LEAF_DEL = """
+import torch
+class Model:
+    def __del__(self):
+        self.w += 1
+model = Model()
+model.w = torch.ones(2, requires_grad=True)
+del model
+try:
+    {}["none of ours"]
+except KeyError:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "where", "said"),
+    [(ATEXIT, "last", "second time"), (DEL, "Model.__del__", "second time"), (LEAF_DEL, "Model.__del__", "in-place")],
+    ids=["atexit", "del", "leaf"],
+)
+def test_what_nothing_can_catch_is_not_told_as_caught(source: str, where: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(source)
+    plain = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    out = tmp_path / "out"
+    out.mkdir()
+    ended = start(path, out)
+    assert ended.returncode == plain.returncode == 0
+    assert said in plain.stderr and "Exception ignored" in plain.stderr
+    assert _plain(ended.stderr) == _plain(plain.stderr)
+    (file,) = out.glob("evidence-*.json")
+    evidence = Evidence.read(str(file))
+    assert evidence.raised is not None and evidence.raised.uncaught
+    assert said in evidence.raised.message
+    left = "an exit callback" if where == "last" and sys.version_info >= (3, 13) else where
+    assert evidence.degraded[-1] == f"nothing could catch this exception: Python printed it and left {left}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"0x[0-9a-f]+", "0x", text)

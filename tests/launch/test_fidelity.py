@@ -33,6 +33,7 @@ seen = {
     "modules": sorted(sys.modules),
     "importers": sorted(sys.path_importer_cache),
     "hooks": len(sys.path_hooks),
+    "finders": [getattr(f, "__name__", type(f).__name__) for f in sys.meta_path],
     "excepthook": sys.excepthook is sys.__excepthook__,
 }
 print(json.dumps(seen, indent=1))

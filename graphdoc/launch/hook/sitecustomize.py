@@ -1,7 +1,7 @@
 """The start-up hook: Python imports it as ``sitecustomize`` in the observed program and in the processes it starts.
 
 It gets out of the way first (its folder leaves ``sys.path``, its variables leave ``os.environ``), arranges that the
-capture is installed once torch has been imported, and then lets the user's own ``sitecustomize`` take its place.
+capture is installed once torch has been executed, and then lets the user's own ``sitecustomize`` take its place.
 Nothing is imported here that Python has not already imported; nothing is printed; nothing is raised.
 """
 
@@ -11,7 +11,6 @@ import sys
 TYPE_CHECKING = False  # importing typing would be the first trace that we leave
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
     from typing import Any
 
@@ -61,6 +60,17 @@ def _serves_forks() -> bool:
     return sys.argv[:1] == ["-c"] and any("multiprocessing.forkserver" in a for a in sys.orig_argv)
 
 
+def _leave(out: str, state: str) -> None:
+    """Tell the parent how far this process has come, by the name of an empty file: it needs no room on a full disk.
+
+    The states are those of graphdoc/launch/seen.py.
+    """
+    try:
+        os.close(os.open(os.path.join(out, f"process-{os.getpid()}.{state}"), os.O_WRONLY | os.O_CREAT, 0o600))
+    except OSError:
+        pass
+
+
 def _trouble(out: str, error: Exception) -> None:
     """Leave one line for the parent; there is nobody to tell in this process."""
     try:
@@ -88,7 +98,10 @@ def _load(name: str, path: str, folders: "list[str] | None" = None) -> "ModuleTy
 
 def _install(out: str, mode: str) -> None:
     """Load the capture from beside this file and start it."""
+    missing: list[Any] = []
     try:
+        missing = _standard_finders()
+        sys.meta_path.extend(missing)
         package = os.path.dirname(os.path.dirname(_HERE))
         loaded = sys.modules.get("graphdoc")
         if loaded is None:
@@ -97,11 +110,44 @@ def _install(out: str, mode: str) -> None:
             raise RuntimeError("the program has another package called graphdoc, so this process was not observed")
         from graphdoc import capture
 
-        install = getattr(capture, "install", None)
-        if install is not None:
-            install(out, mode)
+        capture.install(out, mode, told_of_end=True)
     except Exception as e:
+        _leave(out, "unobserved")
         _trouble(out, e)
+    finally:
+        for finder in missing:
+            sys.meta_path.remove(finder)
+
+
+def _again() -> None:
+    """``importlib.reload(torch)``."""
+    capture: Any = sys.modules.get("graphdoc.capture")
+    if capture is not None:
+        capture.reloaded()
+
+
+def _at_exit() -> None:
+    capture: Any = sys.modules.get("graphdoc.capture")
+    if capture is not None:
+        capture.ended()
+
+
+def _be_last() -> None:
+    """Be told of the end of the process after everything that the program registers for it: registered first."""
+    known = "atexit" in sys.modules
+    import atexit
+
+    atexit.register(_at_exit)
+    if not known:
+        del sys.modules["atexit"]  # its list belongs to the interpreter, not to the module object
+
+
+def _standard_finders() -> "list[Any]":
+    """Those that Python has in ``sys.meta_path`` and the program has taken away."""
+    external: Any = sys.modules["_frozen_importlib_external"]
+    importlib: Any = sys.modules["_frozen_importlib"]
+    standard = (importlib.BuiltinImporter, importlib.FrozenImporter, external.PathFinder)
+    return [finder for finder in standard if finder not in sys.meta_path]
 
 
 def _observe(out: str, mode: str) -> None:
@@ -111,59 +157,99 @@ def _observe(out: str, mode: str) -> None:
         _install(out, mode)
 
 
-class _AfterTorch:
-    """A finder that waits for ``import torch`` and calls ``then`` when that import has finished."""
+class _Watch:
+    """Waits until torch has been executed, in whatever way it comes in, and calls ``then`` at that moment.
 
-    def __init__(self, out: str, then: "Callable[[], None]") -> None:
-        self.out = out
+    Nothing stands in ``sys.meta_path``, where a program can see, pass or remove it. Two functions of importlib itself
+    run another code meanwhile, with the same name, place and line and in no frame of their own:
+    ``_call_with_frames_removed``, in which every loader of files executes a module (also a lazy one, or one that the
+    program executes by hand), and the end of an import's lock, which every import statement and every reload reaches,
+    whatever finder and loader have served it (Lib/importlib/_bootstrap.py, Python 3.11 to 3.14). The first is given
+    back when torch is there, the second stays for a reload.
+    """
+
+    def __init__(self, then: "Callable[[], None]", begun: "Callable[[], None]", again: "Callable[[], None]") -> None:
         self.then = then
+        self.begun = begun
+        self.again = again
+        self.loading = self.over = False
+        importlib: Any = sys.modules["_frozen_importlib"]
+        self.function = importlib._call_with_frames_removed
+        self.code = self.function.__code__
+        end = importlib._ModuleLockManager.__exit__
+        codes = (
+            _in_place_of(self.code, _call_with_frames_removed.__code__, {"executed": self.executed}),
+            _in_place_of(end.__code__, _end_of_import.__code__, {"imported": self.imported}),
+        )
+        self.function.__code__, end.__code__ = codes
 
-    def find_spec(self, name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
-        if name != "torch" or self not in sys.meta_path:
-            return None
-        place = sys.meta_path.index(self)
-        sys.meta_path.remove(self)
-        for finder in list(sys.meta_path):
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None else None
-            if spec is not None:
-                break
-        else:
-            spec = None
-        loader: Any = spec.loader if spec is not None else None
-        if not hasattr(loader, "exec_module"):
-            # No torch here (or a bare namespace folder of that name): it may still come from elsewhere later.
-            sys.meta_path.insert(place, self)
-            return spec
+    def executed(self, names: "Any") -> None:
+        """A loader has just executed the module with these global names; other threads still wait for it."""
+        if names.get("__name__") == "torch":
+            module = sys.modules.get("torch")
+            if module is not None and getattr(module, "__dict__", None) is names:
+                self.end()
 
-        def exec_module(module: "ModuleType") -> None:
-            # The genuine loader stays in place; only this one call of this one instance is seen.
-            del loader.exec_module
-            try:
-                loader.exec_module(module)
-            except BaseException:
-                sys.meta_path.insert(0, self)
-                raise
+    def imported(self, name: str) -> None:
+        """An import of a module or its reload is over, by success or failure; its lock is still held."""
+        if name != "torch" and (self.loading or not name.startswith("torch.")):
+            return
+        if not self.loading:
+            self.loading = True
+            self.begun()
+        if name == "torch" and self.over:
+            self.again()
+        elif name == "torch" and _is_executed(sys.modules.get("torch")):
+            self.end()
+
+    def end(self) -> None:
+        """Torch is there: give back what is no longer needed, and go on."""
+        if not self.over:
+            self.over = True
+            self.function.__code__ = self.code
             self.then()
 
-        exec_module.__code__ = _inside_importlib(exec_module.__code__)
-        try:
-            loader.exec_module = exec_module
-        except Exception as e:
-            _trouble(self.out, e)
-        return spec
 
-    # Some libraries still ask every finder for this.
-    def invalidate_caches(self) -> None:
-        pass
+def _is_executed(module: "Any") -> bool:
+    """Whether a module is there and its code has run to the end: a lazy one (importlib.util.LazyLoader) only waits."""
+    if module is None or type(module).__name__ == "_LazyModule":
+        return False
+    return not getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-def _inside_importlib(code: "CodeType") -> "CodeType":
-    """The same code as a part of importlib: Python leaves those frames out of tracebacks and warnings."""
-    return code.replace(co_filename="<frozen importlib._bootstrap_external>")
+# The two codes below run with importlib's own globals; the texts in angle brackets are exchanged for functions.
 
 
-_AfterTorch.find_spec.__code__ = _inside_importlib(_AfterTorch.find_spec.__code__)
+def _call_with_frames_removed(f, *args, **kwds):  # type: ignore[no-untyped-def]
+    result = f(*args, **kwds)
+    if f is exec and len(args) == 2:
+        executed: Any = "<executed>"
+        executed(args[1])
+    return result
+
+
+def _end_of_import(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+    try:
+        imported: Any = "<imported>"
+        imported(self._name)
+    finally:
+        self._lock.release()
+
+
+def _in_place_of(old: "CodeType", new: "CodeType", objects: "dict[str, Any]") -> "CodeType":
+    """``new`` with these objects for its constants, in tracebacks not to be told from ``old``."""
+    constants = tuple(
+        objects[c[1:-1]] if isinstance(c, str) and c[:1] == "<" and c[1:-1] in objects else c for c in new.co_consts
+    )
+    # A traceback names the line of the one statement that can raise: the last of the old function, our first.
+    line = max(number for _, _, number in old.co_lines() if number is not None)
+    return new.replace(
+        co_consts=constants,
+        co_filename=old.co_filename,
+        co_name=old.co_name,
+        co_qualname=old.co_qualname,
+        co_firstlineno=line - 1,
+    )
 
 
 def _start() -> None:
@@ -172,15 +258,22 @@ def _start() -> None:
     try:
         if settings["GRAPHDOC_KIND"] != "command":
             _hide(settings)
-        if not out or os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0") or _left_alone():
+        if not out:
+            return
+        if os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0"):
+            _leave(out, "disabled")
+            return
+        _leave(out, "started")
+        if _left_alone():
             return
         if settings["GRAPHDOC_PATCHES"]:
             patched = _load("_graphdoc_patched", os.path.join(os.path.dirname(_HERE), "patched.py"))
             patched.install(settings["GRAPHDOC_PATCHES"])
-        if "torch" in sys.modules:
+        _be_last()
+        if _is_executed(sys.modules.get("torch")):
             _observe(out, mode)
         else:
-            sys.meta_path.insert(0, _AfterTorch(out, lambda: _observe(out, mode)))
+            _Watch(lambda: _observe(out, mode), lambda: _leave(out, "loading"), _again)
     except Exception as e:
         if out:
             _trouble(out, e)

@@ -1,0 +1,45 @@
+"""Exceptions that nothing can catch: out of ``__del__``, a weak reference's or an exit callback Python prints them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+
+def watch_ignored(witness: Witness) -> Callable[[], None]:
+    """Tell the witness of each exception that Python prints and ignores (``sys.unraisablehook``); returns the undoing.
+
+    Those that come out of the engine have been examined by then; of others only a RuntimeError is looked at, which
+    is what PyTorch raises, and only where nothing else has failed.
+    """
+    told = sys.unraisablehook
+
+    def hook(args: Any) -> None:
+        try:
+            if isinstance(args.exc_value, Exception):
+                witness.ignore(args.exc_value, _where(args.object, str(args.err_msg)))
+        except Exception as e:
+            witness._trouble(e)
+        finally:
+            told(args)
+
+    def undo() -> None:
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = told
+
+    sys.unraisablehook = hook
+    return undo
+
+
+def _where(found: Any, message: str) -> str:
+    """The function out of which it came, or its type: asking more would run the user's code."""
+    if isinstance(found, FunctionType | MethodType):
+        return found.__qualname__
+    if found is None:  # from Python 3.13 an exit callback is named in the message alone
+        return "an exit callback" if "atexit" in message else "a callback"
+    return type(found).__qualname__
