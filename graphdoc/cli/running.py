@@ -33,6 +33,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
     request = Request(list(words), kind, cwd=os.getcwd(), mode="observe:nan" if nan else "observe")
     if request.kind == "script":
         check_script(request.command[0])
+    _take_back()
     folder, trouble = _make_folder()
     ended = launch(request, folder)
     try:
@@ -43,7 +44,23 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
         say(f"internal error after the program had ended: {type(e).__name__}: {e}")
+    if folder is not None:
+        from graphdoc.launch.folders import release
+
+        release(folder)
     return end_like(ended)
+
+
+def _take_back() -> None:
+    """Do not run sources that an interrupted ``graphdoc fix`` has left half patched."""
+    from graphdoc.launch.folders import PLACE, UNDER_WAY
+
+    if os.path.lexists(os.path.join(PLACE, UNDER_WAY)):
+        from graphdoc.fixes.whole import recover
+
+        line = recover(Path.cwd())
+        if line:
+            say(line)
 
 
 def check_script(script: str) -> None:
@@ -80,7 +97,7 @@ def check_script(script: str) -> None:
 
 def _make_folder() -> tuple[Path | None, str]:
     """The folder for this run's evidence, and a line to say afterwards if it is not where it should be."""
-    from graphdoc.launch.keep import PLACE, new_run, temporary_run
+    from graphdoc.launch.folders import PLACE, new_run, temporary_run
 
     try:
         return new_run(Path.cwd()), ""
