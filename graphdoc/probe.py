@@ -52,7 +52,9 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
     if not kept.may_run:
-        evidence.extras["second_run"] = "a second run would tell more; there was none, because the first was not run here"
+        evidence.extras["second_run"] = (
+            "a second run would tell more; there was none, because the first was not run here"
+        )
         return evidence
     limit = max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds)
     if announce is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.places import is_user_file
 from graphdoc.evidence import Evidence, Frame, Holder, Process
+from graphdoc.spare import make_spare
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -51,11 +52,21 @@ def start_document(witness: Witness) -> Evidence:
 
 
 def write_document(witness: Witness, evidence: Evidence) -> None:
-    """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name."""
+    """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name.
+
+    Where that takes nothing (a disk that has filled up, a folder that the program has deleted), it is written to the
+    place that stands in for it, if this is the user's own run and not one of ours.
+    """
     evidence.process.written = time.time()
     evidence.seconds = time.time() - witness.started
     _add_sources(evidence)
-    evidence.write(os.path.join(witness.out, f"evidence-{os.getpid()}.json"))
+    name = f"evidence-{os.getpid()}.json"
+    try:
+        evidence.write(os.path.join(witness.out, name))
+    except OSError:
+        if not witness.mode.startswith("observe"):
+            raise
+        evidence.write(os.path.join(make_spare(witness.out), name))
 
 
 def _add_sources(evidence: Evidence) -> None:

@@ -183,7 +183,9 @@ def _why_none(result: Report) -> str:
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):
         return "no fix stood the test: `graphdoc fix --list` shows what was tried"
-    return f"there is no patch for {result.diagnoses[0].code}: `graphdoc explain {result.diagnoses[0].code}` says more"
+    code = result.diagnoses[0].code
+    left_out = next((f"; {note}" for note in result.notes if note.startswith("a fix was left out")), "")
+    return f"there is no patch for {code}: `graphdoc explain {code}` says more{left_out}"
 
 
 def _listing(fixes: list[Fix]) -> str:

@@ -5,6 +5,7 @@ Imports little before the program starts: everything between the user's Enter an
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -118,9 +119,11 @@ def _tell(
     kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
     if folder is not None:
         try:
+            if any(file.parent != folder for file in kept.evidence):
+                raise OSError(errno.ENOSPC, "nothing can be written there any more")
             kept.save()
         except OSError as e:
-            say(f"the run cannot be kept in {folder}: {e.strerror or e}")
+            kept = _elsewhere(kept, e)
     result = _diagnose(kept)
     if result.diagnoses or result.notes:
         show(result, "terminal", sys.stderr)
@@ -129,6 +132,17 @@ def _tell(
             say(line)
     write_reports(result, wanted)
     tell_github(result, wanted)
+
+
+def _elsewhere(kept: Kept, error: OSError) -> Kept:
+    """The run kept in memory, because its folder takes nothing; or not at all, which costs only what comes later."""
+    line = f"the run cannot be kept in {kept.folder} ({error.strerror or error})"
+    try:
+        kept = kept.save_in_memory()
+        say(f"{line}; what was recorded is in {kept.folder}")
+    except OSError:
+        say(line)
+    return kept
 
 
 def _diagnose(kept: Kept) -> Report:

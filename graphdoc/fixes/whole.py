@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import glob
 import json
 import os
 from collections.abc import Mapping
@@ -56,6 +57,10 @@ def recover(cwd: Path) -> str:
     if changed and len(changed) < len(files):
         apply(changed)
     note.unlink(missing_ok=True)
+    for path, _, new in files:
+        for left in path.parent.glob(f".{glob.escape(path.name)}-*"):  # made ready and never put in its place
+            if left.is_file() and _digest(left) == new:
+                left.unlink()
     if not changed or len(changed) == len(files):
         return ""
     names = ", ".join(os.path.relpath(path, cwd) for path in changed)

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 from graphdoc.errors import UsageError
+from graphdoc.files import write_private
 from graphdoc.launch.interpreter import hook_works, options
 from graphdoc.launch.signals import die_by, relay
+from graphdoc.spare import is_private, spare_folder
 
 __all__ = ["Ended", "Kind", "Request", "end_like", "launch"]
 
@@ -107,8 +109,7 @@ def launch(request: Request, out: Path | None) -> Ended:
     ended = Ended(status if status >= 0 else 128 - status, -status if status < 0 else None, timed_out=timed_out)
     ended.seconds = time.monotonic() - started
     if observed and out is not None:
-        ended.evidence = sorted(out.glob("evidence-*.json"))
-        ended.troubles = _troubles(out)
+        ended.evidence, ended.troubles = _recorded(out), _troubles(out)
         if request.kind != "command" and not hook_works(options()):
             ended.troubles.append("Python was started with -I, -E or -S, so the program was not observed")
     return ended
@@ -178,6 +179,24 @@ def _kill(process: subprocess.Popen[bytes], group: bool) -> None:
             process.kill()
     except OSError:
         pass
+
+
+def _recorded(out: Path) -> list[Path]:
+    """The evidence of a run. What could not be written there stands in for what there is, if it cannot be moved."""
+    found = {file.name: file for file in out.glob("evidence-*.json")}
+    spare = spare_folder(str(out))
+    if is_private(spare):
+        for file in Path(spare).glob("evidence-*.json"):
+            found[file.name] = file
+            try:
+                write_private(out / file.name, file.read_bytes())
+                file.unlink()
+                found[file.name] = out / file.name
+            except OSError:
+                pass
+        if not os.listdir(spare):
+            os.rmdir(spare)
+    return sorted(found.values(), key=lambda file: file.name)
 
 
 def _troubles(out: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 from urllib.parse import quote
 
@@ -126,7 +127,10 @@ def _artifact(file: str) -> dict[str, str]:
 
 def _fix(fix: Fix) -> dict[str, Any]:
     changes = [
-        {"artifactLocation": _artifact(file.path), "replacements": [_replacement(c) for c in file.changes]}
+        {
+            "artifactLocation": _artifact(os.path.join(fix.base, file.path)),
+            "replacements": [_replacement(c) for c in file.changes],
+        }
         for file in parse(fix.diff)
     ]
     return {"description": {"text": f"{flat(fix.title)} [{story.badge(fix)}]"}, "artifactChanges": changes}

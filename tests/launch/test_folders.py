@@ -95,7 +95,9 @@ def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
     try:
         folder = new_run(tmp_path)
         script = tmp_path / "train.py"
-        script.write_text("import torch\nw = torch.ones(1, requires_grad=True)\nl = w * w\nl.backward()\nl.backward()\n")
+        script.write_text(
+            "import torch\nw = torch.ones(1, requires_grad=True)\nl = w * w\nl.backward()\nl.backward()\n"
+        )
         request = Request([str(script)], cwd=str(tmp_path), quiet=True)
         keep(folder, request, launch(request, folder)).save()
     finally:
