@@ -72,7 +72,7 @@ def same_failure(a: Evidence, b: Evidence) -> bool:
 
 
 def changed_sources(evidence: Evidence) -> list[str]:
-    """The source files, as the frames name them, whose text on disk is no longer what ran, or not what is told of it."""
+    """The source files, as the frames name them, that no longer hold what ran, or not the text that is told of it."""
     changed = []
     for name, known in evidence.hashes.items():
         data = read_source(os.path.join(evidence.process.cwd, name))

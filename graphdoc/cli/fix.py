@@ -110,7 +110,9 @@ def _tried(fix: Fix) -> str:
 def _progress(line: str) -> None:
     """One line while a patched program runs; overwritten on a terminal, left out elsewhere."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{line}" if line else "\r\033[K")
+        from graphdoc.render.text import flat
+
+        sys.stderr.write(f"\r\033[K{flat(line)}")
         sys.stderr.flush()
 
 
@@ -189,20 +191,23 @@ def _why_none(result: Report) -> str:
 
 
 def _listing(fixes: list[Fix]) -> str:
+    from graphdoc.render.text import flat, statement
+
     lines = []
     for number, fix in enumerate(fixes, 1):
         state = {True: "verified", False: "failed when tried", None: "not tried"}[fix.verified]
         if not fix.diff:
             state = "no patch"
-        lines.append(f"{number}. {fix.title} [{fix.safety}, {state}]\n")
+        lines.append(f"{number}. {flat(fix.title)} [{fix.safety}, {state}]\n")
         if fix.note:
-            lines.append(f"   {fix.note}\n")
+            lines.append(f"   {statement(fix.note)}\n")
     return "".join(lines)
 
 
 def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> None:
     """Write the patched files and say what was done and how to undo it, from where the user stands."""
     from graphdoc.fixes.whole import apply_whole
+    from graphdoc.render.text import statement
 
     here = Path(os.path.realpath(os.getcwd()))
     undo = os.path.relpath(apply_whole(contents, base, root), base)
@@ -210,4 +215,4 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     verified = "" if fix.verified else " It was not verified."
     there = [] if base == here else ["-C", os.path.relpath(base, here)]
     command = shlex.join(["git", *there, "apply", undo])
-    put(f"{fix.title}: changed {names}.{verified}\nTo undo: {command}\n", sys.stdout)
+    put(f"{statement(fix.title)}: changed {names}.{verified}\nTo undo: {command}\n", sys.stdout)

@@ -141,9 +141,7 @@ def _own_file(kept: Kept, evidence: Evidence, file: str, root: Path) -> str:
     if {"site-packages", "dist-packages"} & set(Path(path).parts):
         raise CannotFix(f"{file} belongs to an installed package")
     if root not in Path(path).parents:
-        raise CannotFix(
-            f"{file} lies outside the project in {root}; run the program from its own project to get a patch"
-        )
+        raise CannotFix(f"{file} lies outside the project in {root}; a run from its own project gives a patch")
     if file not in evidence.hashes:
         raise CannotFix(f"which text of {file} has run is not known")
     return path

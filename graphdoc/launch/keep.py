@@ -25,8 +25,8 @@ class Kept:
 
     ``exit_status`` is 128 + n after signal n; ``seconds`` is wall-clock time. ``troubles`` are lines about what was
     not observed. ``rerun`` is False when the user wants no automatic second run. ``trusted`` is True for what this user
-    ran here; otherwise the files are a stranger's data: their command is not run unless the user has ``allowed`` it, and
-    the folder in which the user stands takes the place of theirs.
+    ran here; otherwise the files are a stranger's data: their command is not run unless the user has ``allowed`` it,
+    and the folder in which the user stands takes the place of theirs.
     """
 
     folder: Path

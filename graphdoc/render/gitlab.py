@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from graphdoc.model import Confidence, Diagnosis, Report
 from graphdoc.render import story
+from graphdoc.render.json import document
 from graphdoc.render.text import flat
 
 NAME = "gitlab"
@@ -27,7 +27,7 @@ def render(report: Report, *, width: int, color: bool) -> str:
         if times > 1:  # GitLab shows only one entry of equal fingerprints
             entry["fingerprint"] += f"-{times}"
         entries.append(entry)
-    return json.dumps(entries, indent=2) + "\n"
+    return document(entries)
 
 
 def _entry(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:

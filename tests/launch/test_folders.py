@@ -85,7 +85,7 @@ def test_quick_runs_beside_a_long_one_leave_its_evidence(tmp_path: Path) -> None
     (folder,) = (f for f in (tmp_path / PLACE).iterdir() if f.is_dir())
     for _ in range(KEPT_RUNS + 1):
         subprocess.run([*words, "quick.py"], cwd=tmp_path, check=True, capture_output=True)
-    out, err = long.communicate(b"\n", timeout=60)
+    _, err = long.communicate(b"\n", timeout=60)
     assert (long.returncode, err) == (0, b"")
     assert (folder / "run.json").exists()
 
