@@ -32,11 +32,13 @@ def read_source(path: str) -> bytes | None:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except (OSError, ValueError):
         return None
-    with os.fdopen(handle, "rb") as stream:
+    try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
             return None
-        try:
+        with open(handle, "rb", closefd=False) as stream:
             return stream.read(MOST_BYTES)
-        except OSError:
-            return None
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
