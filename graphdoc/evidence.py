@@ -335,8 +335,10 @@ class Evidence:
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
-    def write(self, path: str) -> None:
-        """Write atomically: a reader sees the whole document or none.
+    def write(self, path: str, data: dict[str, Any] | None = None) -> None:
+        """Write atomically, for this user alone (mode 0600): a reader sees the whole document or none.
+
+        ``data`` is written in the place of ``to_json()``.
 
         Raises:
             OSError: the folder cannot be written or the disk is full; nothing is left behind.
@@ -345,7 +347,7 @@ class Evidence:
         handle, temporary = tempfile.mkstemp(prefix=".evidence-", dir=folder)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as f:
-                json.dump(self.to_json(), f, ensure_ascii=True, separators=(",", ":"))
+                json.dump(self.to_json() if data is None else data, f, ensure_ascii=True, separators=(",", ":"))
             os.replace(temporary, path)
         except BaseException:
             try:

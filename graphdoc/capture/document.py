@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.places import is_user_file
 from graphdoc.evidence import Evidence, Frame, Holder, Process
+from graphdoc.redaction import redact_document
 from graphdoc.spare import make_spare
 
 if TYPE_CHECKING:
@@ -61,12 +62,13 @@ def write_document(witness: Witness, evidence: Evidence) -> None:
     evidence.seconds = time.time() - witness.started
     _add_sources(evidence)
     name = f"evidence-{os.getpid()}.json"
+    data = redact_document(evidence.to_json(), os.environ)
     try:
-        evidence.write(os.path.join(witness.out, name))
+        evidence.write(os.path.join(witness.out, name), data)
     except OSError:
         if not witness.mode.startswith("observe"):
             raise
-        evidence.write(os.path.join(make_spare(witness.out), name))
+        evidence.write(os.path.join(make_spare(witness.out), name), data)
 
 
 def _add_sources(evidence: Evidence) -> None:

@@ -178,7 +178,8 @@ def bare_report(kept: Kept) -> Report:
     import platform
 
     from graphdoc.model import Report, Run
+    from graphdoc.redaction import redact_words
 
-    command = tuple(kept.request.command)
+    command = tuple(redact_words(kept.request.command))
     run = Run(command, platform.python_version(), "", kept.exit_status, kept.seconds)
     return Report(run, "completed" if kept.exit_status == 0 else "other-failure")
