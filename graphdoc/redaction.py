@@ -1,8 +1,8 @@
 """Hides what looks like a secret: arguments, texts and names that are written down or shown to others.
 
-Standard library only: the capture uses it inside the user's process, before anything is written. What is a secret cannot
-be known for certain, so this goes by names (``--api-key``), by well-known shapes (``ghp_…``), by the environment of the
-process, and by long strings that no person has made up.
+Standard library only: the capture uses it inside the user's process, before anything is written. What is a secret
+cannot be known for certain, so this goes by names (``--api-key``), by well-known shapes (``ghp_…``), by the
+environment of the process, and by long strings that no person has made up.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 
 MASK = "<hidden>"
 
-_LAST = frozenset(
-    "token secret password passwd pwd passphrase pass apikey credential credentials auth authorization bearer cookie "
-    "dsn pat".split()
-)
-_KEYS = frozenset("api access private secret account signing encryption session license client service wandb".split())
+_LAST = {
+    *("token", "secret", "password", "passwd", "pwd", "passphrase", "pass", "apikey", "credential", "credentials"),
+    *("auth", "authorization", "bearer", "cookie", "dsn", "pat"),
+}
+_KEYS = {
+    *("api", "access", "private", "secret", "account", "signing", "encryption", "session", "license", "client"),
+    *("service", "wandb"),
+}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NAMED = r"[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)"
 _URL = re.compile(r"(\b[A-Za-z][\w+.-]{0,20}://)(?:[^\s/@:]{0,200}:[^\s/@]{1,400}|[^\s/@:]{12,400})@")

@@ -27,6 +27,7 @@ from graphdoc.capture.heard import hear
 from graphdoc.capture.journal import Entry, Journal, Place, leaves_behind
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import Switches, frames_of_place
+from graphdoc.capture.texts import remember_modules, remember_script
 from graphdoc.capture.weave import CannotWeave, weave
 from graphdoc.evidence import Evidence, Raised
 
@@ -84,6 +85,7 @@ class Witness:
     def install(self) -> None:
         """Put everything in place. Whatever cannot be is told in ``degraded``, and the rest goes on."""
         torch = self.torch
+        remember_script()
         self._install_stacks()
         self._undo.append(hear(self.warnings, self.cwd))
         from torch.autograd import graph
@@ -177,6 +179,7 @@ class Witness:
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
             journal = self.journal
+            remember_modules()
             seen = journal.look[kind](3)  # _before < the woven function < backward or grad
             stacks.another_call()
             first = root_of(outputs[0]) if outputs else None
