@@ -38,7 +38,9 @@ def main() -> None:
 
 
 def _end(line: str) -> None:
-    print("graphdoc:", " ".join(line.split()), file=sys.stderr)
+    from graphdoc.cli.output import say
+
+    say(line)
     sys.exit(2)
 
 

@@ -14,6 +14,7 @@ from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.processes import Processes, read_processes
+from graphdoc.redaction import redact, redact_words
 
 MOST = 3
 """Diagnoses told for one failure."""
@@ -68,7 +69,7 @@ def diagnose(evidence: Evidence) -> Report:
     outcome: Outcome = "autograd-failure" if found else "other-failure" if status else "completed"
     return Report(
         run=Run(
-            command=tuple(evidence.command or evidence.process.argv),
+            command=tuple(redact_words(evidence.command or evidence.process.argv)),
             python=evidence.process.python or ("" if evidence.from_text else platform.python_version()),
             torch=evidence.process.torch,
             exit_status=status,
@@ -76,7 +77,7 @@ def diagnose(evidence: Evidence) -> Report:
             ranks=max(evidence.process.world_size, 1),
         ),
         outcome=outcome,
-        exception={"type": raised.type, "message": raised.message} if raised else None,
+        exception={"type": raised.type, "message": redact(raised.message)} if raised else None,
         diagnoses=tuple(_diagnosis(f) for f in found),
         notes=(*notes, *evidence.degraded),
         sources=dict(evidence.sources),
@@ -97,7 +98,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     processes = Processes(evidence) if evidence is not None else read_processes(kept)
     first = processes.first
     run = Run(
-        command=tuple(kept.request.command),
+        command=tuple(redact_words(kept.request.command)),
         python=first.process.python if first else platform.python_version(),
         torch=first.process.torch if first else "",
         exit_status=kept.exit_status,
@@ -108,7 +109,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(processes.notes))
     match = _match(first)
     notes = list(processes.notes)
-    exception = {"type": first.raised.type, "message": first.raised.message}
+    exception = {"type": first.raised.type, "message": redact(first.raised.message)}
     if not first.raised.uncaught and kept.exit_status == 0:
         # The program has dealt with it: what is none of its trouble is none of ours.
         if match is not None:

@@ -11,12 +11,13 @@ import dataclasses
 import json
 import os
 import tempfile
-import types
 import typing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 EVIDENCE_VERSION = 1
+MOST_BYTES = 100_000_000
+"""Of a file that is read as evidence; the capture's own bounds keep it at a few."""
 
 T = TypeVar("T")
 
@@ -334,8 +335,10 @@ class Evidence:
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
-    def write(self, path: str) -> None:
-        """Write atomically: a reader sees the whole document or none.
+    def write(self, path: str, data: dict[str, Any] | None = None) -> None:
+        """Write atomically, for this user alone (mode 0600): a reader sees the whole document or none.
+
+        ``data`` is written in the place of ``to_json()``.
 
         Raises:
             OSError: the folder cannot be written or the disk is full; nothing is left behind.
@@ -344,7 +347,7 @@ class Evidence:
         handle, temporary = tempfile.mkstemp(prefix=".evidence-", dir=folder)
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as f:
-                json.dump(self.to_json(), f, ensure_ascii=True, separators=(",", ":"))
+                json.dump(self.to_json() if data is None else data, f, ensure_ascii=True, separators=(",", ":"))
             os.replace(temporary, path)
         except BaseException:
             try:
@@ -366,10 +369,15 @@ class Evidence:
             raise EvidenceError(
                 f"evidence version {data['version']!r} is not the one this graphdoc reads ({EVIDENCE_VERSION})"
             )
+        from graphdoc.typed import build
+
         try:
-            return typing.cast(Evidence, _build(cls, data))
-        except (TypeError, ValueError, KeyError, AttributeError) as e:
+            made, cuts = build(cls, data)
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as e:
             raise EvidenceError(f"damaged evidence document: {e}") from e
+        if cuts:
+            made.degraded.append(f"the evidence is longer than any that graphdoc writes: {cuts} parts of it were cut")
+        return typing.cast(Evidence, made)
 
     @classmethod
     def read(cls, path: str) -> Evidence:
@@ -379,45 +387,18 @@ class Evidence:
             EvidenceError: missing, truncated, not JSON, or of an unknown version.
         """
         try:
-            with open(path, encoding="utf-8") as f:
-                data = json.load(f)
+            with open(path, "rb") as f:
+                text = f.read(MOST_BYTES + 1)
+            if len(text) > MOST_BYTES:
+                raise EvidenceError(f"{path} is longer than {MOST_BYTES // 1_000_000} MB, which no evidence is")
+            data = json.loads(text)
         except OSError as e:
             raise EvidenceError(f"cannot read {path}: {e.strerror}") from e
-        except (ValueError, RecursionError) as e:
+        except EvidenceError:
+            raise
+        except (ValueError, RecursionError, MemoryError) as e:
             raise EvidenceError(f"{path} is truncated or not an evidence file: {e}") from e
-        return cls.from_json(data)
-
-
-_HINTS: dict[type, dict[str, Any]] = {}
-
-
-def _build(hint: Any, value: Any) -> Any:
-    """Turn parsed JSON into the annotated dataclass, checking types as it goes."""
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        if not isinstance(value, dict):
-            raise TypeError(f"expected an object for {hint.__name__}, got {type(value).__name__}")
-        hints = _HINTS.setdefault(hint, typing.get_type_hints(hint))
-        known = {f.name for f in dataclasses.fields(hint)}
-        return hint(**{k: _build(hints[k], v) for k, v in value.items() if k in known})
-    origin = typing.get_origin(hint)
-    if origin is list:
-        if not isinstance(value, list):
-            raise TypeError(f"expected a list, got {type(value).__name__}")
-        (inner,) = typing.get_args(hint)
-        return [_build(inner, v) for v in value]
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise TypeError(f"expected an object, got {type(value).__name__}")
-        inner = typing.get_args(hint)[1]
-        return {str(k): _build(inner, v) for k, v in value.items()}
-    if origin is types.UnionType or origin is typing.Union:
-        if value is None:
-            return None
-        return _build(next(a for a in typing.get_args(hint) if a is not type(None)), value)
-    if hint is Any:
-        return value
-    if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if isinstance(hint, type) and not isinstance(value, hint):
-        raise TypeError(f"expected {hint.__name__}, got {type(value).__name__}")
-    return value
+        try:
+            return cls.from_json(data)
+        except EvidenceError as e:
+            raise EvidenceError(f"{path}: {e}") from e

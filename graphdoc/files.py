@@ -39,6 +39,22 @@ def write_whole(path: Path, data: bytes) -> None:
         raise
 
 
+def write_private(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` atomically, for this user's eyes alone (mode 0600).
+
+    A link in that place is replaced, never followed: it may be a stranger's, in a repository.
+
+    Raises:
+        OSError: the folder cannot be written; nothing is left behind.
+    """
+    temporary = write_beside(path, data, 0o600)
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
 def write_beside(target: Path, data: bytes, mode: int | None) -> Path:
     """Write ``data`` to a new file in the folder of ``target`` and return it, ready for ``os.replace``.
 

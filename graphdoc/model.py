@@ -52,7 +52,8 @@ class Fix:
     """One proposed change: a unified diff, how safe it is, and what was measured when it was tried.
 
     ``diff`` has ``a/`` and ``b/`` headers and may touch several files; it is empty for a fix that is only described.
-    ``note`` says in one sentence what then flows where. ``verified`` is None until the fix was tried.
+    ``note`` says in one sentence what then flows where. ``verified`` is None until the fix was tried. ``base`` is the
+    absolute path of the folder that the names in ``diff`` start from; empty for the working directory.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Fix:
     note: str = ""
     verified: bool | None = None
     verification: Mapping[str, Any] = field(default_factory=dict)
+    base: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -72,6 +74,7 @@ class Fix:
             "diff": self.diff,
             "verified": self.verified,
             "verification": dict(self.verification),
+            **({"base": self.base} if self.base else {}),
         }
 
 

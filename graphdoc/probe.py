@@ -10,7 +10,7 @@ from pathlib import Path
 from graphdoc.evidence import Evidence, EvidenceError, Stale
 from graphdoc.launch import launch
 from graphdoc.launch.keep import Kept
-from graphdoc.processes import DEEPENED, changed_sources, read_processes, same_failure
+from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 
 SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""
@@ -51,6 +51,11 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     mode = question(evidence)
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
+    if not kept.may_run:
+        evidence.extras["second_run"] = (
+            "a second run would tell more; there was none, because the first was not run here"
+        )
+        return evidence
     limit = max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds)
     if announce is not None:
         looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
@@ -69,7 +74,7 @@ def deepened(kept: Kept, evidence: Evidence) -> Evidence | None:
     if not companion.exists():
         return None
     try:
-        return Evidence.read(str(companion))
+        return read_evidence(kept, companion)
     except EvidenceError:
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -11,7 +10,10 @@ from pathlib import Path
 
 from graphdoc.evidence import Evidence, EvidenceError
 from graphdoc.launch.keep import Kept
+from graphdoc.sourcetext import decode, digest, read_source
 
+MOST_RANKS = 4096
+"""Ranks of which each is told; the number itself is a word in a file."""
 DEEPENED = "deepened-"
 """Name of the evidence of a second run, beside ``evidence-<pid>.json`` of the first."""
 
@@ -32,7 +34,7 @@ def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes
     result = Processes()
     for file in kept.evidence if files is None else files:
         try:
-            found.append((Evidence.read(str(file)), file))
+            found.append((read_evidence(kept, file), file))
         except EvidenceError as e:
             result.notes.append(str(e))
     if not found:
@@ -50,6 +52,18 @@ def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes
     return result
 
 
+def read_evidence(kept: Kept, file: Path) -> Evidence:
+    """One evidence file of a run. A folder that a stranger's file names is not looked at: the user's own stands for it.
+
+    Raises:
+        EvidenceError: it cannot be read.
+    """
+    evidence = Evidence.read(str(file))
+    if not kept.trusted:
+        evidence.process.cwd = str(kept.cwd)
+    return evidence
+
+
 def same_failure(a: Evidence, b: Evidence) -> bool:
     """Whether both ended with the same exception, numbers and addresses apart."""
     if a.raised is None or b.raised is None:
@@ -58,15 +72,11 @@ def same_failure(a: Evidence, b: Evidence) -> bool:
 
 
 def changed_sources(evidence: Evidence) -> list[str]:
-    """The observed source files whose text on disk is no longer what ran, as the frames name them."""
+    """The source files, as the frames name them, that no longer hold what ran, or not the text that is told of it."""
     changed = []
-    for name, digest in evidence.hashes.items():
-        try:
-            data = Path(os.path.join(evidence.process.cwd, name)).read_bytes()
-        except OSError:
-            changed.append(name)
-            continue
-        if hashlib.sha256(data).hexdigest() != digest:
+    for name, known in evidence.hashes.items():
+        data = read_source(os.path.join(evidence.process.cwd, name))
+        if data is None or digest(data) != known or evidence.sources.get(name, "") not in ("", decode(data)):
             changed.append(name)
     return changed
 
@@ -87,12 +97,13 @@ def _about_ranks(first: Evidence, failed: list[Evidence], ranks: int) -> list[st
     notes = [f"of {ranks} ranks, rank {own} failed first"]
     sharing = sorted(e.process.rank for e in failed if e is not first and same_failure(first, e))
     others = sorted(e.process.rank for e in failed if e is not first and not same_failure(first, e))
-    silent = sorted(set(range(ranks)) - {e.process.rank for e in failed})
+    heard = {e.process.rank for e in failed}
+    silent = [rank for rank in range(ranks) if rank not in heard] if ranks <= MOST_RANKS else []
     if sharing:
         notes.append(f"{_ranks(sharing)} failed in the same way")
     if others:
         notes.append(f"{_ranks(others)} ended with another exception, as ranks do that wait for one that has failed")
-    if silent and ranks <= 4096:
+    if silent:
         notes.append(f"{_ranks(silent)} raised nothing: only waited, or ended by the launcher")
     return ["; ".join(notes)]
 

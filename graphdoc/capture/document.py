@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import sys
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.marks import leave
 from graphdoc.capture.places import is_user_file
+from graphdoc.capture.texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
+from graphdoc.redaction import redact_document
+from graphdoc.spare import make_spare
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
-
-MOST_SOURCE = 1_000_000
-"""Bytes of one source file that is embedded; a larger one is only hashed."""
-MOST_FILES = 300
 
 
 def _number(name: str, default: int) -> int:
@@ -54,48 +52,38 @@ def start_document(witness: Witness) -> Evidence:
 def write_document(witness: Witness, evidence: Evidence) -> None:
     """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name.
 
+    Where that takes nothing (a disk that has filled up, a folder that the program has deleted), it is written to the
+    place that stands in for it, if this is the user's own run and not one of ours.
+
     Raises:
         OSError: it cannot be written; that it is lost is left for the parent to see.
     """
     evidence.process.written = time.time()
     evidence.seconds = time.time() - witness.started
-    _add_sources(evidence)
+    _add_sources(evidence, not witness.mode.startswith("verify"))  # a trial runs another text on purpose
+    name = f"evidence-{os.getpid()}.json"
+    data = redact_document(evidence.to_json(), os.environ)
     try:
-        evidence.write(os.path.join(witness.out, f"evidence-{os.getpid()}.json"))
+        try:
+            evidence.write(os.path.join(witness.out, name), data)
+        except OSError:
+            if not witness.mode.startswith("observe"):
+                raise
+            evidence.write(os.path.join(make_spare(witness.out), name), data)
     except BaseException:
         leave(witness.out, "lost")
         raise
 
 
-def _add_sources(evidence: Evidence) -> None:
+def _add_sources(evidence: Evidence, check: bool) -> None:
     for file in _files(evidence):
         if len(evidence.hashes) >= MOST_FILES:
             break
         if file in evidence.hashes:
             continue
         path = os.path.join(evidence.process.cwd, file)
-        try:
-            if not is_user_file(path):
-                continue
-            with open(path, "rb") as f:
-                data = f.read()
-        except (OSError, ValueError):
-            continue
-        evidence.hashes[file] = hashlib.sha256(data).hexdigest()
-        if len(data) <= MOST_SOURCE:
-            evidence.sources[file] = decode(data)
-
-
-def decode(data: bytes) -> str:
-    """Source bytes as text, in the encoding that the file itself declares (PEP 263), line endings kept."""
-    import io
-    import tokenize
-
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return data.decode(encoding)
-    except (SyntaxError, UnicodeDecodeError, LookupError):
-        return data.decode("utf-8", "replace")
+        if is_user_file(path):
+            add_source(evidence, file, path, check=check)
 
 
 def _files(evidence: Evidence) -> dict[str, None]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
-from graphdoc.capture.document import MOST_SOURCE, decode
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.texts import add_source
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
@@ -129,14 +128,6 @@ def _add_source(evidence: Evidence, path: str) -> str:
     """Keep the file's text and hash under the name that frames give it, and return that name."""
     full = os.path.abspath(os.path.join(evidence.process.cwd, path))
     name = shown_file(path, evidence.process.cwd)
-    if name in evidence.hashes:
-        return name
-    try:
-        with open(full, "rb") as f:
-            data = f.read()
-    except OSError:
-        return name
-    evidence.hashes[name] = hashlib.sha256(data).hexdigest()
-    if len(data) <= MOST_SOURCE:
-        evidence.sources[name] = decode(data)
+    if name not in evidence.hashes:
+        add_source(evidence, name, full)
     return name

@@ -32,6 +32,7 @@ from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Quiet, Unseen
 from graphdoc.capture.saved import watch_hooks
 from graphdoc.capture.switches import Switches, frames_of_place
+from graphdoc.capture.texts import remember_modules, remember_script
 from graphdoc.capture.walk import DEEP
 from graphdoc.capture.weave import CannotWeave, token_name, weave
 from graphdoc.evidence import Evidence, Raised
@@ -102,6 +103,7 @@ class Witness:
         With ``told_of_end`` the caller calls ``at_exit`` when the process ends, else it is left to ``atexit``.
         """
         torch = self.torch
+        remember_script()
         self._install_stacks()
         self._undo.append(hear(self.warnings, self.cwd))
         from torch.autograd import graph
@@ -202,6 +204,7 @@ class Witness:
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
             journal = self.journal
+            remember_modules()
             seen = journal.look[kind](3)  # _before < the woven function < backward or grad
             stacks.another_call()
             first = root_of(outputs[0]) if outputs else None

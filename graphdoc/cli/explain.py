@@ -103,9 +103,9 @@ def _page(cause: Cause, fmt: str) -> int:
     from graphdoc.causes.catalogue import as_json, page_as_markdown
 
     if fmt == "json":
-        import json
+        from graphdoc.render.json import document
 
-        put(json.dumps(as_json([cause])[0], indent=2) + "\n", sys.stdout)
+        put(document(as_json([cause])[0]), sys.stdout)
         return 0
     if fmt not in ("text", "markdown"):
         raise UsageError(f"a page has the formats text, json and markdown, not {fmt}")
@@ -137,11 +137,11 @@ def _log(stream: BinaryIO, name: str, fmt: str) -> int:
         from graphdoc.render.options import terminal_options
 
         width, color = terminal_options(sys.stdout)
-        put(as_text(told, fmt, width, color), sys.stdout)
+        put(as_text(told, fmt, width, color), sys.stdout, styled=color)
     elif fmt == "json":
-        import json
+        from graphdoc.render.json import document
 
-        put(json.dumps(together(told), indent=2) + "\n", sys.stdout)
+        put(document(together(told)), sys.stdout)
     else:
         from graphdoc.cli.output import show
 

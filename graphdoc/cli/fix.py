@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +34,9 @@ def command(
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Do not run the patched program to see what the fix does.")
     ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run the program to try the fix even where that is not done unasked.")
+    ] = False,
     report: Annotated[
         list[str] | None,
         typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
@@ -47,6 +53,10 @@ def command(
 
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
     root = kept.cwd if kept.cwd.is_dir() else Path.cwd()
+    _take_back(root)
+    if not kept.trusted:
+        kept = replace(kept, allowed=verify)
+        say(_about_a_stranger(kept))
     result = report_for(kept, announce=say)
     changed = _changed_files(kept, root)
     _refuse_changed({span.file for d in result.diagnoses for span in d.spans}, changed, root)
@@ -66,22 +76,24 @@ def command(
             raise typer.Exit(1)
         from graphdoc.fixes.apply import diff_bytes, patched
 
-        contents = patched(fix.diff, root)
+        base = Path(fix.base or os.path.realpath(os.getcwd()))
+        contents = patched(fix.diff, base)
         _refuse_changed({str(path) for path in contents}, changed, root)
         if diff:
             say(_tried(fix))
-            sys.stdout.flush()
-            sys.stdout.buffer.write(diff_bytes(fix.diff, root))
-            sys.stdout.buffer.flush()
+            _print_patch(diff_bytes(fix.diff, base), base)
         elif fix.safety == "display":
             say(f"this fix is only shown, never applied: {fix.title} (--diff prints it)")
+            raise typer.Exit(1)
+        elif not kept.trusted:
+            say(f"not applied, because the run was not recorded here: {fix.title}. --diff prints it for you to judge")
             raise typer.Exit(1)
         elif fix.safety == "unsafe" and not unsafe:
             note = f" {fix.note}" if fix.note else ""
             say(f"not applied, because it decides what the gradients mean: {fix.title}.{note} --unsafe applies it.")
             raise typer.Exit(1)
         else:
-            _apply(fix, contents, root)
+            _apply(fix, contents, base, root)
     finally:
         write_reports(result, wanted)
 
@@ -98,26 +110,53 @@ def _tried(fix: Fix) -> str:
 def _progress(line: str) -> None:
     """One line while a patched program runs; overwritten on a terminal, left out elsewhere."""
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\033[K{line}" if line else "\r\033[K")
+        from graphdoc.render.text import flat
+
+        sys.stderr.write(f"\r\033[K{flat(line)}")
         sys.stderr.flush()
+
+
+def _take_back(root: Path) -> None:
+    """Mend what an earlier command has left half done."""
+    from graphdoc.fixes.whole import recover
+
+    line = recover(root)
+    if line:
+        say(line)
+
+
+def _about_a_stranger(kept: Kept) -> str:
+    """One line on evidence that came from elsewhere: what is in it is read, and nothing of it is run."""
+    module = ["-m"] if kept.request.kind == "module" else []
+    words = shlex.join([*module, *kept.request.command])
+    told = "this run was not recorded here by you, as far as can be told"
+    if kept.allowed:
+        return f"{told}; as you ask for it, its program is run again: {words}"
+    return f"{told}, so its program is not run again and nothing is tried; --verify runs it: {words}"
+
+
+def _print_patch(data: bytes, base: Path) -> None:
+    """The patch on stdout, byte for byte; on a terminal with all that could command it spelled out."""
+    from graphdoc.project import where_to_apply
+
+    where = where_to_apply(base, Path.cwd())
+    if where:
+        say(where)
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        put(data.decode("utf-8", "replace"), sys.stdout)
+        return
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _changed_files(kept: Kept, root: Path) -> set[Path]:
     """The observed source files whose text is no longer what ran."""
-    import hashlib
+    from graphdoc.processes import changed_sources, read_evidence
 
-    from graphdoc.evidence import Evidence
-
-    changed = set()
+    changed: set[Path] = set()
     for file in kept.evidence:
-        for name, digest in Evidence.read(str(file)).hashes.items():
-            path = (root / name).resolve()
-            try:
-                same = hashlib.sha256(path.read_bytes()).hexdigest() == digest
-            except OSError:
-                same = False
-            if not same:
-                changed.add(path)
+        changed |= {(root / name).resolve() for name in changed_sources(read_evidence(kept, file))}
     return changed
 
 
@@ -150,35 +189,34 @@ def _why_none(result: Report) -> str:
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):
         return "no fix stood the test: `graphdoc fix --list` shows what was tried"
-    return f"there is no patch for {result.diagnoses[0].code}: `graphdoc explain {result.diagnoses[0].code}` says more"
+    code = result.diagnoses[0].code
+    left_out = next((f"; {note}" for note in result.notes if note.startswith("a fix was left out")), "")
+    return f"there is no patch for {code}: `graphdoc explain {code}` says more{left_out}"
 
 
 def _listing(fixes: list[Fix]) -> str:
+    from graphdoc.render.text import flat, statement
+
     lines = []
     for number, fix in enumerate(fixes, 1):
         state = {True: "verified", False: "failed when tried", None: "not tried"}[fix.verified]
         if not fix.diff:
             state = "no patch"
-        lines.append(f"{number}. {fix.title} [{fix.safety}, {state}]\n")
+        lines.append(f"{number}. {flat(fix.title)} [{fix.safety}, {state}]\n")
         if fix.note:
-            lines.append(f"   {fix.note}\n")
+            lines.append(f"   {statement(fix.note)}\n")
     return "".join(lines)
 
 
-def _apply(fix: Fix, contents: dict[Path, bytes], root: Path) -> None:
-    """Write the patched files and say what was done and how to undo it."""
-    from graphdoc.files import write_whole
-    from graphdoc.fixes.apply import apply, undo_patch
-    from graphdoc.launch.keep import PLACE
+def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> None:
+    """Write the patched files and say what was done and how to undo it, from where the user stands."""
+    from graphdoc.fixes.whole import apply_whole
+    from graphdoc.render.text import statement
 
-    undo = root / PLACE / "undo.patch"
-    before = {path: path.read_bytes() for path in contents}
-    try:
-        undo.parent.mkdir(exist_ok=True)
-        write_whole(undo, undo_patch(before, contents, root))
-    except OSError as e:
-        raise UsageError(f"cannot write {undo}, so nothing was changed: {e.strerror or e}") from e
-    apply(contents)
-    names = ", ".join(path.relative_to(root).as_posix() for path in contents)
+    here = Path(os.path.realpath(os.getcwd()))
+    undo = os.path.relpath(apply_whole(contents, base, root), base)
+    names = ", ".join(os.path.relpath(os.path.realpath(path), here) for path in contents)
     verified = "" if fix.verified else " It was not verified."
-    put(f"{fix.title}: changed {names}.{verified}\nTo undo: git apply {PLACE}/undo.patch\n", sys.stdout)
+    there = [] if base == here else ["-C", os.path.relpath(base, here)]
+    command = shlex.join(["git", *there, "apply", undo])
+    put(f"{statement(fix.title)}: changed {names}.{verified}\nTo undo: {command}\n", sys.stdout)

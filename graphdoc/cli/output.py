@@ -49,7 +49,9 @@ def check_format(name: str) -> None:
 
 def say(line: str) -> None:
     """One line of our own on stderr."""
-    print("graphdoc:", " ".join(line.split()), file=sys.stderr, flush=True)
+    from graphdoc.render.text import flat
+
+    put(f"graphdoc: {flat(line)}\n", sys.stderr)
 
 
 def show(report: Report, fmt: str, stream: TextIO) -> None:
@@ -58,11 +60,19 @@ def show(report: Report, fmt: str, stream: TextIO) -> None:
     from graphdoc.render.options import terminal_options
 
     width, color = terminal_options(stream)
-    put(render(report, fmt, width=width, color=color), stream)
+    put(render(report, fmt, width=width, color=color), stream, styled=color)
 
 
-def put(text: str, stream: TextIO) -> None:
-    """Write text to a stream whose encoding may not know all of its characters."""
+def put(text: str, stream: TextIO, *, styled: bool = False) -> None:
+    """Write text to a stream whose encoding may not know all of its characters.
+
+    All that a terminal would obey is spelled out, but newlines and tabs; ``styled`` text has been through that and has
+    our own colours since.
+    """
+    from graphdoc.render.text import harmless
+
+    if not styled:
+        text = harmless(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()

@@ -5,6 +5,7 @@ Imports little before the program starts: everything between the user's Enter an
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
     request = Request(list(words), kind, cwd=os.getcwd(), mode="observe:nan" if nan else "observe")
     if request.kind == "script":
         check_script(request.command[0])
+    _take_back()
     folder, trouble = _make_folder()
     ended = launch(request, folder)
     try:
@@ -43,7 +45,23 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
         say(f"internal error after the program had ended: {type(e).__name__}: {e}")
+    if folder is not None:
+        from graphdoc.launch.folders import release
+
+        release(folder)
     return end_like(ended)
+
+
+def _take_back() -> None:
+    """Do not run sources that an interrupted ``graphdoc fix`` has left half patched."""
+    from graphdoc.launch.folders import PLACE, UNDER_WAY
+
+    if os.path.lexists(os.path.join(PLACE, UNDER_WAY)):
+        from graphdoc.fixes.whole import recover
+
+        line = recover(Path.cwd())
+        if line:
+            say(line)
 
 
 def check_script(script: str) -> None:
@@ -80,7 +98,7 @@ def check_script(script: str) -> None:
 
 def _make_folder() -> tuple[Path | None, str]:
     """The folder for this run's evidence, and a line to say afterwards if it is not where it should be."""
-    from graphdoc.launch.keep import PLACE, new_run, temporary_run
+    from graphdoc.launch.folders import PLACE, new_run, temporary_run
 
     try:
         return new_run(Path.cwd()), ""
@@ -101,9 +119,11 @@ def _tell(
     kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
     if folder is not None:
         try:
+            if any(file.parent != folder for file in kept.evidence):
+                raise OSError(errno.ENOSPC, "nothing can be written there any more")
             kept.save()
         except OSError as e:
-            say(f"the run cannot be kept in {folder}: {e.strerror or e}")
+            kept = _elsewhere(kept, e)
     result = _diagnose(kept)
     seen = result.observed
     # Silence says that nothing is wrong. Where torch never came there was no graph, unless the command had other
@@ -116,6 +136,17 @@ def _tell(
             say(line)
     write_reports(result, wanted)
     tell_github(result, wanted)
+
+
+def _elsewhere(kept: Kept, error: OSError) -> Kept:
+    """The run kept in memory, because its folder takes nothing; or not at all, which costs only what comes later."""
+    line = f"the run cannot be kept in {kept.folder} ({error.strerror or error})"
+    try:
+        kept = kept.save_in_memory()
+        say(f"{line}; what was recorded is in {kept.folder}")
+    except OSError:
+        say(line)
+    return kept
 
 
 def _diagnose(kept: Kept) -> Report:
@@ -152,7 +183,8 @@ def bare_report(kept: Kept) -> Report:
 
     from graphdoc.launch.seen import observed
     from graphdoc.model import Report, Run
+    from graphdoc.redaction import redact_words
 
-    command = tuple(kept.request.command)
+    command = tuple(redact_words(kept.request.command))
     run = Run(command, platform.python_version(), "", kept.exit_status, kept.seconds)
     return Report(run, "completed" if kept.exit_status == 0 else "other-failure", observed=observed(kept))

@@ -108,11 +108,13 @@ def apply(texts: Mapping[Path, str | bytes]) -> dict[Path, bytes]:
             at = path
             os.replace(temporary, target)
             done.append(target)
-    except (OSError, UnicodeEncodeError) as e:
+    except BaseException as e:
         for path, target, temporary in ready:
             temporary.unlink(missing_ok=True)
             if target in done:
                 os.replace(write_beside(target, before[path], target.stat().st_mode), target)
+        if not isinstance(e, OSError | UnicodeEncodeError):
+            raise
         reason = e.strerror if isinstance(e, OSError) else None
         raise UsageError(f"cannot write {at}: {reason or e}; nothing was changed") from e
     return before

@@ -19,6 +19,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
+from graphdoc.project import naming, project_root
 from graphdoc.source.module import Source
 
 BUDGET = 100.0
@@ -64,7 +65,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, progress: Progre
             if stale is not None:
                 raise UsageError(f"{stale} has changed since the run: run the program again first")
         per_diagnosis.append((diagnosis, candidates))
-    if verify:
+    if verify and kept.may_run:
         _try_out(kept, evidence, [c for _, candidates in per_diagnosis for c in candidates], progress)
     diagnoses = tuple(d.with_fixes(tuple(c.fix for c in _ordered(cs))) for d, cs in per_diagnosis)
     return replace(report, diagnoses=diagnoses, notes=(*report.notes, *dict.fromkeys(notes)))
@@ -85,11 +86,13 @@ def _candidates(
     candidates: list[Candidate] = []
     if found is None:
         return candidates
+    root = root_of(kept)
+    here = _standing(kept, root)
     for remedy in found.finding.remedies:
         fix = Fix(remedy.kind, remedy.title, remedy.safety, note=remedy.note)
         try:
             texts = build(remedy.kind, sources, remedy.args)
-            paths = {file: _own_file(kept, evidence, file) for file in texts}
+            paths = {file: _own_file(kept, evidence, file, root) for file in texts}
         except CannotFix as e:
             if remedy.safety == "display":
                 candidates.append(Candidate(fix, remedy))
@@ -103,9 +106,11 @@ def _candidates(
         new = {paths[file]: text for file, text in texts.items()}
         if any(c.texts == new for c in candidates):
             continue
-        old_named = {_shown(kept, paths[file]): sources[file].text for file in texts}
-        new_named = {_shown(kept, paths[file]): text for file, text in texts.items()}
-        candidates.append(Candidate(replace(fix, diff=unified(old_named, new_named)), remedy, new))
+        called = naming(new, here, root)
+        old_named = {called.names[paths[file]]: sources[file].text for file in texts}
+        new_named = {called.names[paths[file]]: text for file, text in texts.items()}
+        base = "" if called.base == Path(os.path.realpath(os.getcwd())) else str(called.base)
+        candidates.append(Candidate(replace(fix, diff=unified(old_named, new_named), base=base), remedy, new))
     for number, candidate in enumerate(candidates):
         same = sum(1 for c in candidates[:number] if c.remedy and c.remedy.kind == candidate.fix.id)
         if same:
@@ -113,23 +118,33 @@ def _candidates(
     return candidates
 
 
-def _own_file(kept: Kept, evidence: Evidence, file: str) -> str:
-    """The absolute path of a file of the project.
+def root_of(kept: Kept) -> Path:
+    """The folder below which a fix for this run may change files: the user's project."""
+    words = kept.request.command
+    named = kept.cwd / words[0] if kept.trusted and kept.request.kind == "script" and words else None
+    return project_root(kept.cwd, named)
+
+
+def _standing(kept: Kept, root: Path) -> Path:
+    """Where the user stands, if that lies in the project; else where he stood when he ran the program."""
+    here = Path(os.path.realpath(os.getcwd()))
+    return here if here == root or root in here.parents else Path(os.path.realpath(kept.cwd))
+
+
+def _own_file(kept: Kept, evidence: Evidence, file: str, root: Path) -> str:
+    """The absolute path of a file of the project whose text is, to the letter, the one that the evidence holds.
 
     Raises:
-        CannotFix: it belongs to an installed package or lies outside the folder in which the program was started.
+        CannotFix: it belongs to an installed package, lies outside the project, or its text is not known for certain.
     """
     path = os.path.realpath(os.path.join(evidence.process.cwd or str(kept.cwd), file))
     if {"site-packages", "dist-packages"} & set(Path(path).parts):
         raise CannotFix(f"{file} belongs to an installed package")
-    if Path(os.path.realpath(kept.cwd)) not in Path(path).parents:
-        raise CannotFix(f"{file} lies outside {kept.cwd}")
+    if root not in Path(path).parents:
+        raise CannotFix(f"{file} lies outside the project in {root}; a run from its own project gives a patch")
+    if file not in evidence.hashes:
+        raise CannotFix(f"which text of {file} has run is not known")
     return path
-
-
-def _shown(kept: Kept, path: str) -> str:
-    """The name in a diff's header: relative to where the program was started, with forward slashes."""
-    return os.path.relpath(path, os.path.realpath(kept.cwd)).replace(os.sep, "/")
 
 
 def _ordered(candidates: list[Candidate]) -> list[Candidate]:

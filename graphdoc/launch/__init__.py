@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Literal
 
 from graphdoc.errors import UsageError
+from graphdoc.files import write_private
 from graphdoc.launch.interpreter import hook_works, options
 from graphdoc.launch.signals import die_by, relay
+from graphdoc.spare import is_private, spare_folder
 
 __all__ = ["Ended", "Kind", "Request", "end_like", "launch"]
 
@@ -111,8 +113,7 @@ def launch(request: Request, out: Path | None) -> Ended:
     if out is not None and not observed:
         ended.troubles.append(DISABLED)
     if observed and out is not None:
-        ended.evidence = sorted(out.glob("evidence-*.json"))
-        ended.troubles = _troubles(out)
+        ended.evidence, ended.troubles = _recorded(out), _troubles(out)
         if request.kind != "command" and not hook_works(options()):
             ended.troubles.append(NOT_STARTED)
     return ended
@@ -182,6 +183,24 @@ def _kill(process: subprocess.Popen[bytes], group: bool) -> None:
             process.kill()
     except OSError:
         pass
+
+
+def _recorded(out: Path) -> list[Path]:
+    """The evidence of a run. What could not be written there stands in for what there is, if it cannot be moved."""
+    found = {file.name: file for file in out.glob("evidence-*.json")}
+    spare = spare_folder(str(out))
+    if is_private(spare):
+        for file in Path(spare).glob("evidence-*.json"):
+            found[file.name] = file
+            try:
+                write_private(out / file.name, file.read_bytes())
+                file.unlink()
+                found[file.name] = out / file.name
+            except OSError:
+                pass
+        if not os.listdir(spare):
+            os.rmdir(spare)
+    return sorted(found.values(), key=lambda file: file.name)
 
 
 def _troubles(out: Path) -> list[str]:

@@ -1,22 +1,22 @@
-"""Where runs are kept: ``.graphdoc/`` in the working directory, the newest few, each with its request and outcome."""
+"""A kept run: its request, its outcome and its evidence, written beside each other and found again."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from graphdoc.errors import UsageError
-from graphdoc.files import write_whole
+from graphdoc.files import write_private
 from graphdoc.launch import Ended, Request
+from graphdoc.launch.folders import PLACE, RUN_NAME
+from graphdoc.launch.trust import holds, owned, seal
+from graphdoc.spare import make_spare
 
-PLACE = ".graphdoc"
-KEPT_RUNS = 10
+MOST_BYTES = 4_000_000
+"""Of a record or a pointer; what is longer was not written here."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Kept:
     """A run that has ended: what was asked for, how it ended and the evidence files that it left in ``folder``.
 
     ``exit_status`` is 128 + n after signal n; ``seconds`` is wall-clock time. ``troubles`` are lines about what was
-    not observed. ``rerun`` is False when the user wants no automatic second run.
+    not observed. ``rerun`` is False when the user wants no automatic second run. ``trusted`` is True for what this user
+    ran here; otherwise the files are a stranger's data: their command is not run unless the user has ``allowed`` it,
+    and the folder in which the user stands takes the place of theirs.
     """
 
     folder: Path
@@ -35,6 +37,13 @@ class Kept:
     troubles: tuple[str, ...] = ()
     evidence: tuple[Path, ...] = field(default=())
     rerun: bool = True
+    trusted: bool = True
+    allowed: bool = False
+
+    @property
+    def may_run(self) -> bool:
+        """Whether its command may be run again: it is this user's own, or he has allowed it (``--verify``)."""
+        return self.trusted or self.allowed
 
     @property
     def cwd(self) -> Path:
@@ -48,53 +57,28 @@ class Kept:
             OSError: the folder cannot be written.
         """
         request = asdict(self.request)
-        document = {
-            "version": 1,
-            "request": {k: request[k] for k in ("command", "kind", "cwd", "mode")},
-            "outcome": {
-                "exit_status": self.exit_status,
-                "signal": self.signal,
-                "seconds": round(self.seconds, 3),
-                "troubles": list(self.troubles),
-            },
-            "rerun": self.rerun,
+        sealed = {"request": {k: request[k] for k in ("command", "kind", "cwd", "mode")}, "rerun": self.rerun}
+        outcome = {
+            "exit_status": self.exit_status,
+            "signal": self.signal,
+            "seconds": round(self.seconds, 3),
+            "troubles": list(self.troubles),
         }
-        write_whole(self.folder / "run.json", _as_bytes(document))
+        document = {"version": 1, **sealed, "outcome": outcome, "seal": seal(sealed, self.folder)}
+        write_private(self.folder / "run.json", _as_bytes(document))
         if self.folder.parent.name == PLACE:
-            write_whole(self.folder.parent / "last.json", _as_bytes({"runs": self.folder.name, **document}))
+            pointer = {"version": 1, "runs": self.folder.name, "outcome": outcome}
+            write_private(self.folder.parent / "last.json", _as_bytes(pointer))
 
+    def save_in_memory(self) -> Kept:
+        """The same, kept in the place that stands in for its folder (see ``graphdoc.spare``).
 
-def new_run(cwd: Path) -> Path:
-    """Make the folder for a new run and clear away all but the newest runs.
-
-    Raises:
-        OSError: it cannot be made there (a read-only folder, a full disk). See ``temporary_run``.
-    """
-    place = cwd / PLACE
-    place.mkdir(exist_ok=True)
-    ignore = place / ".gitignore"
-    if not ignore.exists():
-        try:
-            write_whole(ignore, b"*\n")
-        except OSError:
-            if not os.listdir(place):
-                place.rmdir()
-            raise
-    older = sorted(f for f in place.iterdir() if f.is_dir() and f.name[:1].isdigit())
-    for folder in older[: max(0, len(older) - KEPT_RUNS + 1)]:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder = place / f"{datetime.now():%Y%m%dT%H%M%S.%f}-{os.getpid()}"
-    folder.mkdir()
-    return folder
-
-
-def temporary_run() -> Path:
-    """Make a folder for a run outside the working directory.
-
-    Raises:
-        OSError: not even that is possible.
-    """
-    return Path(tempfile.mkdtemp(prefix="graphdoc-"))
+        Raises:
+            OSError: that cannot be written either.
+        """
+        elsewhere = replace(self, folder=Path(make_spare(str(self.folder))))
+        elsewhere.save()
+        return elsewhere
 
 
 def keep(folder: Path, request: Request, ended: Ended, *, rerun: bool = True) -> Kept:
@@ -121,10 +105,9 @@ def last_run(cwd: Path) -> Kept:
     if not pointer.exists():
         raise UsageError("no run is kept in this folder yet: start the program with `graphdoc run` first")
     name = _read(pointer).get("runs")
-    folder = cwd / PLACE / str(name)
-    if not isinstance(name, str) or not folder.is_dir():
+    if not isinstance(name, str) or not RUN_NAME.fullmatch(name) or not (cwd / PLACE / name).is_dir():
         raise UsageError(f"{pointer} names a run that is no longer there: start the program with `graphdoc run` again")
-    return open_run(folder, cwd)
+    return open_run(cwd / PLACE / name, cwd)
 
 
 def open_run(place: Path, cwd: Path) -> Kept:
@@ -134,8 +117,7 @@ def open_run(place: Path, cwd: Path) -> Kept:
         UsageError: there is nothing of the kind at ``place``, or it cannot be read.
     """
     if place.is_dir():
-        document = _read(place / "run.json")
-        return _from_document(place, document)
+        return _from_document(place, _read(place / "run.json"), cwd)
     if not place.exists():
         raise UsageError(f"{place}: No such file or directory")
     from graphdoc.evidence import Evidence, EvidenceError
@@ -145,16 +127,18 @@ def open_run(place: Path, cwd: Path) -> Kept:
     except EvidenceError as e:
         raise UsageError(str(e)) from e
     if (place.parent / "run.json").exists():
-        kept = _from_document(place.parent, _read(place.parent / "run.json"))
-        return Kept(**{**vars(kept), "evidence": (place,)})
-    request = Request(evidence.command or evidence.process.argv, cwd=evidence.process.cwd or str(cwd))
+        return replace(_from_document(place.parent, _read(place.parent / "run.json"), cwd), evidence=(place,))
+    request = Request(evidence.command or evidence.process.argv, cwd=str(cwd))
     status = evidence.exit_status if evidence.exit_status is not None else int(evidence.raised is not None)
-    return Kept(place.parent, request, status, None, evidence.seconds, (), (place,))
+    return Kept(place.parent, request, status, None, evidence.seconds, (), (place,), trusted=False)
 
 
-def _from_document(folder: Path, document: dict[str, Any]) -> Kept:
+def _from_document(folder: Path, document: dict[str, Any], here: Path) -> Kept:
+    """The kept run that ``document`` tells of, read by someone who stands in ``here``."""
     try:
         request, outcome = document["request"], document["outcome"]
+        sealed = {"request": request, "rerun": document["rerun"]}
+        trusted = owned(folder / "run.json") and holds(document.get("seal"), sealed, folder)
         if request["kind"] not in ("script", "module", "command"):
             raise ValueError(f"unknown kind {request['kind']!r}")
         return Kept(
@@ -162,7 +146,7 @@ def _from_document(folder: Path, document: dict[str, Any]) -> Kept:
             request=Request(
                 [str(word) for word in request["command"]],
                 request["kind"],
-                cwd=str(request["cwd"]),
+                cwd=str(request["cwd"]) if trusted else str(here),
                 mode=str(request["mode"]),
             ),
             exit_status=int(outcome["exit_status"]),
@@ -171,6 +155,7 @@ def _from_document(folder: Path, document: dict[str, Any]) -> Kept:
             troubles=tuple(str(line) for line in outcome["troubles"]),
             evidence=tuple(sorted(folder.glob("evidence-*.json"))),
             rerun=bool(document["rerun"]),
+            trusted=trusted,
         )
     except (KeyError, TypeError, ValueError) as e:
         raise UsageError(f"{folder / 'run.json'} is damaged: {type(e).__name__}: {e}") from e
@@ -178,7 +163,11 @@ def _from_document(folder: Path, document: dict[str, Any]) -> Kept:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_bytes())
+        with open(path, "rb") as stream:
+            text = stream.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise UsageError(f"{path} is longer than {MOST_BYTES:,} bytes, so graphdoc has not written it")
+        data = json.loads(text)
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
     except (ValueError, RecursionError) as e:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from typing import Any
 
 from graphdoc.model import Confidence, Diagnosis, Report
 from graphdoc.render import story
+from graphdoc.render.json import document
 from graphdoc.render.text import flat
 
 NAME = "gitlab"
@@ -30,7 +30,7 @@ def render(report: Report, *, width: int, color: bool) -> str:
         entries.append(entry)
     if story.not_observed(report):
         entries.append(_not_observed(report))
-    return json.dumps(entries, indent=2) + "\n"
+    return document(entries)
 
 
 def _not_observed(report: Report) -> dict[str, Any]:

@@ -14,7 +14,13 @@ NAME = "json"
 
 def render(report: Report, *, width: int, color: bool) -> str:
     """``Report.to_json()``, indented by two, ASCII only, ended by a newline."""
-    return json.dumps(plain_values(report.to_json()), indent=2) + "\n"
+    return document(report.to_json())
+
+
+def document(value: Any) -> str:
+    """JSON that can be printed into a job's log as well: nothing in it looks like an order to the runner."""
+    text = json.dumps(plain_values(value), indent=2)
+    return text.replace("##[", "#\\u0023[").replace("##vso[", "#\\u0023vso[") + "\n"
 
 
 def plain_values(value: Any) -> Any:

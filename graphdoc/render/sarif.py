@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import os
 from typing import Any
 from urllib.parse import quote
 
 import graphdoc
 from graphdoc.model import Diagnosis, Fix, Report, Span
 from graphdoc.render import story
-from graphdoc.render.json import plain_values
+from graphdoc.render.json import document
 from graphdoc.render.patch import Change, parse
 from graphdoc.render.text import clip, flat
 
@@ -52,7 +52,7 @@ def render(report: Report, *, width: int, color: bool) -> str:
         "results": [_result(report, d, codes.index(d.code), seen) for d in report.diagnoses],
         "properties": {"outcome": report.outcome, "run": report.run.to_json()},
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [plain_values(run)]}, indent=2) + "\n"
+    return document({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
 def _rule(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -133,7 +133,10 @@ def _artifact(file: str) -> dict[str, str]:
 
 def _fix(fix: Fix) -> dict[str, Any]:
     changes = [
-        {"artifactLocation": _artifact(file.path), "replacements": [_replacement(c) for c in file.changes]}
+        {
+            "artifactLocation": _artifact(os.path.join(fix.base, file.path)),
+            "replacements": [_replacement(c) for c in file.changes],
+        }
         for file in parse(fix.diff)
     ]
     return {"description": {"text": f"{flat(fix.title)} [{story.badge(fix)}]"}, "artifactChanges": changes}

@@ -73,7 +73,7 @@ class SourceLine:
 
 def _parts(line: str) -> list[str]:
     """What is shown for each character."""
-    if line.isascii() and line.isprintable():
+    if line.isascii() and line.isprintable() and "##" not in line:
         return list(line)
     parts: list[str] = []
     at = 0

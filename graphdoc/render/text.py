@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 # What a terminal, a log viewer or a code reader could take for an order instead of a character: C0 and C1 controls,
-# line separators, marks that turn the writing direction around, lone surrogates (which no stream can encode), and a
-# joiner that joins nothing.
+# line separators, marks that turn the writing direction around, lone surrogates (which no stream can encode), a joiner
+# that joins nothing, and the first sign of ``##[error]`` and ``##vso[``, which GitHub's and Azure's runners obey
+# wherever in a line they stand (IndexOf in ActionCommand.cs).
 _HARMFUL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\u200d(?![^\x00-\x9f])"
+    r"|#(?=#(?:\[|vso\[))"
 )
+_KEPT = "\t\n"
 _NEWLINE = re.compile("\r\n|\r|\n")
 # A word is what must stay on one line: quoted code counts as one word, so that a command can be copied.
 _WORD = re.compile(r"(?:[^\s`]|`[^`]*`|`)+")
@@ -23,6 +26,17 @@ def _escape(match: re.Match[str]) -> str:
 def neutralise(text: str) -> str:
     """The same text with every control character spelled out (``\\x1b``), tabs and newlines included."""
     return _HARMFUL.sub(_escape, text)
+
+
+def harmless(text: str) -> str:
+    """The same, but newlines and tabs stay: text of several lines, on its way to a terminal or a log."""
+    return _HARMFUL.sub(lambda match: match[0] if match[0] in _KEPT else _escape(match), text)
+
+
+def statement(text: str) -> str:
+    """One line that may stand at the beginning of a line of a job's log: GitHub takes ``::`` there for a command."""
+    line = flat(text)
+    return line.replace("::", "\\x3a:", 1) if line.startswith("::") else line
 
 
 def shown(line: str, index: int) -> str:
@@ -65,7 +79,7 @@ def wrap(text: str, width: int, first: int | None = None) -> list[str]:
         lines += _chop(word, min(width, room))
         if not lines[0]:
             del lines[0]
-    return [lines[0], *(line.replace("::", "\\x3a:", 1) if line.startswith("::") else line for line in lines[1:])]
+    return [lines[0], *(statement(line) for line in lines[1:])]
 
 
 def clip(text: str, limit: int) -> str:

@@ -19,7 +19,8 @@ from graphdoc.__main__ import main
 from graphdoc.evidence import Evidence, Process, Raised
 from graphdoc.fixes.diff import unified
 from graphdoc.launch import Ended, Request
-from graphdoc.launch.keep import keep, new_run
+from graphdoc.launch.folders import new_run
+from graphdoc.launch.keep import keep
 from graphdoc.model import Diagnosis, Fix, Report, Run, Span
 
 OLD = "import torch\n\ny = net(x)\nloss = y * t\nloss.backward()\n"

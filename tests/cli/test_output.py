@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from graphdoc.cli.output import Wanted, parse_reports, put, show, tell_github, write_reports
+from graphdoc.cli.output import Wanted, parse_reports, put, say, show, tell_github, write_reports
 from graphdoc.errors import UsageError
-from graphdoc.model import Diagnosis, Report, Run, Span
+from graphdoc.model import Diagnosis, Fix, Report, Run, Span
+from graphdoc.render import FORMATS
 
 SPAN = Span("cause", "train.py", 4, 8, 4, 13, "here")
 FOUND = Diagnosis("GD103", "undetached-target", "certain", "a title", "an explanation", (SPAN,))
@@ -88,3 +91,34 @@ def test_a_report_replaces_the_old_one_whole(tmp_path: Path) -> None:
     write_reports(REPORT, [Wanted("json", file)])
     assert file.read_text().startswith("{") and file.stat().st_mode & 0o777 == 0o600
     assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+ORDERS = "a\x1b[2J\x9b1mb\u202ec\rd\x07"
+
+
+def test_nothing_that_a_terminal_obeys_is_put_or_said(capsys: pytest.CaptureFixture[str]) -> None:
+    put(f"{ORDERS}\n\tnext\n", sys.stdout)
+    say(f"{ORDERS}\nnext")
+    out, err = capsys.readouterr()
+    assert out == "a\\x1b[2J\\x9b1mb\\u202ec\\x0dd\\x07\n\tnext\n"
+    assert err == "graphdoc: a\\x1b[2J\\x9b1mb\\u202ec d\\x07 next\n"
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_no_format_gives_an_order_to_a_runner(fmt: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """GitHub and Azure obey ``##[...]`` wherever it stands, and GitHub ``::...::`` at the beginning of a line."""
+    text = "x ##[error]forged ##vso[task.complete] \n::error::forged \x1b[31m"
+    fixed = Fix("f", text, "safe", "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-x ##[error]y\n+z ##[error]\n", text)
+    span = Span("cause", "t.py", 1, 1, 1, 2, text)
+    found = Diagnosis("GD103", "undetached-target", "certain", text, text, (span,), (text,), (fixed,))
+    run = Run(("t.py", text), exit_status=1)
+    report = Report(
+        run, "autograd-failure", {"type": "E", "message": text}, (found,), (text,), {"t.py": "x ##[error]\n::error::y"}
+    )
+    show(report, fmt, sys.stderr)
+    err = capsys.readouterr().err
+    assert "##[" not in err and "##vso[" not in err and "\x1b" not in err
+    own = 1 if fmt == "github" else 0
+    assert sum(line.lstrip().startswith("::") for line in err.splitlines()) == own
+    if fmt == "json":
+        assert json.loads(err)["notes"] == [text]

@@ -11,7 +11,8 @@ import pytest
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Process, Raised
 from graphdoc.launch import Ended, Request
-from graphdoc.launch.keep import KEPT_RUNS, PLACE, Kept, keep, last_run, new_run, open_run
+from graphdoc.launch.folders import KEPT_RUNS, PLACE, new_run, release
+from graphdoc.launch.keep import Kept, keep, last_run, open_run
 
 
 def finished(cwd: Path, status: int = 1) -> Kept:
@@ -51,7 +52,10 @@ def test_git_does_not_see_the_folder(tmp_path: Path) -> None:
 def test_only_the_newest_runs_stay(tmp_path: Path) -> None:
     other = tmp_path / PLACE / "notes"
     other.mkdir(parents=True)
-    folders = [new_run(tmp_path) for _ in range(KEPT_RUNS + 3)]
+    folders = []
+    for _ in range(KEPT_RUNS + 3):
+        folders.append(new_run(tmp_path))
+        release(folders[-1])
     left = sorted(p for p in (tmp_path / PLACE).iterdir() if p.is_dir() and p != other)
     assert left == folders[3:]
     assert other.is_dir()

@@ -1,0 +1,177 @@
+"""The folders that runs are kept in: made for this user alone, held while their run goes on, cleared away later."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from graphdoc.files import write_private
+from graphdoc.launch.trust import holds, seal
+
+PLACE = ".graphdoc"
+KEPT_RUNS = 10
+ROOM = 8_000_000
+"""Bytes that must be free where a run is kept: more than the evidence of a failure usually takes."""
+LOCK = "run.lock"
+"""Held (flock) as long as the run goes on; its text seals the folder as one that graphdoc has made for this user."""
+UNDER_WAY = "applying.json"
+"""Beside the runs while a patch is being applied: what its files held, for ``graphdoc.fixes.whole``."""
+
+RUN_NAME = re.compile(r"\d{8}T\d{6}\.\d{6}-\d+")
+"""What the folder of a run is called: when it began, and the process that keeps it."""
+
+_held: dict[Path, int] = {}
+
+
+def new_run(cwd: Path) -> Path:
+    """Make the folder for a new run, hold it, and clear away all but the newest runs that have ended.
+
+    Raises:
+        OSError: it cannot be made there (a read-only folder, a full disk, a link in its place). See ``temporary_run``.
+    """
+    place = own_place(cwd)
+    free = _free(place)
+    if free is not None and free < ROOM:
+        _remove_empty(place)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    ignore = place / ".gitignore"
+    if not os.path.lexists(ignore):
+        try:
+            write_private(ignore, b"*\n")
+        except OSError:
+            _remove_empty(place)
+            raise
+    _clear(place)
+    folder = place / f"{datetime.now():%Y%m%dT%H%M%S.%f}-{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    try:
+        hold(folder)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def own_place(cwd: Path) -> Path:
+    """``.graphdoc`` in a folder, made if need be; a real folder of this user's.
+
+    Raises:
+        OSError: something else stands there, or it cannot be made.
+    """
+    place = cwd / PLACE
+    place.mkdir(mode=0o700, exist_ok=True)
+    found = os.lstat(place)
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "it is a symbolic link")
+    if hasattr(os, "getuid") and os.getuid() not in (0, found.st_uid):
+        raise OSError(errno.EPERM, "it belongs to another user")
+    return place
+
+
+def temporary_run() -> Path:
+    """Make a folder for a run outside the working directory: where temporary files go, or in memory.
+
+    Raises:
+        OSError: not even that is possible.
+    """
+    failed: OSError | None = None
+    for parent in (None, "/dev/shm"):
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="graphdoc-", dir=parent))
+        except OSError as e:
+            failed = failed or e
+            continue
+        free = _free(folder)
+        if free is None or free >= ROOM:
+            return folder
+        folder.rmdir()
+        failed = failed or OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert failed is not None
+    raise failed
+
+
+def hold(folder: Path) -> None:
+    """Mark a new folder as ours and hold it until ``release`` or the end of this process.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(handle, seal({"run": folder.name}, folder).encode())
+        _locked(handle)
+    except OSError:
+        os.close(handle)
+        raise
+    _held[folder] = handle
+
+
+def release(folder: Path) -> None:
+    """The run in this folder is over: it may be cleared away when its time comes."""
+    handle = _held.pop(folder, None)
+    if handle is not None:
+        os.close(handle)
+
+
+def _clear(place: Path) -> None:
+    """Remove the oldest runs, only such as graphdoc has made here for this user and nobody holds any more."""
+    ours = sorted(f for f in place.iterdir() if RUN_NAME.fullmatch(f.name) and _made_here(f))
+    for folder in ours[: max(0, len(ours) - KEPT_RUNS + 1)]:
+        try:
+            handle = os.open(folder / LOCK, os.O_RDWR)
+        except OSError:
+            continue
+        try:
+            if _locked(handle):
+                shutil.rmtree(folder, ignore_errors=True)  # follows no link
+        except OSError:
+            pass
+        finally:
+            os.close(handle)
+
+
+def _made_here(folder: Path) -> bool:
+    lock = folder / LOCK
+    try:
+        if not stat.S_ISDIR(os.lstat(folder).st_mode) or not stat.S_ISREG(os.lstat(lock).st_mode):
+            return False
+        with open(lock, encoding="ascii", errors="replace") as stream:
+            given = stream.read(200)
+    except OSError:
+        return False
+    return holds(given, {"run": folder.name}, folder)
+
+
+def _locked(handle: int) -> bool:
+    """Take the lock of a folder; False where another process has it. Where locks are unknown, nothing is locked."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _free(folder: Path) -> int | None:
+    """Bytes that an ordinary user may still write there; None where that is not told."""
+    try:
+        found = os.statvfs(folder)
+    except (OSError, AttributeError):
+        return None
+    return found.f_bavail * found.f_frsize if found.f_blocks else None
+
+
+def _remove_empty(place: Path) -> None:
+    try:
+        place.rmdir()
+    except OSError:
+        pass

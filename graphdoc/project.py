@@ -1,0 +1,95 @@
+"""The user's project: which folder it is, and what a patch calls the files in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_MARKS = (".hg", "pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "ruff.toml", ".ruff.toml")
+"""What stands at the top of a project that is in no git repository; pytest and ruff look for the same."""
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What a patch calls its files: the name of each absolute path, and the folder ``base`` that names start from."""
+
+    names: dict[str, str]
+    base: Path
+
+
+def git_top(folder: Path) -> Path | None:
+    """The top of the git work tree that ``folder`` lies in, or None. Git itself is not asked: a stranger's repository
+    can make it run commands."""
+    return next((f for f in (folder, *folder.parents) if _ours(f / ".git")), None)
+
+
+def project_root(folder: Path, script: Path | None = None) -> Path:
+    """The folder below which files of the project lie, for someone who stands in ``folder``; links resolved.
+
+    The top of the git work tree, else the nearest folder upwards with a project's file. Where there is neither, the
+    folder itself; or, for a ``script`` that the user has named in another one (``cd experiments``,
+    ``python ../train.py``), the folder that holds both, if that is a narrower one than the user's home.
+    """
+    folder = Path(os.path.realpath(folder))
+    top = git_top(folder)
+    if top is not None:
+        return top
+    for place in (folder, *folder.parents):
+        if any(_ours(place / mark) for mark in _MARKS):
+            return place
+    if script is not None and script.is_file():
+        both = Path(os.path.commonpath([folder, os.path.realpath(script.parent)]))
+        home = Path(os.path.realpath(os.path.expanduser("~")))
+        if len(both.parts) > 2 and both not in (home, *home.parents):  # no folder of everybody's, as / and /tmp are
+            return both
+    return folder
+
+
+def naming(paths: Iterable[str], here: Path, root: Path) -> Naming:
+    """What a patch for these absolute paths calls them, for someone who stands in ``here``; links are resolved.
+
+    Names start from ``here`` wherever `git apply` and `patch -p1` both understand them there. Git takes the names of a
+    plain unified diff from the working directory, but where one begins with that directory's own name within the
+    repository it takes it from the top (``guess_p_value`` in git's apply.c); and no patch can name a file above the
+    directory that it is applied in. In these cases names start from the top, as `git diff` writes them.
+    """
+    paths = list(paths)
+    here = Path(os.path.realpath(here))
+    top = git_top(here)
+    base = here
+    if not _all_below(paths, here):
+        base = top if top is not None and _all_below(paths, top) else root
+    elif top is not None and top != here:
+        prefix = here.relative_to(top).as_posix() + "/"
+        if any(_name(path, here).startswith(prefix) for path in paths):
+            base = top
+    return Naming({path: _name(path, base) for path in paths}, base)
+
+
+def where_to_apply(base: Path, here: Path) -> str:
+    """A line on where a patch applies whose names start from another folder than ``here``; empty where it is that."""
+    here = Path(os.path.realpath(here))
+    if base == here:
+        return ""
+    shown = os.path.relpath(base, here) if base in here.parents else str(base)
+    return f"the patch is for {base}: `git -C {shown} apply` or `patch -p1 -d {shown}`"
+
+
+def _name(path: str, base: Path) -> str:
+    return os.path.relpath(path, base).replace(os.sep, "/")
+
+
+def _all_below(paths: Iterable[str], folder: Path) -> bool:
+    return all(folder in Path(path).parents for path in paths)
+
+
+def _ours(mark: Path) -> bool:
+    """Whether it is there and another user of the machine has not put it there (in /tmp, for one)."""
+    try:
+        owner = mark.stat().st_uid
+    except OSError:
+        return False
+    me = os.getuid() if hasattr(os, "getuid") else owner
+    return me == 0 or owner in (0, me)

@@ -1,0 +1,99 @@
+"""A patch to several files: all of it or nothing, whatever happens between two of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphdoc.fixes import whole
+from graphdoc.fixes.whole import apply_whole, recover
+from graphdoc.launch.folders import PLACE, UNDER_WAY
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from graphdoc.fixes.whole import apply_whole
+real, done = os.replace, []
+def replace(a, b):
+    real(a, b)
+    if Path(b).suffix == ".py":
+        done.append(b)
+        if len(done) == int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+os.replace = replace
+here = Path.cwd()
+apply_whole({here / "a.py": b"new a\\n", here / "b.py": b"new b\\n"}, here, here)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text("old a\n")
+    (tmp_path / "b.py").write_text("old b\n")
+    return tmp_path
+
+
+def texts(folder: Path) -> list[str]:
+    return [(folder / name).read_text() for name in ("a.py", "b.py")]
+
+
+def killed(project: Path, after: int) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(after)], cwd=project, check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("command", ["fix", "run"])
+def test_killed_between_two_files_it_is_taken_back(project: Path, command: str) -> None:
+    killed(project, 1)
+    assert texts(project) == ["new a\n", "old b\n"]
+    (project / "train.py").write_text("print(open('a.py').read())\n")
+    if command == "run":
+        words = [sys.executable, "-m", "graphdoc", "run", "train.py"]
+        done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=True)
+        assert done.stdout == "old a\n\n" and "a.py is as it was before" in done.stderr
+    else:
+        assert "a.py is as it was before" in recover(project)
+    assert texts(project) == ["old a\n", "old b\n"]
+    assert not (project / PLACE / UNDER_WAY).exists() and recover(project) == ""
+    assert [f.name for f in project.iterdir() if f.name.startswith((".a", ".b"))] == []
+
+
+def test_killed_behind_the_last_file_it_is_done_and_can_be_undone(project: Path) -> None:
+    killed(project, 2)
+    assert recover(project) == "" and texts(project) == ["new a\n", "new b\n"]
+    subprocess.run(["git", "apply", f"{PLACE}/undo.patch"], cwd=project, check=True)
+    assert texts(project) == ["old a\n", "old b\n"]
+
+
+def test_what_was_edited_since_is_left_alone(project: Path) -> None:
+    killed(project, 1)
+    (project / "a.py").write_text("by hand\n")
+    assert recover(project) == "" and texts(project) == ["by hand\n", "old b\n"]
+
+
+def test_an_interrupt_between_two_files_takes_it_back(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.replace
+
+    def replace(a: Any, b: Any) -> None:
+        if Path(b).name == "b.py":
+            raise KeyboardInterrupt
+        real(a, b)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(KeyboardInterrupt):
+        apply_whole({project / "a.py": b"new\n", project / "b.py": b"new\n"}, project, project)
+    monkeypatch.undo()
+    assert texts(project) == ["old a\n", "old b\n"]
+    assert sorted(f.name for f in project.iterdir()) == [PLACE, "a.py", "b.py"]
+
+
+def test_one_file_needs_no_note(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole, "_note", lambda *_: pytest.fail("a note for one file"))
+    undo = apply_whole({project / "a.py": b"new\n"}, project, project)
+    assert undo == project / PLACE / "undo.patch"
