@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause, Finding
+from graphdoc.causes.blaming import assign
+from graphdoc.causes.installed import package_sources
 from graphdoc.evidence import Evidence
 from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import Match, recognise_exception
@@ -47,6 +49,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             continue
         try:
             finding = cause.recognise(evidence)
+            finding = assign(evidence, cause.slug, finding) if finding is not None else None
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue
@@ -78,7 +81,7 @@ def diagnose(evidence: Evidence) -> Report:
         exception={"type": raised.type, "message": raised.message} if raised else None,
         diagnoses=tuple(_diagnosis(f) for f in found),
         notes=(*notes, *evidence.degraded),
-        sources=dict(evidence.sources),
+        sources={**package_sources(evidence), **evidence.sources},
     )
 
 

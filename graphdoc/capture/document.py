@@ -9,6 +9,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.packages import add_packages
 from graphdoc.capture.places import is_user_file
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 
@@ -55,6 +56,7 @@ def write_document(witness: Witness, evidence: Evidence) -> None:
     evidence.process.written = time.time()
     evidence.seconds = time.time() - witness.started
     _add_sources(evidence)
+    add_packages(evidence)
     evidence.write(os.path.join(witness.out, f"evidence-{os.getpid()}.json"))
 
 
