@@ -60,7 +60,8 @@ class Holder:
 
     ``base`` is the part of the path that a statement can assign (names and attributes only) and ``structure`` what
     stands there: "tensor", {"tuple": [...]}, {"list": ...}, {"dict": ...}, {"deque": ...}; None where it is none of
-    these throughout.
+    these throughout. ``name`` is what a report calls it where the path leads through what a library keeps to itself
+    (``Forecaster.hidden`` for ``trainer._loop._module.hidden``); empty for the path.
     """
 
     path: str
@@ -70,6 +71,12 @@ class Holder:
     exact: bool = True
     base: str = ""
     structure: Any = None
+    name: str = ""
+
+    @property
+    def told(self) -> str:
+        """How a report calls it."""
+        return self.name or self.path
 
 
 @dataclass

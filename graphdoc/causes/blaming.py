@@ -50,6 +50,10 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
         told.append(deed_span("mutated", wrote, f"written here, by {readable(writer)}"))
     if saved is not None:
         told.append(deed_span("consumed", saved, f"{saved_by(found.node)} saved it here"))
+    if wrote is not None and wrote.caller is not None:
+        label = f"{wrote.package.told}, called here, writes into {called(found.stale)}, which backward needs"
+        spans = [replace(s, label=label) if s.role == "cause" and is_at(wrote.caller, s) else s for s in finding.spans]
+        finding = replace(finding, spans=tuple(spans))
     finding = _beside(finding, told)
     if wrote is None or saved is None or not same_call(evidence, wrote, saved):
         return finding
@@ -145,8 +149,8 @@ def _in_the_loop(evidence: Evidence, found: Mutation | None, finding: Finding) -
     spans = tuple(_below(evidence, s, line) for s in finding.spans)
     causes = [s for s in spans if s.role == "cause" and not is_at(line, s)]
     demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) else s for s in spans]
-    label = next((s.label for s in spans if s.role == "cause"), "")
     if not causes:
+        label = f"{saved_by(found.node)} saved {called(found.stale)} here" if found else "made here, for each batch"
         causes = [span("cause", f, label, evidence) for f in _of_a_batch(evidence, found)[:1]]
     if not causes:
         return replace(finding, remedies=remedies)

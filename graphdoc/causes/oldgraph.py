@@ -132,7 +132,7 @@ def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
             shape = ", ".join(str(n) for n in c.tensor.shape)
-            fact = f"the tensor [{shape}] {how} `{holder.path}` in {holder.function}"
+            fact = f"the tensor [{shape}] {how} `{holder.told}` in {holder.function}"
             if fact not in out:
                 out.append(fact)
     if reuse.behind:

@@ -28,9 +28,14 @@ def is_optimizers(frame: Frame) -> bool:
     return not frame.user and "torch/optim/" in _path(frame)
 
 
+def _is_base(frame: Frame) -> bool:
+    """Whether a frame is in the file of the base class, which holds the decorators of every step."""
+    return not frame.user and _path(frame).endswith("torch/optim/optimizer.py")
+
+
 def _is_wrapper(frame: Frame) -> bool:
     # Optimizer.profile_hook_step wraps the step of every optimizer class, the user's own too.
-    return _path(frame).endswith("torch/optim/optimizer.py") and frame.function.rpartition(".")[2] == "wrapper"
+    return _is_base(frame) and frame.function.rpartition(".")[2] == "wrapper"
 
 
 def own_step(evidence: Evidence, stack: Sequence[Frame]) -> int:
@@ -43,7 +48,8 @@ def own_step(evidence: Evidence, stack: Sequence[Frame]) -> int:
     if start < 0:
         start = first = next((i for i, f in enumerate(stack) if is_optimizers(f)), -1)
     else:
-        first = next((i for i in range(start + 1, len(stack)) if not is_around(stack[i])), -1)
+        between = range(start + 1, len(stack))
+        first = next((i for i in between if not is_around(stack[i]) and not _is_base(stack[i])), -1)
         if first < 0:
             return start  # the write is the wrapper's own
         if stack[first].function.rpartition(".")[2] != "step":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from seen import observe
@@ -140,6 +142,13 @@ def test_write_in_a_closure_is_the_closures(tmp_path: Path) -> None:
     assert "LBFGS" not in spoken(told) and "closure" not in spoken(told)
     assert ("out_of_place" in [kind for kind, _ in told.patches()][:1]) and "h saved" not in spoken(told)
     assert "h, version 1, expected 0, +1 by an in-place write at train.py:13" in spoken(told)
+
+
+@pytest.mark.parametrize("name", ["Adam", "SGD", "AdamW", "RMSprop", "Adagrad"])
+def test_write_in_a_closure_that_any_optimizer_calls(name: str, tmp_path: Path) -> None:
+    told = observe(tmp_path, IN_PLACE.replace("OPTIMIZER", LBFGS.replace("LBFGS", name)))
+    assert told.lines("cause") == ["h += 0.1"]
+    assert ".step()" not in spoken(told)
 
 
 def test_write_in_a_closure_that_a_users_own_optimizer_calls(tmp_path: Path) -> None:

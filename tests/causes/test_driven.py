@@ -1,0 +1,217 @@
+"""Where a package runs the loop, the places and the patches are in what it calls of the user's for each batch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from forked import run_forked
+from installed import ON_PATH, install
+from seen import Seen, observe
+
+LOOPS = {
+    "tinyloops/__init__.py": """\
+        from .loop import Accelerator, Callback, Trainer
+    """,
+    "tinyloops/loop.py": """\
+        class Callback:
+            def before_backward(self, module, loss):
+                pass
+
+            def batch_ended(self, module):
+                pass
+
+
+        class _Connector:
+            def __init__(self):
+                self._module = None
+                self._optimizers = []
+
+
+        class Trainer:
+            def __init__(self, callbacks=()):
+                self._connector = _Connector()
+                self.callbacks = list(callbacks)
+
+            def fit(self, module, batches):
+                self._connector._module = module
+                self._connector._optimizers = [module.configure()]
+                for number, batch in enumerate(batches):
+                    self._run(batch, number)
+
+            def _run(self, batch, number):
+                module = self._connector._module
+                (optimizer,) = self._connector._optimizers
+
+                def closure():
+                    loss = module.training_step(batch, number)
+                    optimizer.zero_grad()
+                    for callback in self.callbacks:
+                        callback.before_backward(module, loss)
+                    self._backward(loss)
+                    return loss
+
+                optimizer.step(closure)
+                for callback in self.callbacks:
+                    callback.batch_ended(module)
+
+            def _backward(self, loss):
+                loss.backward()
+
+
+        class Accelerator:
+            def backward(self, loss):
+                loss.backward()
+    """,
+}
+MODULE = (
+    ON_PATH
+    + """
+import torch
+from tinyloops import Accelerator, Callback, Trainer
+from torch import nn
+
+
+class Forecaster(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(3, 8)
+        self.head = nn.Linear(8, 1)
+        self.state = None
+
+    def forward(self, x):
+FORWARD
+
+    def training_step(self, batch, number):
+        loss = self(batch).pow(2).mean()
+        return loss
+
+    def configure(self):
+        return torch.optim.Adam(self.parameters(), lr=0.01)
+
+
+CALLBACK
+torch.manual_seed(0)
+trainer = Trainer(CALLBACKS)
+trainer.fit(Forecaster(), torch.randn(4, 2, 3))
+"""
+)
+PLAIN = "        h = self.cell(x)\n        return self.head(h)"
+CARRIED = "        self.state = self.cell(x, self.state)\n        return self.head(self.state)"
+IN_PLACE = "        h = self.cell(x).sigmoid()\n        h *= 0.5\n        return self.head(h)"
+CLIP = """\
+class Clip(Callback):
+    def before_backward(self, module, loss):
+        with torch.no_grad():
+            for p in module.parameters():
+                p.clamp_(-0.1, 0.1)
+
+
+"""
+LINE = "trainer.fit(Forecaster(), torch.randn(4, 2, 3))"
+
+
+def program(forward: str = PLAIN, callback: str = "") -> str:
+    text = MODULE.replace("FORWARD", forward).replace("CALLBACKS", "[Clip()]" if callback else "")
+    return text.replace("CALLBACK\n", callback)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    install(tmp_path, "tinyloops", "1.2", LOOPS)
+    return tmp_path
+
+
+def spoken(told: Seen) -> str:
+    finding = told.found[0].finding
+    return "\n".join([finding.title, finding.explanation, *finding.facts, *(s.label for s in finding.spans)])
+
+
+def patched(told: Seen) -> list[dict[str, str]]:
+    return [texts for _, texts in told.patches()]
+
+
+def test_state_carried_from_one_batch_to_the_next(folder: Path) -> None:
+    told = observe(folder, program(CARRIED))
+    assert told.slugs[0] == "carried-state"
+    assert told.lines("cause")[0] == "self.state = self.cell(x, self.state)"
+    assert LINE not in told.lines("cause")
+
+
+def test_state_is_cut_in_the_function_that_is_called_for_each_batch(folder: Path) -> None:
+    told = observe(folder, program(CARRIED))
+    assert told.found[0].finding.remedies[0].kind == "detach_after"
+    first, *others = patched(told)
+    assert "        loss = self(batch).pow(2).mean()\n        self.state = self.state.detach()\n" in first["train.py"]
+    assert all(f"{LINE}\n" == text["train.py"][-len(LINE) - 1 :] for text in (first, *others))
+    for number, texts in enumerate((first, *others)):
+        script = folder / f"patched_{number}.py"
+        script.write_text(texts["train.py"])
+        assert run_forked(script).status == 0
+
+
+def test_state_is_cut_where_it_is_kept_if_the_batchs_function_ends_with_it(folder: Path) -> None:
+    short = program(CARRIED).replace(
+        "        loss = self(batch).pow(2).mean()\n        return loss", "        return self(batch).pow(2).mean()"
+    )
+    told = observe(folder, short)
+    assert told.slugs[0] == "carried-state"
+    (folder / "patched.py").write_text(patched(told)[0]["train.py"])
+    assert run_forked(folder / "patched.py").status == 0
+
+
+def test_names_are_the_users_and_not_the_librarys(folder: Path) -> None:
+    told = observe(folder, program(CARRIED))
+    assert "_connector" not in spoken(told) and "_module" not in spoken(told)
+    assert "Forecaster.state" in spoken(told) and "Forecaster.cell.weight_hh" in spoken(told)
+    assert "stepped by Adam" in spoken(told)
+
+
+def test_write_in_the_users_forward(folder: Path) -> None:
+    told = observe(folder, program(IN_PLACE))
+    assert told.slugs[0] == "inplace-on-saved-activation"
+    assert told.lines("cause") == ["h *= 0.5"]
+    assert "Adam" not in spoken(told)
+    assert told.patches()[0][0] == "out_of_place"
+
+
+def test_write_in_a_callback_between_forward_and_backward(folder: Path) -> None:
+    told = observe(folder, program(callback=CLIP))
+    assert told.slugs[0] == "parameter-overwritten"
+    assert told.lines("cause") == ["p.clamp_(-0.1, 0.1)"]
+    text = spoken(told)
+    assert "tinyloops 1.2 calls `Clip.before_backward` after `Forecaster.training_step`" in text
+    assert any("behind the step" in r.title for r in told.found[0].finding.remedies)
+
+
+def test_backward_call_is_said_to_be_the_packages(folder: Path) -> None:
+    told = observe(folder, program(CARRIED))
+    (failed,) = [s for s in told.found[0].finding.spans if s.role == "failed"]
+    assert "tinyloops 1.2 calls it below this line" in failed.label
+
+
+def test_callback_that_writes_after_the_step_is_left_alone(folder: Path) -> None:
+    told = observe(
+        folder, program(callback=CLIP.replace("before_backward(self, module, loss)", "batch_ended(self, module)"))
+    )
+    assert told.evidence is None
+
+
+def test_loop_of_the_users_own_is_no_packages(folder: Path) -> None:
+    """Accelerate's way: the package is only asked to run backward, the line is one of each batch."""
+    own = program(CARRIED).replace(
+        LINE,
+        "model = Forecaster()\noptimizer, accelerator = model.configure(), Accelerator()\n"
+        "for batch in torch.randn(4, 2, 3):\n    loss = model.training_step(batch, 0)\n    optimizer.zero_grad()\n"
+        "    accelerator.backward(loss)\n    optimizer.step()",
+    )
+    told = observe(folder, own)
+    assert told.slugs[0] == "carried-state"
+    assert "below this line" not in spoken(told)
+    first = patched(told)[0]["train.py"]
+    assert first.endswith("    optimizer.step()\n    model.state = model.state.detach()\n")
