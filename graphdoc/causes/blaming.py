@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphdoc.causes.base import Finding, Remedy
+from graphdoc.causes.cutting import by_checkpoint
 from graphdoc.causes.driving import caller_of, driver, inside, is_at, names_place
 from graphdoc.causes.installed import Deed, deed_of, deed_span, same_call, switch_of, turned_on
 from graphdoc.causes.spans import distinct, span, where
@@ -114,7 +115,7 @@ def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[R
 
 def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
     """The package's lines below the places of this finding: of a cut, or of a value that it makes or takes up."""
-    stacks = [(c.stack, "done here") for c in evidence.cuts]
+    stacks = [(c.stack, "done here") for c in evidence.cuts if not by_checkpoint(c)]
     for carry in evidence.carries[:MOST_DEEDS]:
         for ident, what in ((carry.producer, "made here"), (carry.consumer, "used here")):
             node = evidence.node(ident)

@@ -115,7 +115,7 @@ def switch_of(evidence: Evidence, deed: Deed) -> Switch | None:
     found: list[tuple[bool, Switch]] = []
     for name in _conditions(deed):
         for file in list(evidence.sources)[:MOST_FILES]:
-            for switch in _given(evidence, file, name):
+            for switch in given(evidence, file, name):
                 found.append((_comes_from(evidence, switch, deed.package), switch))
     found.sort(key=lambda f: not f[0])
     return found[0][1] if found else None
@@ -157,7 +157,7 @@ def _asked(test: ast.expr) -> Iterator[str]:
         yield from _asked(test.left)
 
 
-def _given(evidence: Evidence, file: str, name: str) -> Iterator[Switch]:
+def given(evidence: Evidence, file: str, name: str) -> Iterator[Switch]:
     """Where the user's code gives a thing of this name a value that is not plainly off."""
     root = tree(evidence, file)
     for node in ast.walk(root) if root is not None else ():

@@ -215,3 +215,156 @@ def test_loop_of_the_users_own_is_no_packages(folder: Path) -> None:
     assert "below this line" not in spoken(told)
     first = patched(told)[0]["train.py"]
     assert first.endswith("    optimizer.step()\n    model.state = model.state.detach()\n")
+
+
+# -- a feature that is switched on by configuration --------------------------------------------------------------------
+
+FORMERS = {
+    "transformers/__init__.py": """\
+        from .layers import Model
+        from .trainer import Trainer, TrainingArguments
+    """,
+    "transformers/layers.py": """\
+        import torch
+        from torch import nn
+        from torch.utils.checkpoint import checkpoint
+
+
+        class CheckpointedLayer(nn.Module):
+            gradient_checkpointing = False
+
+            def __call__(self, *args):
+                if self.gradient_checkpointing and self.training:
+                    return checkpoint(super().__call__, *args, **self.kwargs)
+                return super().__call__(*args)
+
+
+        class Layer(CheckpointedLayer):
+            def __init__(self, width):
+                super().__init__()
+                self.base, self.low = nn.Linear(width, width), nn.Linear(width, width)
+                self.base.requires_grad_(False)
+
+            def forward(self, x):
+                return torch.tanh(self.base(x) + self.low(x))
+
+
+        class Model(nn.Module):
+            def __init__(self, width=4):
+                super().__init__()
+                self.layers = nn.ModuleList(Layer(width) for _ in range(2))
+
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x.pow(2).mean()
+
+            def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs=None):
+                for layer in self.layers:
+                    layer.gradient_checkpointing = True
+                    layer.kwargs = gradient_checkpointing_kwargs or {"use_reentrant": True}
+    """,
+    "transformers/trainer.py": """\
+        import torch
+        from dataclasses import dataclass
+
+
+        @dataclass
+        class TrainingArguments:
+            gradient_checkpointing: bool = False
+            gradient_checkpointing_kwargs: dict = None
+            lr: float = 0.1
+
+
+        class Trainer:
+            def __init__(self, model, args, data):
+                self.model, self.args, self.data = model, args, data
+
+            def train(self):
+                if self.args.gradient_checkpointing:
+                    self.model.gradient_checkpointing_enable(self.args.gradient_checkpointing_kwargs)
+                optimizer = torch.optim.SGD([p for p in self.model.parameters() if p.requires_grad], lr=self.args.lr)
+                for batch in self.data:
+                    loss = self.model(batch)
+                    loss.backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+    """,
+}
+CONFIGURED = (
+    ON_PATH
+    + """
+import torch
+from transformers import Model, Trainer, TrainingArguments
+
+torch.manual_seed(0)
+args = TrainingArguments(
+    lr=0.01,
+    gradient_checkpointing=True,
+)
+trainer = Trainer(Model(), args, torch.randn(3, 2, 4))
+trainer.train()
+"""
+)
+CALLED = (
+    ON_PATH
+    + """
+import torch
+from transformers import Model
+
+torch.manual_seed(0)
+model = Model()
+model.gradient_checkpointing_enable()
+for batch in torch.randn(3, 2, 4):
+    loss = model(batch)
+    loss.backward()
+"""
+)
+SAID = 'gradient_checkpointing_kwargs={"use_reentrant": False}'
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [(CONFIGURED, "gradient_checkpointing=True,"), (CALLED, "model.gradient_checkpointing_enable()")],
+    ids=["by-arguments", "by-a-call"],
+)
+def test_reentrant_checkpoint_that_is_configured(tmp_path: Path, code: str, line: str) -> None:
+    install(tmp_path, "transformers", "4.57.3", FORMERS)
+    told = observe(tmp_path, code)
+    assert told.slugs[0] == "checkpoint-no-grad-input"
+    assert told.lines_of_user("cause") == [line]
+    finding = told.found[0].finding
+    assert any("layers.py" in s.file and "transformers 4.57.3" in s.label for s in finding.spans)
+    assert finding.remedies[0].kind == "set_keyword" and SAID in finding.remedies[0].title
+    assert any("enable_input_require_grads()" in r.title for r in finding.remedies)
+    texts = told.patches()[0][1]
+    assert SAID in texts["train.py"]
+    (tmp_path / "patched.py").write_text(texts["train.py"])
+    assert run_forked(tmp_path / "patched.py").status == 0
+
+
+def test_configured_checkpoint_without_a_second_run(tmp_path: Path) -> None:
+    """The warning and the frames of the first run alone: the configuration is named, and called likely."""
+    from graphdoc.causes import find
+    from graphdoc.diagnose import findings_for
+    from graphdoc.evidence import Evidence
+
+    install(tmp_path, "transformers", "4.57.3", FORMERS)
+    observe(tmp_path, CONFIGURED)
+    (file,) = (tmp_path / "first").glob("evidence-*.json")
+    found, _ = findings_for(Evidence.read(str(file)))
+    assert found[0].cause is find("checkpoint-no-grad-input")
+    assert found[0].finding.confidence == "likely"
+    places = [(s.file, s.line) for s in found[0].finding.spans if s.role == "cause"]
+    assert places == [("train.py", 11)]
+    assert found[0].finding.remedies[0].kind == "set_keyword"
+
+
+def test_checkpoint_that_an_unknown_package_configures(tmp_path: Path) -> None:
+    files = {path.replace("transformers", "otherformers"): text for path, text in FORMERS.items()}
+    install(tmp_path, "otherformers", "1.0", files)
+    told = observe(tmp_path, CONFIGURED.replace("from transformers", "from otherformers"))
+    assert told.slugs[0] == "checkpoint-no-grad-input"
+    assert told.lines_of_user("cause") == ["gradient_checkpointing=True,"]
+    assert not told.patches()
+    assert any("use_reentrant=False" in r.title for r in told.found[0].finding.remedies)
