@@ -76,7 +76,9 @@ def _package_of(folder: str, top: str, inner: str) -> Package:
                 break
             record = found.read_text("RECORD") or found.read_text("SOURCES.txt") or ""
             # A path with a comma or a quote is quoted in the record: such a module is told by its name alone.
-            if f"\n{inner}," in f"\n{record}" or f"\n{inner}\n" in f"\n{record}\n":
+            listed = f"\n{inner}," in f"\n{record}" or f"\n{inner}\n" in f"\n{record}\n"
+            # A system's own packages (Debian) have no record, only the names of their modules.
+            if listed or (not record and top in (found.read_text("top_level.txt") or "").split()):
                 return Package(str(found.metadata["Name"] or top), str(found.version or ""))
     except Exception:
         pass

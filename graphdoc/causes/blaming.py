@@ -116,6 +116,7 @@ def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[R
 def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
     """The package's lines below the places of this finding: of a cut, or of a value that it makes or takes up."""
     stacks = [(c.stack, "done here") for c in evidence.cuts if not by_checkpoint(c)]
+    stacks += [(c.switch, "switched off here") for c in evidence.cuts if not by_checkpoint(c)]
     for carry in evidence.carries[:MOST_DEEDS]:
         for ident, what in ((carry.producer, "made here"), (carry.consumer, "used here")):
             node = evidence.node(ident)
@@ -149,7 +150,9 @@ def _in_the_loop(evidence: Evidence, found: Mutation | None, finding: Finding) -
     remedies = tuple(r for r in finding.remedies if not names_place(r.args, line))
     spans = tuple(_below(evidence, s, line) for s in finding.spans)
     causes = [s for s in spans if s.role == "cause" and not is_at(line, s)]
-    demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) else s for s in spans]
+    stepped = found is not None and bool(found.writers) and found.writers[0].by == "optimizer"
+    demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) and stepped else s for s in spans]
+    demoted = [s for s in demoted if s.role != "mutated" or s.label or not is_at(line, s)]
     if not causes:
         label = f"{saved_by(found.node)} saved {called(found.stale)} here" if found else "made here, for each batch"
         causes = [span("cause", f, label, evidence) for f in _of_a_batch(evidence, found)[:1]]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdoc.causes.tensors import reached
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -32,10 +32,28 @@ def _driver(evidence: Evidence) -> Frame | None:
     if at < 0 or not any(evidence.package(f.file) for f in stack[at + 1 :]):
         return None
     line = stack[at]
-    made = [n.stack for n in evidence.nodes] + [c.stack for c in evidence.cuts]
-    if any(made):
-        return line if any(is_at(f, line) for stack in made for f in stack) else None
+    made = _made_for(evidence, event)
+    if made:
+        return line if all(any(is_at(f, line) for f in stack) for stack in made) else None
     return None if _takes_tensor(evidence, line) else line
+
+
+def _made_for(evidence: Evidence, event: Event | None) -> list[list[Frame]]:
+    """The stacks of what was computed for the failing call: since the last one before it, as far as that is known.
+
+    A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
+    """
+    last = max(
+        (
+            e.sequence
+            for e in evidence.events
+            if event is not None and e.index < event.index and e.kind in ("backward", "grad", "step")
+        ),
+        default=-1,
+    )
+    nodes = [n for n in evidence.nodes if any(f.user for f in n.stack)]
+    fresh = [n.stack for n in nodes if n.sequence >= last]
+    return (fresh or [n.stack for n in nodes]) + [c.stack for c in evidence.cuts if c.stack]
 
 
 def _takes_tensor(evidence: Evidence, line: Frame) -> bool:
@@ -82,7 +100,10 @@ def caller_of(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> str:
 
 
 def names_place(value: Any, line: Frame) -> bool:
-    """Whether the arguments of a remedy name this line as a place to be edited."""
+    """Whether the arguments of a remedy name a place that begins on this line or covers it."""
     if isinstance(value, Mapping):
-        return is_at(line, value) or any(names_place(v, line) for v in value.values())
+        first, last = value.get("line"), value.get("end_line") or value.get("line")
+        if value.get("file") == line.file and isinstance(first, int) and isinstance(last, int):
+            return first <= line.line <= last
+        return any(names_place(v, line) for v in value.values())
     return isinstance(value, list | tuple) and any(names_place(v, line) for v in value)

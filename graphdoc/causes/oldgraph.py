@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.causes.keeping import alias_of, bound_names, kept_at, meeting, user_frames, uses_in_loss
 from graphdoc.causes.names import frame_of, tree
 from graphdoc.causes.reuse import Reuse
+from graphdoc.causes.roots import roots_of
 from graphdoc.causes.spans import distinct, innermost_user, span, span_of
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
 from graphdoc.model import Role, Span
@@ -264,7 +265,7 @@ def cached_context(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
 
 
 def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
-    roots = {e.root for e in evidence.events if e.kind == "backward" and e.root >= 0}
+    roots = roots_of(evidence)
     out: list[Frame] = []
     for c in reuse.carries:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)

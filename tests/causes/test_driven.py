@@ -61,12 +61,12 @@ LOOPS = {
                     callback.batch_ended(module)
 
             def _backward(self, loss):
-                loss.backward()
+                (loss / 2).backward()
 
 
         class Accelerator:
             def backward(self, loss):
-                loss.backward()
+                (loss / 2).backward()
     """,
 }
 MODULE = (
@@ -193,6 +193,43 @@ def test_backward_call_is_said_to_be_the_packages(folder: Path) -> None:
     told = observe(folder, program(CARRIED))
     (failed,) = [s for s in told.found[0].finding.spans if s.role == "failed"]
     assert "tinyloops 1.2 calls it below this line" in failed.label
+
+
+TOTAL = """\
+        loss = self(batch).pow(2).mean()
+        self.total = loss if number == 0 else self.total + loss
+        return self.total
+"""
+AHEAD = """\
+        aim = self(batch) if number == 0 else self.ahead
+        self.ahead = self(batch + 1)
+        return (aim - 1).pow(2).mean()
+"""
+ONCE = """\
+        if number == 0:
+            self.scale = self.head.weight.exp().sum()
+        return self(batch).pow(2).mean() * self.scale
+"""
+STEP = "        loss = self(batch).pow(2).mean()\n        return loss\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "slugs", "lines"),
+    [
+        (TOTAL, ["accumulated-loss"], ["self.total = loss if number == 0 else self.total + loss"]),
+        (AHEAD, ["optimizer-step-before-backward"], ["self.ahead = self(batch + 1)", "return self.head(h)"]),
+        (ONCE, ["graph-built-once", "carried-state"], ["self.scale = self.head.weight.exp().sum()"]),
+    ],
+    ids=["total", "ahead", "once"],
+)
+def test_other_faults_of_a_batch_are_told_in_what_is_called_for_it(
+    folder: Path, step: str, slugs: list[str], lines: list[str]
+) -> None:
+    told = observe(folder, program().replace(STEP, step))
+    assert told.slugs[0] in slugs
+    assert set(told.lines("cause")) & set(lines), told.lines("cause")
+    assert LINE not in told.lines("cause")
+    assert all(text["train.py"].endswith(f"{LINE}\n") for text in patched(told))
 
 
 def test_callback_that_writes_after_the_step_is_left_alone(folder: Path) -> None:
