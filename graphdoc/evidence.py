@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 EVIDENCE_VERSION = 1
+LAST_LINE = 200_000
+"""Lines of a package's file that can be shown lie above this one."""
 
 T = TypeVar("T")
 
@@ -266,7 +268,9 @@ class Package:
 
     def text(self, file: str) -> str:
         """What is kept of a file, each line at its own number; the others are empty."""
-        kept = {int(n): line for n, line in self.sources.get(file, {}).items() if n.isdecimal() and len(n) < 8}
+        told = self.sources.get(file, {}).items()
+        kept = {int(n): line for n, line in told if n.isascii() and n.isdigit() and len(n) < 8}
+        kept = {n: line for n, line in kept.items() if n <= LAST_LINE}
         return "\n".join(kept.get(n, "") for n in range(1, max(kept, default=0) + 1))
 
 

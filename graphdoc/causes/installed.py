@@ -17,7 +17,7 @@ from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
 MOST_FILES = 40
-"""Files of the user's that are searched for what turned something on."""
+"""Files that are searched for what turned something on, and files of packages that are shown."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def code_of(deed: Deed) -> str:
 
 def package_sources(evidence: Evidence) -> dict[str, str]:
     """What is kept of packages' files, to be shown: other lines than those of the functions on the stacks are empty."""
-    return {file: package.text(file) for package in evidence.packages for file in package.sources}
+    files = [(package, file) for package in evidence.packages for file in package.sources]
+    return {file: package.text(file) for package, file in files[:MOST_FILES]}
 
 
 def same_call(evidence: Evidence, one: Deed, other: Deed) -> bool:
