@@ -13,10 +13,10 @@ from dataclasses import replace
 from graphdoc.causes.base import Finding, Remedy
 from graphdoc.causes.cutting import by_checkpoint
 from graphdoc.causes.driving import caller_of, driver, inside, is_at, names_place
-from graphdoc.causes.installed import Deed, deed_of, deed_span, same_call, switch_of, turned_on
+from graphdoc.causes.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
 from graphdoc.causes.spans import distinct, span, where
 from graphdoc.causes.telling import called, readable, saved_by
-from graphdoc.causes.versions import Mutation
+from graphdoc.causes.versions import Mutation, Writer
 from graphdoc.causes.versions import analyse as analyse_mutation
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.model import Span
@@ -43,7 +43,7 @@ def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
 
 def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
     """A version error: the package's write, the package's save, and whether both lie within one call."""
-    writer = next((w for w in found.writers if w.by != "optimizer"), None)
+    writer = _writer(found)
     wrote = deed_of(evidence, writer.stack) if writer is not None else None
     saved = deed_of(evidence, found.node.stack)
     told: list[Span] = []
@@ -58,6 +58,9 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
     finding = _beside(finding, told)
     if wrote is None or saved is None or not same_call(evidence, wrote, saved):
         return finding
+    elsewhere = _unpatchable(finding.remedies, wrote, saved)
+    if elsewhere:
+        return replace(finding, remedies=tuple(elsewhere))  # the user asked for the write, where the remedy is
     package = wrote.package
     whose = package.told if saved.package is package else f"{package.told} (saved by {saved.package.told})"
     within = f"below the call at {where(wrote.caller)}" if wrote.caller is not None else "in one call"
@@ -69,8 +72,14 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
             f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
             f"the caller does with the result lies between the two.{_advice(evidence, wrote)}"
         ),
-        remedies=(*_switched_off(evidence, wrote), *_unpatchable(finding.remedies, wrote, saved), *_newer(wrote)),
+        remedies=(*_switched_off(evidence, wrote), *_newer(wrote)),
     )
+
+
+def _writer(found: Mutation | None) -> Writer | None:
+    """What wrote first, where it is no optimizer's step."""
+    first = found.writers[0] if found is not None and found.writers else None
+    return None if first is None or first.by == "optimizer" else first
 
 
 def _advice(evidence: Evidence, deed: Deed) -> str:
@@ -110,7 +119,7 @@ def _newer(deed: Deed) -> list[Remedy]:
 def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[Remedy]:
     """The remedies without those that change the very call in which both happen."""
     callers = [d.caller for d in (wrote, saved) if d.caller is not None]
-    return [r for r in remedies if not any(names_place(r.args, c) for c in callers)]
+    return [r for r in remedies if not any(names_place(r.args, c, exact=True) for c in callers)]
 
 
 def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
@@ -155,7 +164,10 @@ def _in_the_loop(evidence: Evidence, found: Mutation | None, finding: Finding) -
     demoted = [s for s in demoted if s.role != "mutated" or s.label or not is_at(line, s)]
     if not causes:
         label = f"{saved_by(found.node)} saved {called(found.stale)} here" if found else "made here, for each batch"
-        causes = [span("cause", f, label, evidence) for f in _of_a_batch(evidence, found)[:1]]
+        batch = _of_a_batch(evidence, found)
+        if batch and not any(is_at(f, batch[0]) for stack in _stacks(evidence, found) for f in stack):
+            label = "chosen here"
+        causes = [span("cause", f, label, evidence) for f in batch[:1]]
     if not causes:
         return replace(finding, remedies=remedies)
     spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
@@ -175,19 +187,26 @@ def _below(evidence: Evidence, told: Span, line: Frame) -> Span:
 
 def _of_a_batch(evidence: Evidence, found: Mutation | None) -> list[Frame]:
     """The user's lines below the one that runs the loop, of what made the loss: innermost of each stack."""
-    stacks = [found.node.stack] if found is not None else []
-    stacks += [n.stack for i in (evidence.failing, evidence.root) if (n := evidence.node(i)) is not None]
-    stacks += [c.stack for c in evidence.cuts]
+    stacks = _stacks(evidence, found)
     out = [frames[-1] for stack in stacks if (frames := inside(evidence, stack))]
     made_by = next((d for stack in stacks if (d := deed_of(evidence, stack))), None)
-    switch = switch_of(evidence, made_by) if made_by is not None and not out else None
-    return [*out, *([switch.frame] if switch is not None else [])]
+    if made_by is None or out:
+        return out
+    # Nothing of the user's runs for a batch: he chose the package's code, where he made it or switched it on.
+    switch = switch_of(evidence, made_by)
+    return [switch.frame] if switch is not None else makers_of(evidence, made_by)
+
+
+def _stacks(evidence: Evidence, found: Mutation | None) -> list[list[Frame]]:
+    stacks = [found.node.stack] if found is not None else []
+    stacks += [n.stack for i in (evidence.failing, evidence.root) if (n := evidence.node(i)) is not None]
+    return stacks + [c.stack for c in evidence.cuts]
 
 
 def _called_between(evidence: Evidence, found: Mutation | None) -> str:
     """Says that a package calls one function of the user's for the forward, and another one for the write."""
-    writer = next((w for w in found.writers if w.by != "optimizer"), None) if found is not None else None
-    if found is None or writer is None:
+    writer = _writer(found)
+    if found is None or writer is None or (found.reuse is not None and found.reuse.carries):
         return ""
     forward, write = inside(evidence, found.node.stack), inside(evidence, writer.stack)
     if not forward or not write or forward[0].function == write[0].function:

@@ -99,11 +99,13 @@ def caller_of(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> str:
     return ""
 
 
-def names_place(value: Any, line: Frame) -> bool:
-    """Whether the arguments of a remedy name a place that begins on this line or covers it."""
+def names_place(value: Any, line: Frame, exact: bool = False) -> bool:
+    """Whether the arguments of a remedy name a place that covers this line, or with ``exact`` this expression."""
     if isinstance(value, Mapping):
+        if exact:
+            return is_at(line, value) or any(names_place(v, line, exact) for v in value.values())
         first, last = value.get("line"), value.get("end_line") or value.get("line")
         if value.get("file") == line.file and isinstance(first, int) and isinstance(last, int):
             return first <= line.line <= last
         return any(names_place(v, line) for v in value.values())
-    return isinstance(value, list | tuple) and any(names_place(v, line) for v in value)
+    return isinstance(value, list | tuple) and any(names_place(v, line, exact) for v in value)

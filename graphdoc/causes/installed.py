@@ -6,7 +6,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphdoc.causes.names import frame_of, tree
 from graphdoc.causes.spans import innermost_user, span, where
@@ -172,13 +172,37 @@ def given(evidence: Evidence, file: str, name: str) -> Iterator[Switch]:
             yield Switch(name, call, call, keyword=False)
 
 
+def makers_of(evidence: Evidence, deed: Deed) -> list[Frame]:
+    """The user's calls of what he imported from a package: where he chose its code."""
+    out: list[Frame] = []
+    for file in list(evidence.sources)[:MOST_FILES]:
+        root = tree(evidence, file)
+        for node in ast.walk(root) if root is not None else ():
+            if isinstance(node, ast.Call) and _imported(root, node, deed.package):
+                out.append(frame_of(evidence, file, node))
+    return out
+
+
 def _comes_from(evidence: Evidence, switch: Switch, package: Package) -> bool:
     """Whether what is called there was imported from the package."""
-    modules = {re.sub(r".*-packages/", "", f.replace("\\", "/")).partition("/")[0] for f in package.files}
     root = tree(evidence, switch.call.file)
-    source = Source(switch.call.file, evidence.sources.get(switch.call.file, ""))
-    call = source.node_expression(Place.of(switch.call))
-    first = next((n.id for n in ast.walk(call) if isinstance(n, ast.Name)), "") if isinstance(call, ast.Call) else ""
+    calls = (n for n in ast.walk(root) if isinstance(n, ast.Call)) if root is not None else ()
+    call = next((c for c in calls if _is_same(frame_of(evidence, switch.call.file, c), switch.call)), None)
+    return call is not None and _imported(root, call, package)
+
+
+def _is_same(one: Frame, other: Frame) -> bool:
+    return vars(replace(one, function="")) == vars(replace(other, function=""))
+
+
+def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool:
+    """Whether the function that is called was imported from the package: its first name says."""
+    modules = {re.sub(r".*-packages/", "", f.replace("\\", "/")).partition("/")[0] for f in package.files}
+    modules |= {m.removesuffix(".py") for m in modules}
+    function: ast.expr = call.func
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    first = function.id if isinstance(function, ast.Name) else ""
     for node in ast.walk(root) if root is not None else ():
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in modules:
             if any((a.asname or a.name) == first for a in node.names):

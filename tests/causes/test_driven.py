@@ -189,6 +189,42 @@ def test_write_in_a_callback_between_forward_and_backward(folder: Path) -> None:
     assert any("behind the step" in r.title for r in told.found[0].finding.remedies)
 
 
+def test_package_whose_code_another_package_runs(folder: Path) -> None:
+    """Nothing of the user's runs for a batch: he is sent to where he chose the code, or switched it on."""
+    blocks = {
+        "tinynets.py": """\
+            import torch
+
+
+            class Gated(torch.nn.Module):
+                def __init__(self, width, scaled=True):
+                    super().__init__()
+                    self.inner, self.scaled = torch.nn.Linear(width, width), scaled
+
+                def training_step(self, batch, number):
+                    gate = torch.sigmoid(self.inner(batch))
+                    if self.scaled:
+                        gate *= 0.5
+                    return gate.mean()
+
+                def configure(self):
+                    return torch.optim.Adam(self.parameters())
+        """
+    }
+    install(folder, "tinynets", "0.1", blocks)
+    for given, line in (("", "model = Gated(3)"), (", scaled=True", "model = Gated(3, scaled=True)")):
+        told = observe(
+            folder / ("on" if given else "off"),
+            ON_PATH.replace('"site', f'"{folder}/site')
+            + "import torch\nfrom tinyloops import Trainer\nfrom tinynets import Gated\n\n"
+            + f"model = Gated(3{given})\nTrainer().fit(model, torch.randn(3, 2, 3))\n",
+        )
+        assert told.slugs[0] == "inplace-on-saved-activation"
+        assert told.lines_of_user("cause") == [line]
+        assert "tinynets 0.1 writes into" in told.found[0].finding.explanation
+        assert not told.patches()
+
+
 def test_backward_call_is_said_to_be_the_packages(folder: Path) -> None:
     told = observe(folder, program(CARRIED))
     (failed,) = [s for s in told.found[0].finding.spans if s.role == "failed"]

@@ -18,7 +18,7 @@ from graphdoc.model import Span
 from graphdoc.render import render
 
 BLOCKS = {
-    "tinyvol/__init__.py": "from .blocks import Net, Recurrent, soften\n",
+    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften\n",
     "tinyvol/blocks.py": """\
         import torch
         from torch import nn
@@ -55,6 +55,15 @@ BLOCKS = {
             def forward(self, x):
                 self.state = self.cell(x, self.state)
                 return self.state
+
+
+        class Activated(nn.Module):
+            def __init__(self, act):
+                super().__init__()
+                self.inner, self.act = nn.Linear(4, 4), act
+
+            def forward(self, x):
+                return self.act(torch.sigmoid(self.inner(x)))
 
 
         def soften(x):
@@ -192,6 +201,15 @@ def test_write_of_the_users_own_is_no_packages_fault(folder: Path) -> None:
     assert told.lines_of_user("cause") == ["out += 1"]
     assert told.patches()[0][0] == "out_of_place"
     assert "fault" not in told.found[0].finding.explanation
+
+
+def test_in_place_module_that_the_user_gave_to_a_package_is_the_users(folder: Path) -> None:
+    code = WRITTEN_BY_THE_USER.replace("Net", "Activated").replace("(4)(", "(torch.nn.ReLU(inplace=True))(")
+    told = observe(folder, code.replace("out += 1\n", ""))
+    assert told.slugs[0] == "inplace-on-saved-activation"
+    assert "fault" not in told.found[0].finding.explanation
+    ((kind, texts),) = told.patches()[:1]
+    assert kind == "out_of_place" and "inplace=True" not in texts["train.py"]
 
 
 def test_state_that_a_package_keeps(folder: Path) -> None:
