@@ -123,14 +123,15 @@ def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[R
 
 
 def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
-    """The package's lines below the places of this finding: of a cut, or of a value that it makes or takes up."""
+    """The package's lines below the places of this finding: of a cut, or of a value that it keeps and takes up."""
     stacks = [(c.stack, "done here") for c in evidence.cuts if not by_checkpoint(c)]
     stacks += [(c.switch, "switched off here") for c in evidence.cuts if not by_checkpoint(c)]
     for carry in evidence.carries[:MOST_DEEDS]:
-        for ident, what in ((carry.producer, "made here"), (carry.consumer, "used here")):
-            node = evidence.node(ident)
-            if node is not None:
-                stacks.append((node.stack, what))
+        producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+        if producer is None or consumer is None:
+            continue
+        if deed_of(evidence, producer.stack) is not None and deed_of(evidence, consumer.stack) is not None:
+            stacks += [(producer.stack, "made here"), (consumer.stack, "used here")]
     out: list[Span] = []
     for stack, what in stacks:
         deed = deed_of(evidence, stack)

@@ -220,6 +220,18 @@ def test_state_that_a_package_keeps(folder: Path) -> None:
     assert told.patches(), "the user can cut what the package keeps, from outside"
 
 
+def test_package_that_only_makes_a_value_is_not_told_of_what_the_user_does_with_it(folder: Path) -> None:
+    code = (
+        CARRIED.replace("Recurrent", "Net")
+        .replace("Net()", "Net(4)")
+        .replace("for _", "last = torch.zeros(2, 4)\nfor _")
+    )
+    code = code.replace("loss = model(torch.randn(2, 4)).pow(2).mean()", "last = model(torch.randn(2, 4)) * last.cos()")
+    told = observe(folder, code.replace("loss.backward()", "last.sum().backward()"))
+    assert told.slugs[0] == "carried-state"
+    assert not packages_spans(told)
+
+
 def test_switch_that_does_not_stand_around_the_line_is_not_named(folder: Path) -> None:
     told = observe(folder, SAVED_BY_THE_USER.replace("soften(gate)", "soften(gate, *[])"))
     assert "switch" not in told.found[0].finding.explanation
