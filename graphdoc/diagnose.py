@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause, Finding
+from graphdoc.causes.blaming import assign
+from graphdoc.causes.installed import package_sources
 from graphdoc.evidence import Evidence
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.seen import observed
@@ -49,6 +51,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             continue
         try:
             finding = cause.recognise(evidence)
+            finding = assign(evidence, cause.slug, finding) if finding is not None else None
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue
@@ -80,7 +83,7 @@ def diagnose(evidence: Evidence) -> Report:
         exception={"type": raised.type, "message": redact(raised.message)} if raised else None,
         diagnoses=tuple(_diagnosis(f) for f in found),
         notes=(*notes, *evidence.degraded),
-        sources=dict(evidence.sources),
+        sources={**package_sources(evidence), **evidence.sources},
     )
 
 

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 EVIDENCE_VERSION = 1
 MOST_BYTES = 100_000_000
 """Of a file that is read as evidence; the capture's own bounds keep it at a few."""
+LAST_LINE = 200_000
+"""Lines of a package's file that can be shown lie above this one."""
 
 T = TypeVar("T")
 
@@ -61,7 +63,8 @@ class Holder:
 
     ``base`` is the part of the path that a statement can assign (names and attributes only) and ``structure`` what
     stands there: "tensor", {"tuple": [...]}, {"list": ...}, {"dict": ...}, {"deque": ...}; None where it is none of
-    these throughout.
+    these throughout. ``name`` is what a report calls it where the path leads through what a library keeps to itself
+    (``Forecaster.hidden`` for ``trainer._loop._module.hidden``); empty for the path.
     """
 
     path: str
@@ -71,6 +74,12 @@ class Holder:
     exact: bool = True
     base: str = ""
     structure: Any = None
+    name: str = ""
+
+    @property
+    def told(self) -> str:
+        """How a report calls it."""
+        return self.name or self.path
 
 
 @dataclass
@@ -241,6 +250,32 @@ class Parameter:
 
 
 @dataclass
+class Package:
+    """An installed package whose code stood on a stack: its name and version as its installer recorded them.
+
+    ``files`` are its files as named in the frames; ``sources`` the functions of each that were running there, as text
+    by line number (a decimal string, from 1).
+    """
+
+    name: str
+    version: str = ""
+    files: list[str] = field(default_factory=list)
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """``unet 0.7.7``."""
+        return f"{self.name} {self.version}".strip()
+
+    def text(self, file: str) -> str:
+        """What is kept of a file, each line at its own number; the others are empty."""
+        told = self.sources.get(file, {}).items()
+        kept = {int(n): line for n, line in told if n.isascii() and n.isdigit() and len(n) < 8}
+        kept = {n: line for n, line in kept.items() if n <= LAST_LINE}
+        return "\n".join(kept.get(n, "") for n in range(1, max(kept, default=0) + 1))
+
+
+@dataclass
 class Raised:
     """The exception as it was raised. ``stack`` is its traceback, outermost first; ``causes`` the chain behind it."""
 
@@ -276,7 +311,8 @@ class Evidence:
     what could not be observed, ``warnings`` which of PyTorch's own about missing gradients were shown. ``siblings`` are
     the edges by which an earlier backward call of the same forward pass enters the part that it shares with the failing
     one; ``lingering`` are tensors that the program still holds with a graph made before an earlier backward call.
-    ``probe`` is the kind of the second run that added to this, if one did.
+    ``probe`` is the kind of the second run that added to this, if one did. ``packages`` are the installed packages
+    whose code stood on the stacks, PyTorch itself left out.
     """
 
     version: int = EVIDENCE_VERSION
@@ -306,6 +342,7 @@ class Evidence:
     sources: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     degraded: list[str] = field(default_factory=list)
+    packages: list[Package] = field(default_factory=list)
     probe: str = ""
     from_text: bool = False
 
@@ -324,6 +361,10 @@ class Evidence:
 
     def parameter(self, name: str) -> Parameter | None:
         return next((p for p in self.parameters if p.name == name), None)
+
+    def package(self, file: str) -> Package | None:
+        """The installed package that a file of the frames belongs to, or None: the user's, Python's, PyTorch's."""
+        return next((p for p in self.packages if file in p.files), None)
 
     @property
     def message(self) -> str:

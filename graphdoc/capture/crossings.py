@@ -106,7 +106,7 @@ class Crossings:
         told = Tensor("activation", "", self.seen.output_shape(node, 0))
         told.holders = self._holders_of(node)
         if told.holders:
-            told.name = told.holders[0].path
+            told.name = told.holders[0].told
         return told
 
     def _again(self, consumer: int, producer: int, mark: int) -> tuple[bool, bool]:

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.marks import leave
+from graphdoc.capture.packages import add_packages
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
@@ -61,6 +62,7 @@ def write_document(witness: Witness, evidence: Evidence) -> None:
     evidence.process.written = time.time()
     evidence.seconds = time.time() - witness.started
     _add_sources(evidence, not witness.mode.startswith("verify"))  # a trial runs another text on purpose
+    add_packages(evidence)
     name = f"evidence-{os.getpid()}.json"
     data = redact_document(evidence.to_json(), os.environ)
     try:

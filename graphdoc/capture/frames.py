@@ -61,7 +61,8 @@ def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> t
     """A stack as a hashable key: two nodes with the same key were made by the same expression, reached the same way.
 
     Args:
-        library: keep the frames of libraries too.
+        library: keep the frames of libraries too, where they work for the innermost expression of the user's. Those
+            that call the user's code are left out: LBFGS calls one closure from several lines of its own.
         depth: look at this many innermost frames only.
     """
     if isinstance(raw, Stack):
@@ -71,6 +72,8 @@ def site_of(raw: RawStack | Stack, library: bool = False, depth: int = 400) -> t
     out = []
     for i in range(0, min(len(raw), 2 * depth), 2):
         code = raw[i]
-        if library or is_user_file(code.co_filename):
+        user = is_user_file(code.co_filename)
+        if user or library:
             out.append(spot(code, raw[i + 1]))
+        library = library and not user
     return tuple(out)

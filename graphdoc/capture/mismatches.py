@@ -70,7 +70,7 @@ class Mismatches:
                     best = other
         told.holders = told.holders[:8]
         if told.holders:
-            told.name = min(told.holders, key=lambda h: (len(h.steps), len(h.path))).path
+            told.name = min(told.holders, key=lambda h: (len(h.steps), len(h.path))).told
         if best is not None and best.is_leaf:
             told.is_leaf = True
             told.kind = "leaf" if best.requires_grad else "input"

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.privates import Privates
 from graphdoc.evidence import Holder, Step
 
 MOST_OBJECTS = 50_000
@@ -90,11 +91,13 @@ class Census:
         self._torch = torch
         self._tensor_types: dict[type, bool] = {}
         self._plain: dict[type, str] = {}
+        self._privates = Privates()
         self.tensors: dict[int, Any] = {}
         self.tensor_paths: dict[int, list[tuple[Root, Path]]] = {}
         self.modules: dict[int, tuple[Any, Root, Path]] = {}
         self.optimizers: dict[int, tuple[Any, Root, Path]] = {}
         self._search(roots)
+        self._classes = frozenset(type(module).__name__ for module, _, _ in self.modules.values())
         self.parameter_names: dict[int, str] = {}
         self.parameters: dict[int, tuple[str, Any, bool]] = {}
         self._name_parameters()
@@ -217,7 +220,7 @@ class Census:
                     for inner, w in list((v or {}).items()):
                         yield Step("attribute", inner, type(w).__name__), w
                 elif not (kind == "module" and name.startswith("_") and name.endswith(("_hooks", "_pre_hooks"))):
-                    yield Step("attribute", str(name), type(v).__name__), v
+                    yield self._privates.note(value, Step("attribute", str(name), type(v).__name__)), v
         for cls in type(value).__mro__:
             names = cls.__dict__.get("__slots__", ())
             for name in (names,) if isinstance(names, str) else names:
@@ -225,14 +228,18 @@ class Census:
                     v = object.__getattribute__(value, name)
                 except AttributeError:
                     continue
-                yield Step("attribute", str(name), type(v).__name__), v
+                yield self._privates.note(value, Step("attribute", str(name), type(v).__name__)), v
 
     # -- naming --------------------------------------------------------------------------------------------------
+
+    def _told(self, path: Path) -> str:
+        """How a report calls what stands at a path: from the user's own object on, where a library keeps that."""
+        return text_of(self._privates.shortened(path, self._classes) or path)
 
     def _name_parameters(self) -> None:
         named = sorted(self.modules.values(), key=lambda m: (_cost(m[2], m[1]), len(m[2])))
         for module, _, path in named:
-            self._take(module, text_of(path))
+            self._take(module, self._told(path))
         for obj in gc.get_objects():
             # Modules that no frame leads to (kept by C++ or by a library): named by their class.
             if self._kind(type(obj)) == "module" and id(obj) not in self.modules:
@@ -240,7 +247,7 @@ class Census:
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
             if ident not in self.parameter_names and tensor.is_leaf and tensor.requires_grad:
-                name = text_of(min(paths, key=lambda found: _cost(found[1], found[0]))[1])
+                name = self._told(min(paths, key=lambda found: _cost(found[1], found[0]))[1])
                 self.parameter_names[ident] = name
                 self.parameters[ident] = (name, tensor, False)
 
@@ -272,13 +279,14 @@ class Census:
                     exact,
                     text_of(base),
                     structure,
+                    self._told(path) if self._privates.crossed(path) else "",
                 )
             )
         return out
 
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
-        return text_of(found[2]) if found else ""
+        return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""
 
 
 def resolve(root: Root, path: Path) -> Any:

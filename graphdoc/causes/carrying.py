@@ -8,6 +8,7 @@ from typing import Any
 
 from graphdoc.causes.base import Remedy
 from graphdoc.causes.constants import frame_at, together
+from graphdoc.causes.driving import driver, inside, is_at
 from graphdoc.causes.entries import entry_of, given, putting
 from graphdoc.causes.keeping import (
     behind_the_step,
@@ -18,7 +19,7 @@ from graphdoc.causes.keeping import (
     started_again,
     user_frames,
 )
-from graphdoc.causes.names import frame_of
+from graphdoc.causes.names import frame_of, function_around, tree
 from graphdoc.causes.oldgraph import aliases, distinct_carries
 from graphdoc.causes.reuse import Reuse
 from graphdoc.causes.spans import place, where
@@ -29,7 +30,11 @@ from graphdoc.evidence import Carry, Evidence, Frame, Holder
 def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     """Cut everything that is carried once, behind the step, in the innermost function that can name all of it."""
     out: list[Remedy] = []
+    line = driver(evidence)
     for call in user_frames(reuse.failing.stack if reuse.failing else []):
+        if line is not None and is_at(call, line):
+            # Behind this line all batches are done: what is called for each of them is the place.
+            return [*out, *_detach_in_batch(evidence, reuse)]
         paths = _paths_in(evidence, reuse.carries, call)
         if not paths:
             continue
@@ -49,6 +54,58 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             )
         )
     return out
+
+
+def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Cut behind the forward, in the function of the user's that a package calls for each batch, where it can name it.
+
+    The loss is computed by then and keeps its graph; what the function returns must not be made by that statement.
+    """
+    paths: list[list[Any]] = []
+    anchor: Frame | None = None
+    for c in distinct_carries(evidence, reuse.carries):
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        frames = inside(evidence, consumer.stack) if consumer is not None else []
+        if producer is None or not frames or len(frames) < 2:
+            return []  # computed in the batch's function itself: it is cut where it is kept
+        root = tree(evidence, frames[0].file)
+        scope = function_around(root, frames[0].line) if root is not None else None
+        owner = next((s for s in scope.body if _covers(s, frames[0])), None) if scope is not None else None
+        if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
+            return []
+        found = next(
+            (
+                edit["args"]["targets"][0]
+                for holder in c.tensor.holders
+                for frame in kept_at(evidence, [holder], producer)[:1]
+                if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
+                and (edit := _assignment(evidence, frame, holder)) is not None
+            ),
+            None,
+        )
+        if found is None or not found[0].startswith("self."):
+            return []
+        if found not in paths:
+            paths.append(found)
+        at = frame_of(evidence, frames[0].file, owner, frames[0].function)
+        anchor = at if anchor is None or at.line > anchor.line else anchor
+    if anchor is None:
+        return []
+    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    return [
+        Remedy(
+            "detach_after",
+            f"detach {shown} once each batch, in `{anchor.function}` after {where(anchor)}",
+            "unsafe",
+            "The values go on into the next batch; gradients stop there, and every parameter still gets its gradient "
+            "from the current one.",
+            {"after": place(anchor), "paths": paths},
+        )
+    ]
+
+
+def _covers(statement: ast.stmt, frame: Frame) -> bool:
+    return statement.lineno <= frame.line <= (statement.end_lineno or statement.lineno)
 
 
 def _verb(anchor: Frame, call: Frame) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from graphdoc.causes import names
 from graphdoc.causes.base import Cause, Example, Finding, Page, Remedy
 from graphdoc.causes.cutting import by_checkpoint, in_checkpoint, without_graph
+from graphdoc.causes.features import checkpointing_remedies, checkpointing_switch
+from graphdoc.causes.installed import Deed, deed_of, deed_span, turned_on
 from graphdoc.causes.reading import raised_at, raised_span, says, warned, weight
 from graphdoc.causes.remedies import remedy_at
 from graphdoc.causes.spans import code_at, distinct, innermost_user, span
@@ -154,7 +156,37 @@ def recognise(evidence: Evidence) -> Finding | None:
     told = warned(evidence, "None of the inputs have requires_grad=True. Gradients will be None")
     if not seen and not told:
         return None
+    deed = next((d for stack in inner if (d := deed_of(evidence, _above(stack)))), None)
+    configured = _configured(evidence, deed) if deed is not None or not inner else None
+    if configured is not None:
+        return configured
     return _finding(evidence, seen or _calls(evidence), 0.97 if seen else 0.9, bool(seen), _DATA)
+
+
+def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
+    """A checkpoint that a package runs because the user switched it on; None where no such switch is found."""
+    if deed is None and _calls(evidence):
+        return None
+    switch, feature = checkpointing_switch(evidence, deed)
+    if switch is None:
+        return None
+    package = deed.package.told if deed is not None else "an installed package"
+    at = f" at {deed.place}" if deed is not None else ""
+    return Finding(
+        0.97 if deed is not None else 0.9,
+        "certain" if deed is not None else "likely",
+        TITLE,
+        f"{turned_on(evidence, switch)} lets {package} run each block under the reentrant checkpoint{at}. {_DATA}",
+        distinct(
+            (
+                span("cause", switch.frame, "switches the reentrant checkpoint on", evidence),
+                *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
+                *raised_span(evidence, "noticed here"),
+            )
+        ),
+        (),
+        tuple(checkpointing_remedies(switch, feature, package)),
+    )
 
 
 _DATA = (

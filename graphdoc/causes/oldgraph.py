@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.causes.keeping import alias_of, bound_names, kept_at, meeting, user_frames, uses_in_loss
 from graphdoc.causes.names import frame_of, tree
 from graphdoc.causes.reuse import Reuse
+from graphdoc.causes.roots import roots_of
 from graphdoc.causes.spans import distinct, innermost_user, moment, span, span_of
 from graphdoc.causes.wording import folded, gathered, listing
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
@@ -129,7 +130,7 @@ def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
             shape = ", ".join(str(n) for n in c.tensor.shape)
-            fact = f"the tensor [{shape}] {how} `{holder.path}` in {holder.function}"
+            fact = f"the tensor [{shape}] {how} `{holder.told}` in {holder.function}"
             if fact not in out:
                 out.append(fact)
     if reuse.behind:
@@ -281,7 +282,7 @@ def cached_context(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
 
 
 def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
-    roots = {e.root for e in evidence.events if e.kind == "backward" and e.root >= 0}
+    roots = roots_of(evidence)
     out: list[Frame] = []
     for c in reuse.carries:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)

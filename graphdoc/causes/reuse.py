@@ -13,6 +13,7 @@ from graphdoc.causes.coupling import Coupling, one_way
 from graphdoc.causes.heads import only_heads_stepped
 from graphdoc.causes.inner_gradient import is_inner, is_term
 from graphdoc.causes.references import is_reference
+from graphdoc.causes.roots import roots_of
 from graphdoc.causes.spans import innermost_user
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
 
@@ -118,7 +119,7 @@ def _kind(evidence: Evidence, reuse: Reuse) -> str:
     producer = evidence.node(first.producer)
     if not any(c.recurrent or c.remade for c in reuse.carries) and only_heads_stepped(evidence, failing, freeing):
         return "shared-subgraph-losses"
-    roots = {e.root for e in evidence.events if e.kind == "backward" and e.root >= 0}
+    roots = roots_of(evidence)
     if any((n := evidence.node(c.producer)) is not None and n.sequence in roots for c in reuse.carries):
         return "accumulated-loss"
     if any(c.recurrent for c in reuse.carries):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphdoc.causes.driving import driver, is_at
 from graphdoc.causes.versions import Mutation
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.source.module import Source
@@ -40,8 +41,9 @@ def scene(evidence: Evidence, found: Mutation) -> Scene | None:
     if write is None or found.failing is None:
         return None
     at = level_of(found.node.stack, write.stack, found.failing.stack)
-    if at is None:
-        return None
+    line = driver(evidence)
+    if at is None or (line is not None and all(is_at(line, f) for f in at)):
+        return None  # all three below one line that runs the loop: nothing can be put between them there
     forward, _, backward = at
     last = max(_latest(evidence, found, forward), key=lambda f: (f.line, f.column))
     forwards: dict[tuple[int, int], Frame] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from graphdoc.causes.installed import deed_of
 from graphdoc.causes.reading import raised_span
 from graphdoc.causes.spans import distinct, innermost_user, moment, span, span_of, where
 from graphdoc.causes.versions import Mutation, Writer, writer_of
@@ -104,7 +105,9 @@ def _by(evidence: Evidence, stale: Stale) -> str:
     parts: dict[str, int] = {}
     for w in stale.writes:
         writer = writer_of(evidence, w)
-        text = f"{readable(writer)} at {where(writer.frame)}" if writer.frame else readable(writer)
+        deed = deed_of(evidence, w.stack) if writer.by != "optimizer" else None
+        at = f"{deed.place} of {deed.package.told}" if deed is not None else where(writer.frame)
+        text = f"{readable(writer)} at {at}" if at else readable(writer)
         parts[text] = parts.get(text, 0) + w.count
     gap = stale.current - stale.expected
     if not parts:

@@ -12,6 +12,7 @@ from graphdoc.causes.reuse import Reuse, meant_for
 from graphdoc.causes.reuse import analyse as analyse_reuse
 from graphdoc.causes.reuse import site as site_of
 from graphdoc.causes.spans import innermost_user
+from graphdoc.causes.stepping import is_around, is_optimizers, own_step
 from graphdoc.causes.writing import Target, in_loop, target_of
 from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
 
@@ -238,10 +239,9 @@ def _writers(evidence: Evidence, stales: Sequence[Stale]) -> list[Writer]:
 def writer_of(evidence: Evidence, write: Write) -> Writer:
     """A write of the evidence with the user's line, and whether an optimizer or a library did it there."""
     stack = write.stack
-    optimizer = next((i for i, f in enumerate(stack) if not f.user and "/optim/" in f.file.replace("\\", "/")), -1)
-    if write.op.endswith(".step") or optimizer >= 0:
+    if write.op.endswith(".step") or (at := own_step(evidence, stack)) >= 0:
         # An optimizer of the user's own steps inside PyTorch's wrapper: its caller is the line to show.
-        outside = stack[:optimizer] if optimizer >= 0 else stack
+        outside = stack if write.op.endswith(".step") else stack[:at]
         frame = innermost_user(outside) or innermost_user(stack)
         op = write.op if write.op.endswith(".step") else _optimizer_type(evidence, stack, frame)
         return _writer(evidence, write, f"{op}()", frame, "optimizer")
@@ -255,11 +255,11 @@ def writer_of(evidence: Evidence, write: Write) -> Writer:
 
 def _does_work(frame: Frame) -> bool:
     """Whether a library's frame is more than what PyTorch puts around every operator in a second run."""
-    return not frame.user and not any(n in frame.file for n in ("_compile.py", "eval_frame.py", "_contextlib.py"))
+    return not frame.user and not is_around(frame)
 
 
 def _optimizer_type(evidence: Evidence, stack: Sequence[Frame], frame: Frame | None) -> str:
-    named = next((f.function for f in stack if "/optim/" in f.file and f.function.endswith(".step")), "")
+    named = next((f.function for f in reversed(stack) if is_optimizers(f) and f.function.endswith(".step")), "")
     event = _step_at(evidence, frame)
     known = evidence.optimizer(event.optimizer) if event is not None else None
     return f"{known.type}.step" if known is not None else named or "Optimizer.step"

@@ -40,6 +40,16 @@ class Seen:
                 out += [line.strip() for line in text[s.line - 1 : s.end_line]]
         return out
 
+    def lines_of_user(self, role: str) -> list[str]:
+        """The same for places in the user's own files alone."""
+        assert self.evidence is not None
+        out = []
+        for s in self.found[0].finding.spans if self.found else ():
+            text = self.evidence.sources.get(s.file, "").splitlines()
+            if s.role == role and text:
+                out += [line.strip() for line in text[s.line - 1 : s.end_line]]
+        return out
+
     def patches(self) -> list[tuple[str, dict[str, str]]]:
         """Kind and new texts of every remedy of the first finding that can be built, best first."""
         assert self.evidence is not None

@@ -1,0 +1,250 @@
+"""What an installed package does itself is told as its deed: package, version and line, beside the user's call."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from installed import ON_PATH, install
+from seen import Seen, observe
+
+from graphdoc.diagnose import diagnose
+from graphdoc.model import Span
+from graphdoc.render import render
+
+BLOCKS = {
+    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften\n",
+    "tinyvol/blocks.py": """\
+        import torch
+        from torch import nn
+
+
+        class Block(nn.Module):
+            def __init__(self, width, residual):
+                super().__init__()
+                self.inner = nn.Linear(width, width)
+                self.residual = residual
+
+            def forward(self, x):
+                y = torch.sigmoid(self.inner(x))
+                if self.residual:
+                    y += x
+                return y
+
+
+        class Net(nn.Module):
+            def __init__(self, width, residual=False):
+                super().__init__()
+                self.blocks = nn.Sequential(Block(width, residual), Block(width, residual))
+
+            def forward(self, x):
+                return self.blocks(x)
+
+
+        class Recurrent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cell = nn.GRUCell(4, 4)
+                self.state = None
+
+            def forward(self, x):
+                self.state = self.cell(x, self.state)
+                return self.state
+
+
+        class Activated(nn.Module):
+            def __init__(self, act):
+                super().__init__()
+                self.inner, self.act = nn.Linear(4, 4), act
+
+            def forward(self, x):
+                return self.act(torch.sigmoid(self.inner(x)))
+
+
+        def soften(x):
+            x.mul_(0.5)
+            return x.tanh()
+    """,
+}
+RESIDUAL = (
+    ON_PATH
+    + """
+import torch
+from tinyvol import Net
+
+torch.manual_seed(0)
+model = Net(4, residual=True)
+for _ in range(2):
+    x = torch.randn(3, 4)
+    loss = model(x).pow(2).mean()
+    loss.backward()
+"""
+)
+SAVED_BY_THE_USER = (
+    ON_PATH
+    + """
+import torch
+from tinyvol import soften
+
+torch.manual_seed(0)
+layer = torch.nn.Linear(4, 4)
+gate = torch.sigmoid(layer(torch.randn(3, 4)))
+soften(gate).sum().backward()
+"""
+)
+WRITTEN_BY_THE_USER = (
+    ON_PATH
+    + """
+import torch
+from tinyvol import Net
+
+torch.manual_seed(0)
+out = Net(4)(torch.randn(3, 4))
+out += 1
+out.sum().backward()
+"""
+)
+CARRIED = (
+    ON_PATH
+    + """
+import torch
+from tinyvol import Recurrent
+
+torch.manual_seed(0)
+model = Recurrent()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    loss = model(torch.randn(2, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    install(tmp_path, "tiny-volumes", "0.3.1", BLOCKS)
+    return tmp_path
+
+
+def spans(told: Seen, *roles: str) -> list[Span]:
+    return [s for s in told.found[0].finding.spans if s.role in roles]
+
+
+def packages_spans(told: Seen) -> dict[str, tuple[str, str]]:
+    """Role and label of each place in the package, by the line's text."""
+    assert told.evidence is not None
+    out = {}
+    for s in told.found[0].finding.spans:
+        if "site-packages" in s.file:
+            text = (next(p for p in told.evidence.packages if s.file in p.files)).text(s.file).splitlines()[s.line - 1]
+            out[text.strip()] = (s.role, s.label)
+    return out
+
+
+def test_package_is_named_as_its_installer_recorded_it(folder: Path) -> None:
+    told = observe(folder, RESIDUAL)
+    assert told.evidence is not None
+    (package,) = told.evidence.packages
+    assert (package.name, package.version) == ("tiny-volumes", "0.3.1")
+    assert package.files == ["site-packages/tinyvol/blocks.py"]
+    # The functions that ran, at their own lines, and nothing else of the file.
+    text = package.text(package.files[0]).splitlines()
+    assert text[13].strip() == "y += x" and not any("soften" in line or "class" in line for line in text)
+
+
+def test_write_and_save_in_one_call_are_the_packages_fault(folder: Path) -> None:
+    told = observe(folder, RESIDUAL)
+    finding = told.found[0].finding
+    assert told.slugs[0] == "inplace-on-saved-activation"
+    assert told.lines_of_user("cause") == ["loss = model(x).pow(2).mean()"]
+    assert packages_spans(told)["y += x"][0] == "mutated"
+    assert packages_spans(told)["y = torch.sigmoid(self.inner(x))"][0] in ("related", "consumed")
+    assert "tiny-volumes 0.3.1" in finding.title + finding.explanation
+    assert "tinyvol/blocks.py:14" in finding.explanation
+    assert "`residual=True` at train.py:9" in finding.explanation
+    assert all("tiny-volumes 0.3.1" in label for _, label in packages_spans(told).values())
+
+
+def test_no_patch_that_cannot_help_and_none_of_the_package(folder: Path) -> None:
+    told = observe(folder, RESIDUAL)
+    assert not told.patches()
+    remedies = told.found[0].finding.remedies
+    assert remedies and all(r.safety == "display" for r in remedies)
+    assert any("residual=True" in r.title for r in remedies)
+    assert any("0.3.1" in r.title and "report" in r.title for r in remedies)
+
+
+def test_code_of_the_package_is_shown(folder: Path) -> None:
+    told = observe(folder, RESIDUAL)
+    assert told.evidence is not None
+    text = render(diagnose(told.evidence), "terminal", width=120)
+    assert "y += x" in text and "loss = model(x)" in text and "blocks.py:14" in text
+
+
+def test_tensor_that_the_user_saved_can_be_cloned_by_the_user(folder: Path) -> None:
+    told = observe(folder, SAVED_BY_THE_USER)
+    assert told.slugs[0] == "inplace-on-saved-activation"
+    assert packages_spans(told)["x.mul_(0.5)"][0] == "mutated"
+    kinds = [kind for kind, _ in told.patches()]
+    assert "clone_expression" in kinds
+
+
+def test_write_of_the_users_own_is_no_packages_fault(folder: Path) -> None:
+    told = observe(folder, WRITTEN_BY_THE_USER)
+    assert told.lines_of_user("cause") == ["out += 1"]
+    assert told.patches()[0][0] == "out_of_place"
+    assert "fault" not in told.found[0].finding.explanation
+
+
+def test_in_place_module_that_the_user_gave_to_a_package_is_the_users(folder: Path) -> None:
+    code = WRITTEN_BY_THE_USER.replace("Net", "Activated").replace("(4)(", "(torch.nn.ReLU(inplace=True))(")
+    told = observe(folder, code.replace("out += 1\n", ""))
+    assert told.slugs[0] == "inplace-on-saved-activation"
+    assert "fault" not in told.found[0].finding.explanation
+    ((kind, texts),) = told.patches()[:1]
+    assert kind == "out_of_place" and "inplace=True" not in texts["train.py"]
+
+
+def test_state_that_a_package_keeps(folder: Path) -> None:
+    told = observe(folder, CARRIED)
+    assert told.slugs[0] == "carried-state"
+    assert "self.state = self.cell(x, self.state)" in packages_spans(told)
+    assert all("site-packages" not in file for _, texts in told.patches() for file in texts)
+    assert told.patches(), "the user can cut what the package keeps, from outside"
+
+
+def test_package_that_only_makes_a_value_is_not_told_of_what_the_user_does_with_it(folder: Path) -> None:
+    code = (
+        CARRIED.replace("Recurrent", "Net")
+        .replace("Net()", "Net(4)")
+        .replace("for _", "last = torch.zeros(2, 4)\nfor _")
+    )
+    code = code.replace("loss = model(torch.randn(2, 4)).pow(2).mean()", "last = model(torch.randn(2, 4)) * last.cos()")
+    told = observe(folder, code.replace("loss.backward()", "last.sum().backward()"))
+    assert told.slugs[0] == "carried-state"
+    assert not packages_spans(told)
+
+
+def test_switch_that_does_not_stand_around_the_line_is_not_named(folder: Path) -> None:
+    told = observe(folder, SAVED_BY_THE_USER.replace("soften(gate)", "soften(gate, *[])"))
+    assert "switch" not in told.found[0].finding.explanation
+
+
+def test_editable_package_is_the_users_own_code(tmp_path: Path) -> None:
+    """An editable install lies outside of site-packages: its files are patched like the user's."""
+    project = tmp_path / "tinyproject"
+    (project / "tinyvol").mkdir(parents=True)
+    import textwrap
+
+    for path, text in BLOCKS.items():
+        (project / path).write_text(textwrap.dedent(text))
+    told = observe(tmp_path, RESIDUAL.replace("site-packages", "tinyproject"))
+    assert told.lines_of_user("cause") == ["y += x"]
+    assert told.patches()[0][0] == "out_of_place"
