@@ -50,6 +50,8 @@ class Verdict:
 class Outcome:
     """How the patched program ended, as far as traces do not tell: ``failure`` is its exception, ``same`` and
     ``autograd`` whether that is the original's and one of autograd's, ``clumsy`` whether the patch itself is at fault.
+    ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
+    kept from the user's files, and ``printed`` the last line of its output.
     """
 
     exit_status: int
@@ -59,6 +61,9 @@ class Outcome:
     same: bool = False
     autograd: bool = False
     clumsy: bool = False
+    stopped: bool = False
+    refused: str = ""
+    printed: str = ""
 
 
 @dataclass
