@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from graphdoc.capture.trace import ENOUGH
 from graphdoc.evidence import Evidence
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Stop, launch_apart
@@ -17,7 +18,6 @@ from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes, same_failure
 from graphdoc.verify.lines import back_to_original
-from graphdoc.capture.trace import ENOUGH
 from graphdoc.verify.traces import Trace, read_trace
 from graphdoc.verify.verdict import Baseline, Outcome, Verdict, crashed, judge
 

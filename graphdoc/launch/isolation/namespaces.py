@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
+from collections.abc import Callable
 
 from network import addresses, raise_loopback  # type: ignore[import-not-found]
 
@@ -19,8 +20,9 @@ _RELATIME = 1 << 21
 _CAPBSET_DROP, _NO_NEW_PRIVS, _DUMPABLE = 24, 38, 4
 
 _KERNELS = frozenset(
-    "proc sysfs cgroup cgroup2 devpts securityfs debugfs tracefs bpf mqueue autofs configfs pstore efivarfs fusectl "
-    "hugetlbfs binfmt_misc rpc_pipefs nsfs selinuxfs smackfs ramfs fuse.lxcfs".split()
+    ("proc", "sysfs", "cgroup", "cgroup2", "devpts", "securityfs", "debugfs", "tracefs", "bpf", "mqueue", "autofs")
+    + ("configfs", "pstore", "efivarfs", "fusectl", "hugetlbfs", "binfmt_misc", "rpc_pipefs", "nsfs", "selinuxfs")
+    + ("smackfs", "ramfs", "fuse.lxcfs")
 )
 """File systems that show the kernel, or that a layer cannot cover: made read-only where that is possible."""
 _KEPT_POWERS = frozenset((0, 1, 3, 4, 5, 6, 7, 10, 14, 15, 23, 24))
@@ -66,7 +68,7 @@ def separate(processes: bool) -> list[str]:
     Raises:
         Refused: the system does not allow it.
     """
-    own = addresses()
+    own: list[str] = addresses()
     user, group = os.geteuid(), os.getegid()
     helper = _mapping_helper() if user == 0 else None
     try:
@@ -83,7 +85,7 @@ def separate(processes: bool) -> list[str]:
     return own
 
 
-def _mapping_helper() -> object:
+def _mapping_helper() -> Callable[[], None]:
     """Root's files may be anybody's; only from outside may a namespace be given all users. Returns what asks for it."""
     ranges = {kind: _identity(f"/proc/self/{kind}_map") for kind in ("uid", "gid")}
     parent = os.getpid()
