@@ -25,6 +25,8 @@ def install(out: str, mode: str = "observe") -> None:
     from graphdoc.capture.witness import Witness, note_trouble
 
     try:
+        if "_graphdoc_inside" in sys.modules:  # a run that is kept from the user's files from within
+            sys.modules["_graphdoc_inside"].cover_torch(sys.modules["torch"])
         witness = Witness(sys.modules["torch"], out, mode)
         _installed = witness
         witness.install()

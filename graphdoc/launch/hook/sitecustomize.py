@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _HERE = os.path.dirname(__file__)
-_OURS = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_PATCHES", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH")
+_OURS = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_PATCHES", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH", "GRAPHDOC_LAYER")
 
 
 def _step_aside() -> None:
@@ -166,12 +166,25 @@ def _inside_importlib(code: "CodeType") -> "CodeType":
 _AfterTorch.find_spec.__code__ = _inside_importlib(_AfterTorch.find_spec.__code__)
 
 
+def _cover(scratch: str, out: str) -> None:
+    """Keep what this process writes from the user's files; a process that cannot be kept from them does not run."""
+    try:
+        folder = os.path.join(os.path.dirname(_HERE), "isolation", "inside")
+        inside: Any = _load("_graphdoc_inside", os.path.join(folder, "__init__.py"), [folder])
+        inside.install(scratch, out)
+    except BaseException as e:
+        _trouble(out, RuntimeError(f"{type(e).__name__}: {e}"))
+        os._exit(1)
+
+
 def _start() -> None:
     settings = {name: os.environ.get(name) for name in _OURS}
     out, mode = settings["GRAPHDOC_OUT"], settings["GRAPHDOC_MODE"] or "observe"
     try:
         if settings["GRAPHDOC_KIND"] != "command":
             _hide(settings)
+        if settings["GRAPHDOC_LAYER"] and out:
+            _cover(settings["GRAPHDOC_LAYER"], out)
         if not out or os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0") or _left_alone():
             return
         if settings["GRAPHDOC_PATCHES"]:

@@ -100,7 +100,7 @@ def _run(
             start_new_session=True,
         )
         try:
-            ended = _watch(keeper, request.timeout, stop, enough)
+            ended = _watch(keeper, out, request.timeout, stop, enough)
         finally:
             _end(keeper)
         ended.seconds = time.monotonic() - started
@@ -116,7 +116,7 @@ def _run(
 
 
 def _watch(
-    keeper: subprocess.Popen[bytes], limit: float | None, stop: Stop, enough: Callable[[], bool] | None
+    keeper: subprocess.Popen[bytes], out: Path, limit: float | None, stop: Stop, enough: Callable[[], bool] | None
 ) -> Ended:
     """Wait for the program's end, its limit, a signal to us or what was waited for, and drain what it prints."""
     assert keeper.stdout is not None
@@ -140,6 +140,9 @@ def _watch(
                 printed = (printed + part)[-_MOST_PRINTED:]
             break
         stop.check()
+        if (out / "uncovered").exists():
+            ended.exit_status = 1
+            break
         if enough is not None and enough():
             ended.stopped = True
             break
