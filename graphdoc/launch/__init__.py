@@ -20,6 +20,7 @@ from typing import Literal
 
 from graphdoc.errors import UsageError
 from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch.leftovers import end_ranks, tied
 from graphdoc.launch.signals import die_by, relay
 
 __all__ = [
@@ -111,6 +112,7 @@ def launch(request: Request, out: Path | None) -> Ended:
                 stderr=devnull,
                 close_fds=request.quiet,  # python train.py 3<file: the program gets what the shell opened for it
                 start_new_session=request.quiet,
+                preexec_fn=tied(),
             )
         except OSError as e:
             raise UsageError(f"cannot start {words[0]}: {e.strerror or e}") from e
@@ -126,6 +128,8 @@ def launch(request: Request, out: Path | None) -> Ended:
             raise
         if request.quiet:
             _kill(process, True)
+        if request.kind == "command" and observed and out is not None:
+            end_ranks(out)
     ended = Ended(status if status >= 0 else 128 - status, -status if status < 0 else None, timed_out=timed_out)
     ended.seconds = time.monotonic() - started
     if observed and out is not None:
