@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphdoc.evidence import Evidence, EvidenceError, Stale
-from graphdoc.launch.isolation import CannotIsolate, Interrupted, launch_apart, stoppable
+from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_processes, same_failure
 
@@ -59,11 +59,14 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     limit = min(max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds), LONGEST_LIMIT)
     if kept.seconds >= limit:
         return _told(evidence, f"it failed after {kept.seconds:.0f} s, longer than a second run may take")
-    if announce is not None:
-        looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
-        announce(f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)")
     try:
-        result = _again(kept, evidence, mode, limit)
+        with stoppable() as stop:
+            if announce is not None:
+                looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
+                announce(
+                    f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)"
+                )
+            result = _again(kept, evidence, mode, limit, stop)
     except CannotIsolate as e:
         return _told(evidence, str(e))
     except Interrupted:
@@ -96,8 +99,8 @@ def _told(evidence: Evidence, why: str) -> Evidence:
     return evidence
 
 
-def _again(kept: Kept, evidence: Evidence, mode: str, limit: float) -> Evidence:
-    with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder, stoppable() as stop:
+def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
+    with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
         out = Path(folder)
         request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
         ended = launch_apart(request, out, stop, enough=_FailedAgain(out, evidence))

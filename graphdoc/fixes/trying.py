@@ -67,14 +67,10 @@ def try_out(kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], try
             "(--verify-time)",
         )
         return
-    if trying.announce is not None:
-        command = " ".join(kept.request.command[:1])
-        trying.announce(
-            f"running {command} again to try {'the fix' if len(tried) == 1 else 'the fixes'}, for at most "
-            f"{trying.seconds:.0f} s in all (--verify-time; --no-verify prevents it)"
-        )
     with stoppable() as stop:
         try:
+            if trying.announce is not None:
+                trying.announce(_announcement(kept, len(tried), trying.seconds))
             _try(kept, evidence, tried, waiting, trying, stop)
         except CannotIsolate as e:
             _leave(waiting, f"{e} (--verify runs it all the same)")
@@ -84,6 +80,14 @@ def try_out(kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], try
         finally:
             if trying.progress is not None:
                 trying.progress("")
+
+
+def _announcement(kept: Kept, count: int, seconds: float) -> str:
+    command = " ".join(kept.request.command[:1])
+    return (
+        f"running {command} again to try {'the fix' if count == 1 else 'the fixes'}, for at most {seconds:.0f} s in all "
+        "(--verify-time; --no-verify prevents it)"
+    )
 
 
 def _try(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import sqlite3
@@ -14,21 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from marks import BOTH, below, have_namespaces, state
 
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart
 from graphdoc.launch.isolation.ways import SWITCH
-
-
-def have_namespaces() -> bool:
-    probe = "import ctypes, sys; sys.exit(ctypes.CDLL(None).unshare(0x10000000 | 0x00020000))"
-    return sys.platform == "linux" and subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
-
-
-BOTH = [
-    pytest.param("namespaces", marks=pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")),
-    "layer",
-]
 
 DEEDS = """
 import os, shutil, sqlite3, sys, tempfile, pathlib
@@ -98,16 +87,6 @@ def project(tmp_path: Path) -> tuple[Path, Path, Path]:
     return folder, outside, home
 
 
-def state(root: Path) -> dict[str, tuple[Any, ...]]:
-    """Everything about the files below a folder: kind, mode, time of change, content."""
-    found: dict[str, tuple[Any, ...]] = {}
-    for path in sorted(root.rglob("*")):
-        about = path.lstat()
-        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        found[str(path.relative_to(root))] = (about.st_mode, about.st_mtime_ns, about.st_ino, content)
-    return found
-
-
 def apart(tmp_path: Path, request: Request, stop: Stop | None = None, **more: Any) -> Ended:
     out = tmp_path / f"evidence-of-{time.monotonic_ns()}"
     out.mkdir()
@@ -174,19 +153,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(120)"],
 open(sys.argv[1], "w").write("x")
 time.sleep(120)
 """
-
-
-def below(marker: str) -> list[str]:
-    """The processes that were started with this text in their command line or environment."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            text = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-        except OSError:
-            continue
-        if folder.name.isdigit() and int(folder.name) != os.getpid() and marker.encode() in text:
-            found.append(folder.name)
-    return found
 
 
 @pytest.mark.parametrize("way", BOTH)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -19,6 +20,7 @@ GRACE = 0.5
 """Seconds that processes have to end before they are killed."""
 
 program = 0
+is_first = False
 
 
 def main() -> None:
@@ -61,6 +63,10 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
         # Number 1 of the new processes: when it ends, the kernel ends all the others.
         os.close(reading)
         _tie(0, signal.SIGKILL)
+        above = select.poll()
+        above.register(writing, 0)
+        if above.poll(0):
+            os._exit(1)  # nobody reads: it ended before it could be tied to
         try:
             enter()
         except Exception as e:
@@ -69,7 +75,7 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
         os.close(writing)
         _start(given, ns.give_up_powers)
     os.close(writing)
-    _watch(first)
+    _watch(first, first=True)
     trouble = b""
     while part := os.read(reading, 1000):
         trouble += part
@@ -94,11 +100,12 @@ def _tie(parent: int, number: int) -> None:
 
 def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
     """Start the program, wait for it, end what it left, and end with its exit status."""
+    own = os.getpid()
     child = os.fork()
     if child == 0:
         try:
             os.setsid()
-            _tie(0, signal.SIGKILL)
+            _tie(own, signal.SIGKILL)
             before()  # type: ignore[operator]
             os.chdir(given["cwd"])
             os.execvp(given["words"][0], given["words"])
@@ -111,10 +118,10 @@ def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
     os._exit(status)
 
 
-def _watch(child: int) -> None:
-    """From now on a request to end is one to end the program."""
-    global program
-    program = child
+def _watch(child: int, first: bool = False) -> None:
+    """From now on a request to end is one to end the program. ``first``: the child is number 1 of other processes."""
+    global program, is_first
+    program, is_first = child, first
     signal.signal(signal.SIGTERM, lambda number, frame: _stop())
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -123,22 +130,16 @@ def _watch(child: int) -> None:
 def _stop() -> None:
     if os.getpid() == 1:
         os._exit(1)
-    if program:
+    if is_first:
+        # The kernel ends all below it before it can be waited for; /proc shows this process nothing of them.
         try:
-            # Number 1 of other namespaces takes nothing less; an agent of ranks ends them, if it is asked to.
-            os.kill(program, signal.SIGKILL if _is_first(program) else signal.SIGTERM)
-        except OSError:
+            os.kill(program, signal.SIGKILL)
+            os.waitpid(program, 0)
+        except (OSError, ChildProcessError):
             pass
+        os._exit(1)
     _end_all()
     os._exit(1)
-
-
-def _is_first(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/status") as stream:
-            return any(line.startswith("NSpid:") and len(line.split()) > 2 for line in stream)
-    except OSError:
-        return False
 
 
 def _wait(child: int, parent: int = 0) -> int:
