@@ -83,9 +83,9 @@ def try_out(kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], try
 
 
 def _announcement(kept: Kept, count: int, seconds: float) -> str:
-    command = " ".join(kept.request.command[:1])
+    what = "the fix" if count == 1 else "the fixes"
     return (
-        f"running {command} again to try {'the fix' if count == 1 else 'the fixes'}, for at most {seconds:.0f} s in all "
+        f"running {kept.request.command[0]} again to try {what}, for at most {seconds:.0f} s in all "
         "(--verify-time; --no-verify prevents it)"
     )
 
