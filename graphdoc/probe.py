@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from graphdoc.evidence import Evidence, EvidenceError, Stale
-from graphdoc.launch import launch
+from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 
@@ -16,6 +17,10 @@ SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""
 TIMES_SLOWER = 6.0
 """How many times the first run's seconds it may take."""
+LONGEST_LIMIT = 120.0
+"""Seconds that nobody is made to wait beyond, however long the first run took."""
+LEAVING = 1.0
+"""Seconds that the program has to end by itself once it has failed again."""
 
 _MISSING_GRAPH = (
     "does not require grad and does not have a grad_fn",
@@ -52,15 +57,22 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
     if not kept.may_run:
-        evidence.extras["second_run"] = (
-            "a second run would tell more; there was none, because the first was not run here"
-        )
-        return evidence
-    limit = max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds)
-    if announce is not None:
-        looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
-        announce(f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)")
-    result = _again(kept, evidence, mode, limit)
+        return _told(evidence, "the first was not run here")
+    limit = min(max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds), LONGEST_LIMIT)
+    if kept.seconds >= limit:
+        return _told(evidence, f"it failed after {kept.seconds:.0f} s, longer than a second run may take")
+    try:
+        with stoppable() as stop:
+            if announce is not None:
+                looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
+                announce(
+                    f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)"
+                )
+            result = _again(kept, evidence, mode, limit, stop)
+    except CannotIsolate as e:
+        return _told(evidence, str(e))
+    except Interrupted:
+        return _told(evidence, "it was interrupted")
     try:
         result.write(str(_companion(kept, evidence)))
     except OSError:
@@ -83,23 +95,61 @@ def _companion(kept: Kept, evidence: Evidence) -> Path:
     return kept.folder / f"{DEEPENED}{evidence.process.pid}.json"
 
 
-def _again(kept: Kept, evidence: Evidence, mode: str, limit: float) -> Evidence:
+def _told(evidence: Evidence, why: str) -> Evidence:
+    """The first run's evidence with a sentence on why there is no second one."""
+    evidence.extras["second_run"] = f"no second run has looked closer: {why}"
+    return evidence
+
+
+def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
     with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
-        request = replace(kept.request, cwd=str(kept.cwd), mode=mode, quiet=True, timeout=limit)
-        ended = launch(request, Path(folder))
+        out = Path(folder)
+        request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
+        ended = launch_apart(request, out, stop, enough=_FailedAgain(out, evidence))
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence)).first
     if second is not None and same_failure(evidence, second):
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
         second.probe = second.probe or mode
+        if ended.stopped and second.raised is not None and evidence.raised is not None:
+            # Ended before its own end could tell.
+            second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes
         return second
     ended_how = (
         f"it was stopped after {limit:.0f} s" if ended.timed_out else f"it ended with exit status {ended.exit_status}"
     )
+    if ended.refused:
+        ended_how = f"it was ended, because it {ended.refused}"
     evidence.extras["second_run"] = (
         f"a second run that was to tell more did not fail in the same way ({ended_how}), so the first run alone speaks"
     )
     return evidence
+
+
+class _FailedAgain:
+    """Whether the second run has failed at the same event in the same way, and has had a moment to end by itself."""
+
+    def __init__(self, out: Path, evidence: Evidence) -> None:
+        self.out = out
+        self.evidence = evidence
+        self.read: dict[Path, float] = {}
+        self.since: float | None = None
+
+    def __call__(self) -> bool:
+        for file in self.out.glob("evidence-*.json") if self.since is None else ():
+            changed = file.stat().st_mtime
+            if self.read.get(file) == changed:
+                continue
+            self.read[file] = changed
+            try:
+                second = Evidence.read(str(file))
+            except (EvidenceError, OSError):
+                continue
+            rank = self.evidence.process.rank
+            same = same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
+            if same and second.process.rank == rank:
+                self.since = time.monotonic()
+        return self.since is not None and time.monotonic() - self.since > LEAVING
 
 
 def _of_the_same_rank(files: list[Path], evidence: Evidence) -> list[Path]:

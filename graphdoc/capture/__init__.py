@@ -32,6 +32,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
     from graphdoc.capture.witness import Witness, note_trouble
 
     try:
+        if "_graphdoc_inside" in sys.modules:  # a run that is kept from the user's files from within
+            sys.modules["_graphdoc_inside"].cover_torch(sys.modules["torch"])
         witness = Witness(sys.modules["torch"], out, mode)
         _installed = witness
         witness.install(told_of_end)

@@ -30,25 +30,33 @@ FIRST_CALLS = 12
 """Calls from one place whose gradients are measured, besides those around the point of the failure."""
 AROUND = (40, 60)
 """Journal events before and after that point within which every call is measured."""
-AFTER = 60
-"""Journal events after which a reference run has told enough."""
+AFTER, LEAST, PATIENCE = 60, 24, 5.0
+"""Journal events behind the point of the failure after which a run has told enough; fewer do after so many seconds."""
+ENOUGH = "enough"
+"""The file in the run's folder that says so: whoever started the run ends it then."""
 MOST_PARAMETERS = 5000
 MOST_CLONED = 20_000_000
 """Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
 
 
 class StepTrace:
-    """Records one process. ``failing`` is the journal index of the call that failed in the original, -1 if unknown.
+    """Records one process. ``failing`` is the journal index of the call that failed in the original, -1 if unknown;
+    ``point`` the index at which that run failed, whatever failed.
 
     A ``reference`` run is the unpatched program made to go on: every backward keeps its graph, and a tensor that is
     written while it is still needed is copied first, so each gradient is that of the values the forward pass saw. With
     ``views`` it also writes into several views of one call, which is refused otherwise.
     """
 
-    def __init__(self, witness: Witness, failing: int, reference: bool, views: bool = False) -> None:
+    def __init__(
+        self, witness: Witness, failing: int, reference: bool, views: bool = False, point: int | None = None
+    ) -> None:
         self.witness = witness
         self.torch = witness.torch
         self.failing = failing
+        self.point = failing if point is None else point
+        self.beyond_since: float | None = None
+        self.told = False
         self.reference = reference
         self.views = views
         self.started = time.monotonic()
@@ -67,10 +75,11 @@ class StepTrace:
 
     @classmethod
     def start(cls, witness: Witness) -> StepTrace:
-        """From the mode ``verify[:reference[:views]][:JOURNAL INDEX]``."""
+        """From the mode ``verify[:reference[:views]][:FAILING[:POINT]]``, both of them journal indices."""
         words = witness.mode.split(":")[1:]
-        index = next((int(w) for w in words if w.lstrip("-").isdigit()), -1)
-        trace = cls(witness, index, "reference" in words, "views" in words)
+        numbers = [int(w) for w in words if w.lstrip("-").isdigit()]
+        failing = numbers[0] if numbers else -1
+        trace = cls(witness, failing, "reference" in words, "views" in words, numbers[1] if numbers[1:] else None)
         trace._install()
         return trace
 
@@ -269,11 +278,23 @@ class StepTrace:
         self._write({"k": "names", "names": {k: found[i] for i, (k, _) in self.parameters.items() if i in found}})
 
     def _stop_if_done(self, index: int) -> None:
-        """A reference run ends itself some time after the point of the failure: it keeps every graph alive."""
-        alone = os.environ.get("WORLD_SIZE", "1") == "1"
-        if self.reference and self.failing >= 0 and index > self.failing + AFTER and alone and not self.depth:
-            self._end()
-            os._exit(0)
+        """Say when enough was seen behind the point of the failure. The run goes on until it is ended from outside,
+        with all of its processes at once: a rank that left by itself would only make the others fail.
+        """
+        if self.told or self.point < 0 or index <= self.point or self.depth or os.environ.get("RANK", "0") != "0":
+            return
+        now = time.monotonic()
+        if self.beyond_since is None:
+            self.beyond_since = now
+        beyond = index - self.point
+        if beyond > AFTER or (beyond > LEAST and now - self.beyond_since > PATIENCE):
+            self.told = True
+            self._write({"k": "count", "steps": self.steps, "calls": self.calls})
+            self._guard(self._tell)
+
+    def _tell(self) -> None:
+        with open(os.path.join(self.witness.out, ENOUGH), "w"):
+            pass
 
     def _end(self) -> None:
         self._write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})

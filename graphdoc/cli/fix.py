@@ -31,11 +31,19 @@ def command(
     unsafe: Annotated[
         bool, typer.Option("--unsafe", help="Apply also a fix that decides what the gradients mean.")
     ] = False,
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Do not run the patched program to see what the fix does.")
-    ] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Run the program to try the fix even where that is not done unasked.")
+        bool | None,
+        typer.Option(
+            "--verify/--no-verify",
+            help="Run the patched program to see what the fix does: the default where that leaves no mark on your "
+            "files; --verify runs it in any case.",
+        ),
+    ] = None,
+    verify_time: Annotated[
+        float, typer.Option("--verify-time", min=1.0, metavar="SECONDS", help="How long all trials may take together.")
+    ] = 60.0,
+    no_rerun: Annotated[
+        bool, typer.Option("--no-rerun", help="Never run the program a second time to find out more.")
     ] = False,
     report: Annotated[
         list[str] | None,
@@ -52,18 +60,24 @@ def command(
     from graphdoc.launch.keep import last_run, open_run
 
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
+    if no_rerun:
+        kept = replace(kept, rerun=False)
     root = kept.cwd if kept.cwd.is_dir() else Path.cwd()
     _take_back(root)
     if not kept.trusted:
-        kept = replace(kept, allowed=verify)
+        kept = replace(kept, allowed=bool(verify))
         say(_about_a_stranger(kept))
     result = report_for(kept, announce=say)
     changed = _changed_files(kept, root)
     _refuse_changed({span.file for d in result.diagnoses for span in d.spans}, changed, root)
+    told = [fix for d in result.diagnoses for fix in d.fixes]
+    trying = None
     if result.diagnoses:
         from graphdoc.fixes import propose
+        from graphdoc.fixes.trying import Trying
 
-        result = propose(kept, result, verify=not no_verify, progress=_progress)
+        trying = Trying(verify_time, bool(verify), say, _progress)
+        result = propose(kept, result, verify=verify is not False, trying=trying)
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if list_:
         put(_listing(fixes) if fixes else "There are no fixes for this run.\n", sys.stdout)
@@ -79,9 +93,15 @@ def command(
         base = Path(fix.base or os.path.realpath(os.getcwd()))
         contents = patched(fix.diff, base)
         _refuse_changed({str(path) for path in contents}, changed, root)
+        if choose is None:
+            for line in _passed_over(fix, fixes, told):
+                say(line)
         if diff:
             say(_tried(fix))
             _print_patch(diff_bytes(fix.diff, base), base)
+        elif trying is not None and trying.interrupted:
+            say(f"interrupted, so nothing was changed: {fix.title} (--diff prints it)")
+            raise typer.Exit(128 + trying.interrupted)
         elif fix.safety == "display":
             say(f"this fix is only shown, never applied: {fix.title} (--diff prints it)")
             raise typer.Exit(1)
@@ -90,7 +110,10 @@ def command(
             raise typer.Exit(1)
         elif fix.safety == "unsafe" and not unsafe:
             note = f" {fix.note}" if fix.note else ""
-            say(f"not applied, because it decides what the gradients mean: {fix.title}.{note} --unsafe applies it.")
+            why = "because it decides what the gradients mean"
+            if fix.verification.get("unmeasured"):
+                why = f"because its gradients could not be measured ({fix.verification.get('summary')})"
+            say(f"not applied, {why}: {fix.title}.{note} --unsafe applies it.")
             raise typer.Exit(1)
         else:
             _apply(fix, contents, base, root)
@@ -100,11 +123,30 @@ def command(
 
 def _tried(fix: Fix) -> str:
     """One line on what the patch is and what its trial has measured, or that there was none."""
-    summary = fix.verification.get("summary")
-    measured = f": {summary}" if isinstance(summary, str) and summary else ""
-    open_ = "tried, not verified" if fix.verification else "not tried"
-    state = {True: "verified", False: "tried, and it does not hold", None: open_}[fix.verified]
-    return f"{fix.title} [{fix.safety}, {state}]{measured}"
+    summary = _summary(fix)
+    return f"{fix.title} [{fix.safety}, {_state(fix)}]{f': {summary}' if summary else ''}"
+
+
+def _state(fix: Fix) -> str:
+    if fix.verified is not None:
+        return "verified" if fix.verified else "tried, and it does not hold"
+    return "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
+
+
+def _summary(fix: Fix) -> str:
+    """What the trial has measured, or why there was none."""
+    return str(fix.verification.get("summary", "")).removeprefix("not tried: ")
+
+
+def _passed_over(fix: Fix, fixes: list[Fix], told: list[Fix]) -> list[str]:
+    """What the trials have changed: the fixes that the report told before this one, and what came of them."""
+    order = [(f.title, f.note) for f in told]
+
+    def place(one: Fix) -> int:
+        return order.index((one.title, one.note)) if (one.title, one.note) in order else len(order)
+
+    before = [f for f in fixes if f.diff and f is not fix and f.safety != "display" and place(f) < place(fix)]
+    return [f"the report has another fix first: {f.title} [{_state(f)}]: {_summary(f)}" for f in before if _summary(f)]
 
 
 def _progress(line: str) -> None:
@@ -199,12 +241,16 @@ def _listing(fixes: list[Fix]) -> str:
 
     lines = []
     for number, fix in enumerate(fixes, 1):
-        state = {True: "verified", False: "failed when tried", None: "not tried"}[fix.verified]
+        state = {True: "verified", False: "failed when tried", None: _state(fix)}[fix.verified]
         if not fix.diff:
             state = "no patch"
         lines.append(f"{number}. {flat(fix.title)} [{fix.safety}, {state}]\n")
         if fix.note:
             lines.append(f"   {statement(fix.note)}\n")
+        if _summary(fix):
+            lines.append(f"   {_state(fix)}: {statement(_summary(fix))}\n")
+        if fix.verified is not True and fix.verification.get("printed"):
+            lines.append(f"   the last line that it printed: {flat(str(fix.verification['printed']))}\n")
     return "".join(lines)
 
 
@@ -216,7 +262,8 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     here = Path(os.path.realpath(os.getcwd()))
     undo = os.path.relpath(apply_whole(contents, base, root), base)
     names = ", ".join(os.path.relpath(os.path.realpath(path), here) for path in contents)
-    verified = "" if fix.verified else " It was not verified."
+    why = f" ({_summary(fix)})" if _summary(fix) else ""
+    verified = "" if fix.verified else f" It was not verified{statement(why)}."
     there = [] if base == here else ["-C", os.path.relpath(base, here)]
     command = shlex.join(["git", *there, "apply", undo])
     put(f"{statement(fix.title)}: changed {names}.{verified}\nTo undo: {command}\n", sys.stdout)

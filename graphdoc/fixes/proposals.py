@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphdoc.causes.base import Remedy
 from graphdoc.diagnose import Found, findings_for
@@ -14,7 +14,7 @@ from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.diff import unified
-from graphdoc.fixes.kinds import build, keeps_numbers
+from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
@@ -22,23 +22,26 @@ from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import naming, project_root
 from graphdoc.source.module import Source
 
-BUDGET = 100.0
-"""Seconds that all trials of one report may take together."""
-
-Progress = Callable[[str], None]
+if TYPE_CHECKING:
+    from graphdoc.fixes.trying import Trying
 
 
 @dataclass
 class Candidate:
-    """One fix with the new text of each file that it changes, by absolute path; empty where it is only described."""
+    """One fix with the new text of each file that it changes, by absolute path; empty where it is only described.
+
+    ``settled``: it has been tried, and nothing speaks against it.
+    """
 
     fix: Fix
     remedy: Remedy | None = None
     texts: dict[str, str] = field(default_factory=dict)
+    settled: bool = False
 
 
-def propose(kept: Kept, report: Report, *, verify: bool = True, progress: Progress | None = None) -> Report:
-    """The report with a diff for each fix that can be built; with ``verify``, those tried come first or last.
+def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying | None = None) -> Report:
+    """The report with a diff for each fix that can be built; with ``verify`` they are tried, as ``trying`` says. With
+    ``trying`` alone what earlier trials of this run have found is told, and nothing is run.
 
     A fix that passed its trial comes first and one that failed comes last; the others keep their order. What cannot be
     built is left out and told in a note.
@@ -65,8 +68,14 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, progress: Progre
             if stale is not None:
                 raise UsageError(f"{stale} has changed since the run: run the program again first")
         per_diagnosis.append((diagnosis, candidates))
-    if verify and kept.may_run:
-        _try_out(kept, evidence, [c for _, candidates in per_diagnosis for c in candidates], progress)
+    if verify or trying is not None:
+        from graphdoc.fixes.trying import Trying, recall, try_out
+
+        every = [c for _, candidates in per_diagnosis for c in candidates]
+        if verify and kept.may_run:
+            try_out(kept, evidence, every, trying or Trying())
+        else:
+            recall(kept, every)
     diagnoses = tuple(d.with_fixes(tuple(c.fix for c in _ordered(cs))) for d, cs in per_diagnosis)
     return replace(report, diagnoses=diagnoses, notes=(*report.notes, *dict.fromkeys(notes)))
 
@@ -148,33 +157,11 @@ def _own_file(kept: Kept, evidence: Evidence, file: str, root: Path) -> str:
 
 
 def _ordered(candidates: list[Candidate]) -> list[Candidate]:
-    """Passed, then not tried or undecided, then failed; each group in its own order."""
-    return sorted(candidates, key=lambda c: {True: 0, None: 1, False: 2}[c.fix.verified])
+    """Passed, then passed with nothing to measure by, then not tried or undecided, then failed; each in its order."""
+    return sorted(candidates, key=_rank)
 
 
-def _try_out(kept: Kept, evidence: Evidence, candidates: list[Candidate], progress: Progress | None) -> None:
-    """Try candidates in their order until one passes or the time is used up."""
-    from graphdoc.verify import Trial
-
-    tried = [c for c in candidates if c.texts and c.fix.safety != "display"]
-    if not tried:
-        return
-    deadline = time.monotonic() + BUDGET
-    with Trial(kept, evidence) as trial:
-        for number, candidate in enumerate(tried, 1):
-            rest = deadline - time.monotonic()
-            if rest < 1.0:
-                break
-            if progress is not None:
-                progress(f"trying fix {number} of {len(tried)}: {candidate.fix.title}")
-            remedy = candidate.remedy
-            kept_numbers = remedy is not None and keeps_numbers(remedy.kind, remedy.args)
-            verdict = trial.of(candidate.texts, candidate.fix.safety == "safe", rest, same_numbers=kept_numbers)
-            candidate.fix = replace(candidate.fix, verified=verdict.verified, verification=verdict.to_json())
-            if not verdict.equal:
-                # Called safe, and measured not to be: it must not be applied without the user's leave.
-                candidate.fix = replace(candidate.fix, safety="unsafe")
-            if verdict.verified:
-                break
-    if progress is not None:
-        progress("")
+def _rank(candidate: Candidate) -> int:
+    if candidate.fix.verified is None:
+        return 1 if candidate.settled else 2
+    return 0 if candidate.fix.verified else 3

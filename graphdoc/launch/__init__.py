@@ -21,17 +21,35 @@ from typing import Literal
 from graphdoc.errors import UsageError
 from graphdoc.files import write_private
 from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch.leftovers import end_ranks, tied
 from graphdoc.launch.signals import die_by, relay
 from graphdoc.spare import is_private, spare_folder
 
-__all__ = ["Ended", "Kind", "Request", "end_like", "launch"]
+__all__ = [
+    "Ended",
+    "Kind",
+    "Request",
+    "as_environment",
+    "as_words",
+    "collect",
+    "end_like",
+    "launch",
+    "observes",
+]
 
 Kind = Literal["script", "module", "command"]
 
 HOOK = Path(__file__).parent / "hook"
 DISABLED = "GRAPHDOC_DISABLE is set"
 NOT_STARTED = "Python was started with -I, -E or -S, which keep graphdoc's start-up hook out"
-_VARIABLES = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH", "GRAPHDOC_PATCHES")
+_VARIABLES = (
+    "GRAPHDOC_OUT",
+    "GRAPHDOC_MODE",
+    "GRAPHDOC_KIND",
+    "GRAPHDOC_PYTHONPATH",
+    "GRAPHDOC_PATCHES",
+    "GRAPHDOC_LAYER",
+)
 
 
 @dataclass
@@ -57,7 +75,9 @@ class Request:
 class Ended:
     """How a program ended. ``exit_status`` is 128 + n after signal n. ``seconds`` is wall-clock time.
 
-    ``troubles`` are lines about what could not be observed; ``evidence`` the files that its processes left.
+    ``troubles`` are lines about what could not be observed; ``evidence`` the files that its processes left. Of runs
+    that graphdoc starts by itself: ``stopped`` when the program had shown enough, ``printed`` is the end of its output,
+    ``refused`` what it did that could not be kept from the user's files.
     """
 
     exit_status: int
@@ -66,6 +86,9 @@ class Ended:
     timed_out: bool = False
     troubles: list[str] = field(default_factory=list)
     evidence: list[Path] = field(default_factory=list)
+    stopped: bool = False
+    printed: str = ""
+    refused: str = ""
 
 
 def launch(request: Request, out: Path | None) -> Ended:
@@ -74,9 +97,9 @@ def launch(request: Request, out: Path | None) -> Ended:
     Raises:
         UsageError: the command does not exist or cannot be started.
     """
-    words = _words(request)
-    observed = out is not None and os.environ.get("GRAPHDOC_DISABLE", "0") in ("", "0")
-    environment = _environment(request, out if observed else None)
+    words = as_words(request)
+    observed = observes(out)
+    environment = as_environment(request, out if observed else None)
     if observed and out is not None and request.patches is not None:
         (out / "patches.json").write_text(json.dumps(request.patches), encoding="utf-8")
     devnull = subprocess.DEVNULL if request.quiet else None
@@ -93,6 +116,7 @@ def launch(request: Request, out: Path | None) -> Ended:
                 stderr=devnull,
                 close_fds=request.quiet,  # python train.py 3<file: the program gets what the shell opened for it
                 start_new_session=request.quiet,
+                preexec_fn=tied(),
             )
         except OSError as e:
             raise UsageError(f"cannot start {words[0]}: {e.strerror or e}") from e
@@ -108,15 +132,27 @@ def launch(request: Request, out: Path | None) -> Ended:
             raise
         if request.quiet:
             _kill(process, True)
+        if request.kind == "command" and observed and out is not None:
+            end_ranks(out)
     ended = Ended(status if status >= 0 else 128 - status, -status if status < 0 else None, timed_out=timed_out)
     ended.seconds = time.monotonic() - started
     if out is not None and not observed:
         ended.troubles.append(DISABLED)
     if observed and out is not None:
-        ended.evidence, ended.troubles = _recorded(out), _troubles(out)
-        if request.kind != "command" and not hook_works(options()):
-            ended.troubles.append(NOT_STARTED)
+        collect(ended, out, request)
     return ended
+
+
+def observes(out: Path | None) -> bool:
+    """Whether a run with this folder for its evidence is observed."""
+    return out is not None and os.environ.get("GRAPHDOC_DISABLE", "0") in ("", "0")
+
+
+def collect(ended: Ended, out: Path, request: Request) -> None:
+    """Note what the processes of a run have left in ``out``."""
+    ended.evidence, ended.troubles = _recorded(out), _troubles(out)
+    if request.kind != "command" and not hook_works(options()):
+        ended.troubles.append(NOT_STARTED)
 
 
 def end_like(ended: Ended) -> int:
@@ -126,8 +162,12 @@ def end_like(ended: Ended) -> int:
     return ended.exit_status
 
 
-def _words(request: Request) -> list[str]:
-    """The command line to start."""
+def as_words(request: Request) -> list[str]:
+    """The command line to start.
+
+    Raises:
+        UsageError: there is none, or no such command.
+    """
     if not request.command:
         raise UsageError("nothing to run")
     if request.kind == "command":
@@ -150,7 +190,7 @@ def _program(name: str) -> str:
     return beside
 
 
-def _environment(request: Request, out: Path | None) -> dict[str, str]:
+def as_environment(request: Request, out: Path | None) -> dict[str, str]:
     """This process's environment, with the hook in front of PYTHONPATH if the program is observed."""
     environment = {k: v for k, v in os.environ.items() if k not in _VARIABLES}
     path = environment.get("PYTHONPATH")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,15 @@ class Trace:
     @cached_property
     def steps(self) -> list[Step]:
         return [s for s in self.order if isinstance(s, Step)]
+
+    @property
+    def last_index(self) -> int:
+        """The place of the last recorded call or step in the order of all journal events; -1 where there is none."""
+        return self.order[-1].index if self.order else -1
+
+    def until(self, index: int) -> Trace:
+        """The same trace up to this place in that order."""
+        return replace(self, order=[entry for entry in self.order if entry.index <= index])
 
     def steps_of(self, optimizer: int) -> list[Step]:
         return [s for s in self.steps if s.optimizer == optimizer]

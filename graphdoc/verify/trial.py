@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from graphdoc.capture.trace import ENOUGH
 from graphdoc.evidence import Evidence
-from graphdoc.launch import Ended, launch
+from graphdoc.launch import Ended
+from graphdoc.launch.isolation import Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes, same_failure
@@ -27,13 +29,20 @@ _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "Syn
 class Trial:
     """Tries the fixes of one failed run; the original is run again at most twice for all of them.
 
-    Use as a context manager: what the runs leave is thrown away at its end.
+    Use as a context manager: what the runs leave is thrown away at its end. ``stop`` ends a run that is going on;
+    ``asked`` says that the user wants the trial even where it cannot be kept from his files.
+
+    Raises:
+        CannotIsolate, Interrupted: from the methods that run something. See ``graphdoc.launch.isolation``.
     """
 
-    def __init__(self, kept: Kept, evidence: Evidence) -> None:
+    def __init__(self, kept: Kept, evidence: Evidence, stop: Stop | None = None, asked: bool = False) -> None:
         self.kept = kept
         self.evidence = evidence
+        self.stop = stop or Stop()
+        self.asked = asked
         self.failing = failing_index(evidence)
+        self.point = point_of_failure(evidence)
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
         self._baseline: Baseline | None = None
         self._looked = False
@@ -109,16 +118,18 @@ class Trial:
         request = replace(
             self.kept.request,
             cwd=str(self.kept.cwd),
-            mode=f"{mode}:{self.failing}",
+            mode=f"{mode}:{self.failing}:{self.point}",
             patches=patches,
             timeout=max(1.0, limit),
-            quiet=True,
         )
-        return Path(folder), launch(request, Path(folder))
+        out = Path(folder)
+        enough = out / ENOUGH
+        return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked)
 
     def _outcome(self, folder: Path, ended: Ended) -> Outcome:
         """What ended the patched program. An autograd error that it caught counts as well: the original has none."""
-        outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds)
+        outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
+        outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
         failed = read_processes(self.kept, ended.evidence).first
         if failed is None or failed.raised is None:
             return outcome
@@ -126,7 +137,8 @@ class Trial:
         outcome.same = same_failure(self.evidence, failed)
         match = recognise_exception(raised.type, raised.message)
         outcome.autograd = match is not None and match.kind == "error"
-        if not raised.uncaught and ended.exit_status == 0 and not outcome.same:
+        # A run that was ended behind the failure had dealt with what was raised in it.
+        if (ended.stopped or not raised.uncaught) and ended.exit_status == 0 and not outcome.same:
             return outcome
         outcome.failure = f"{raised.type}: {raised.message}"
         outcome.clumsy = raised.type in _CLUMSY
@@ -139,6 +151,11 @@ class Trial:
     def _original_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
         own = {os.path.realpath(os.path.join(self._cwd, f)): t for f, t in self.evidence.sources.items()}
         return {path: own[path] for path in texts if path in own}
+
+
+def _last_line(printed: str) -> str:
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
 
 
 def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
@@ -161,6 +178,12 @@ def failing_index(evidence: Evidence) -> int:
     if refused_views(evidence):
         return max((e.index for e in evidence.events), default=-1) + 1
     return max((e.index for e in evidence.events if e.failed), default=-1)
+
+
+def point_of_failure(evidence: Evidence) -> int:
+    """The journal index at which the run failed, whatever failed; -1 where the journal is empty."""
+    failing = failing_index(evidence)
+    return failing if failing >= 0 else max((e.index for e in evidence.events), default=-1)
 
 
 def refused_views(evidence: Evidence) -> bool:

@@ -31,12 +31,26 @@ MORE = 5
 class Verdict:
     """``verified`` is None where the trial ended well enough but something speaks against calling it proven.
 
-    ``equal`` is False where a fix that was to leave the gradients as they are has not.
+    ``equal`` is False where a fix that was to leave the gradients as they are has not. ``unmeasured``: nothing speaks
+    against it, but there was nothing to compare with. ``open``: more time may tell more. ``refused``: it was not tried,
+    because the program does what cannot be kept from the user's files.
     """
 
     verified: bool | None
     summary: str
     data: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def unmeasured(self) -> bool:
+        return bool(self.data.get("unmeasured"))
+
+    @property
+    def open(self) -> bool:
+        return bool(self.data.get("open"))
+
+    @property
+    def refused(self) -> bool:
+        return self.data.get("tried") is False
 
     @property
     def equal(self) -> bool:
@@ -50,6 +64,8 @@ class Verdict:
 class Outcome:
     """How the patched program ended, as far as traces do not tell: ``failure`` is its exception, ``same`` and
     ``autograd`` whether that is the original's and one of autograd's, ``clumsy`` whether the patch itself is at fault.
+    ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
+    kept from the user's files, and ``printed`` the last line of its output.
     """
 
     exit_status: int
@@ -59,6 +75,9 @@ class Outcome:
     same: bool = False
     autograd: bool = False
     clumsy: bool = False
+    stopped: bool = False
+    refused: str = ""
+    printed: str = ""
 
 
 @dataclass
@@ -87,6 +106,10 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         "steps": trace.total_steps if trace else 0,
         "seconds": round(outcome.seconds, 2),
     }
+    if outcome.refused:
+        return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
+    if outcome.printed:
+        data["printed"] = outcome.printed
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
     if outcome.failure and outcome.autograd:
@@ -117,7 +140,11 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool,
     base = baseline.trace
     trace.rekey(base)
     if outcome.timed_out and not _further(trace, baseline):
-        return Verdict(None, f"no result within {outcome.seconds:.0f} s", {**data, "passed_crash": None})
+        reached = "no result" if trace.last_index >= baseline.failing >= 0 else "the failing call was not reached"
+        return Verdict(None, f"{reached} within {outcome.seconds:.0f} s", {**data, "passed_crash": None, "open": True})
+    if outcome.timed_out or outcome.stopped:
+        # What the other run did after this one was ended is nothing that this one has lost.
+        base = base.until(max(trace.last_index, baseline.failing + 1))
     lost = lost_parameters(base, trace, baseline.expected)
     data["lost_gradient"] = lost
     if lost:
@@ -132,8 +159,9 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool,
     if old:
         return Verdict(False, old, data)
     doubts: list[str] = []
+    difference = None
     if safe or same_numbers:
-        difference, how = (None, "")
+        how = ""
         if not baseline.no_reference:
             difference, how = reference_difference(base, trace, baseline.failing)
         data["reference"] = how or f"none: {baseline.no_reference or 'the unpatched program gives no gradient there'}"
@@ -161,7 +189,16 @@ def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool,
     if doubts:
         data["doubts"] = doubts
         return Verdict(None, f"the crash is gone, but {doubts[0]}", data)
+    if difference is None and (safe or not trace.steps):
+        # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
+        data["unmeasured"] = True
+        return Verdict(None, f"the crash is gone, but {_unmeasured(data)}", data)
     return Verdict(True, _praise(outcome, trace, data, bool(base.used())), data)
+
+
+def _unmeasured(data: dict[str, Any]) -> str:
+    why = str(data.get("reference", "")).removeprefix("none: ")
+    return f"there is nothing to compare its gradients with{f' ({why})' if why else ''}"
 
 
 def _further(trace: Trace, baseline: Baseline) -> bool:
@@ -173,6 +210,8 @@ def _further(trace: Trace, baseline: Baseline) -> bool:
 
 def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool) -> str:
     end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
+    if outcome.stopped:
+        end = "went on behind the failure until it was stopped"
     steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
     parts = [f"the patched program {end} ({steps})"]
     if known and trace.backwards:
@@ -184,8 +223,6 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool) -
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
     elif data.get("loss_difference") is not None:
         parts.append("the loss is that of the unpatched program made to go on")
-    elif str(data.get("reference", "")).startswith("none"):
-        parts.append("there was no reference to compare gradients with")
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     return "; ".join(parts)

@@ -41,6 +41,9 @@ class Project:
         self.script.write_text(OLD)
         self.fixes: tuple[Fix, ...] = (fix("detach", "safe", verified=True),)
         self.verify: list[bool] = []
+        self.trying: Any = None
+        self.interrupted = 0
+        self.told: tuple[Fix, ...] = ()
         monkeypatch.chdir(folder)
         stand_in: Any = types.ModuleType("graphdoc.diagnose")
         stand_in.report_for = self.report
@@ -48,14 +51,17 @@ class Project:
         monkeypatch.setattr(graphdoc.fixes, "propose", self.propose, raising=False)
 
     def report(self, kept: Any, announce: Any = None) -> Report:
+        self.rerun = kept.rerun
         spans = (Span("cause", "train.py", 4, 8, 4, 13, "here"),)
-        found = Diagnosis("GD103", "undetached-target", "certain", "a title", "an explanation", spans)
+        found = Diagnosis("GD103", "undetached-target", "certain", "a title", "an explanation", spans, (), self.told)
         run = Run(tuple(kept.request.command), "3.11", "2.13", kept.exit_status, kept.seconds)
         return Report(run, "autograd-failure", {"type": "RuntimeError", "message": "m"}, (found,))
 
-    def propose(self, kept: Any, report: Report, *, verify: bool, progress: Any) -> Report:
+    def propose(self, kept: Any, report: Report, *, verify: bool, trying: Any) -> Report:
         self.verify.append(verify)
-        progress("trying")
+        self.trying = trying
+        trying.progress("trying")
+        trying.interrupted = self.interrupted
         return Report(report.run, report.outcome, report.exception, (report.diagnoses[0].with_fixes(self.fixes),))
 
     def keep(self) -> None:
@@ -183,6 +189,65 @@ def test_list_and_choose(project: Project) -> None:
     assert project("fix", "--choose", "5")[2] == "graphdoc: there is no fix number 5: `graphdoc fix --list` shows 4\n"
     assert project("fix", "--choose", "0")[0] == 2
     assert project.script.read_text() == OLD
+
+
+def test_the_list_says_why_a_fix_was_rejected(project: Project) -> None:
+    measured = {"summary": "the program now fails with KeyError: 1", "printed": "epoch 3: loss 0.5"}
+    late = {"tried": False, "summary": "not tried: interrupted"}
+    project.fixes = (
+        fix("right", "safe", verified=True, verification={"summary": "it ran to its end"}),
+        fix("late", "unsafe", verification=late),
+        fix("wrong", "safe", verified=False, verification=measured),
+    )
+    assert project("fix", "--list")[1].decode() == (
+        "1. do right [safe, verified]\n   note on right\n   verified: it ran to its end\n"
+        "2. do late [unsafe, not tried]\n   note on late\n   not tried: interrupted\n"
+        "3. do wrong [safe, failed when tried]\n   note on wrong\n"
+        "   tried, and it does not hold: the program now fails with KeyError: 1\n"
+        "   the last line that it printed: epoch 3: loss 0.5\n"
+    )
+
+
+def test_what_a_trial_has_changed_of_the_report_is_said(project: Project) -> None:
+    wrong = fix("wrong", "safe", verified=False, verification={"summary": "it still fails"})
+    project.told = (fix("wrong", "safe", new=""), fix("detach", "safe", new=""))
+    project.fixes = (fix("detach", "safe", verified=True), wrong)
+    assert project("fix", "--diff")[2].splitlines() == [
+        "graphdoc: the report has another fix first: do wrong [tried, and it does not hold]: it still fails",
+        "graphdoc: do detach [safe, verified]",
+    ]
+    project.fixes = (wrong, fix("detach", "safe"))
+    assert "another fix first" in project("fix", "--diff")[2]
+    assert "another fix" not in project("fix", "--diff", "--choose", "2")[2]
+
+
+def test_after_an_interruption_the_untried_patch_is_printed_and_nothing_applied(project: Project) -> None:
+    project.interrupted = 2
+    project.fixes = (fix("late", "safe", verification={"tried": False, "summary": "not tried: interrupted"}),)
+    status, out, err = project("fix", "--diff")
+    assert (status, err) == (0, "graphdoc: do late [safe, not tried]: interrupted\n")
+    assert out == project.fixes[0].diff.encode()
+    status, out, err = project("fix")
+    assert (status, out) == (130, b"")
+    assert err == "graphdoc: interrupted, so nothing was changed: do late (--diff prints it)\n"
+    assert project.script.read_text() == OLD
+
+
+def test_a_safe_fix_that_could_not_be_measured_needs_to_be_asked_for(project: Project) -> None:
+    verification = {"unmeasured": True, "summary": "the crash is gone, but there is nothing to compare with"}
+    project.fixes = (fix("drop", "unsafe", verification=verification),)
+    status, _, err = project("fix")
+    assert status == 1 and "its gradients could not be measured" in err
+    assert project.script.read_text() == OLD
+
+
+def test_how_trials_are_asked_for(project: Project) -> None:
+    project("fix", "--diff")
+    assert (project.verify[-1], project.trying.asked, project.trying.seconds) == (True, False, 60.0)
+    project("fix", "--diff", "--verify", "--verify-time", "5")
+    assert (project.verify[-1], project.trying.asked, project.trying.seconds) == (True, True, 5.0)
+    project("fix", "--diff", "--no-verify", "--no-rerun")
+    assert project.verify[-1] is False and project.rerun is False
 
 
 def test_report_holds_the_fix(project: Project) -> None:

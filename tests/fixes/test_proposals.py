@@ -13,6 +13,7 @@ from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Frame, Process, Raised
 from graphdoc.fixes import propose
+from graphdoc.fixes.trying import Trying
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import Kept, keep
 
@@ -140,8 +141,11 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     out.mkdir()
     request = Request(["train.py"], cwd=str(tmp_path), quiet=True)
     kept = keep(out, request, launch(request, out))
+    kept.save()
     lines = []
-    report = propose(kept, report_for(kept), verify=True, progress=lines.append)
+    announced = []
+    trying = Trying(progress=lines.append, announce=announced.append)
+    report = propose(kept, report_for(kept), verify=True, trying=trying)
     assert [(f.title, f.verified) for f in fixes_of(report)] == [
         ("Detach after the step", True),
         ("Think again", None),
@@ -159,3 +163,11 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
         "",
     ]
     assert (tmp_path / "train.py").read_text() == SOURCE
+    assert announced == [
+        "running train.py again to try the fixes, for at most 60 s in all (--verify-time; --no-verify prevents it)"
+    ]
+    # What was tried is kept with the run.
+    again = Trying(progress=lines.append, announce=announced.append)
+    known = propose(kept, report_for(kept), verify=True, trying=again)
+    assert fixes_of(known) == fixes_of(report) and len(announced) == 1
+    assert fixes_of(propose(kept, report_for(kept), verify=False, trying=again)) == fixes_of(report)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tracing import Sick
 
@@ -478,3 +480,32 @@ def test_what_the_failing_call_reached_by_its_own_graph_has_to_stay(tmp_path):
     last = sick.judge(sick.edited(("total += loss\n    total.b", "total += loss.detach()\n    loss.b")))
     assert last.verified is None and "no longer trains net.0.bias, net.0.weight" in last.summary
     assert sick.judge(sick.edited(("    for n in net:\n", "    total = 0\n    for n in net:\n"))).verified is True
+
+
+def test_a_safe_fix_with_nothing_to_compare_is_not_called_proven(tmp_path):
+    sick = Sick(
+        tmp_path,
+        """\
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        y = x * x
+        y.sum().backward()
+        y.sum().backward()
+        print(x.grad)
+        """,
+    )
+    halved = sick.judge(
+        "import torch\nx = torch.ones(3, requires_grad=True)\ny = x * x\ny.sum().backward()\n", safe=True
+    )
+    assert halved.verified is None and halved.unmeasured
+    assert "nothing to compare" in halved.summary
+
+
+def test_what_the_reference_did_later_is_not_lost_by_a_run_that_was_stopped(carried):
+    failing = carried.baseline.failing
+    short = replace(carried.baseline.trace, order=[e for e in carried.baseline.trace.order if e.index <= failing + 4])
+    late = replace(carried.baseline, trace=replace(carried.baseline.trace, optimizers={0: "SGD", 1: "Adam"}))
+    step = late.trace.steps[-1]
+    late.trace.order.append(replace(step, index=failing + 9, optimizer=1))
+    assert judge(Outcome(0, False, 1.0), short, late, False).verified is False
+    assert "Adam" not in judge(Outcome(0, False, 1.0, stopped=True), short, late, False).summary

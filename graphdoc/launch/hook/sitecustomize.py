@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _HERE = os.path.dirname(__file__)
-_OURS = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_PATCHES", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH")
+_OURS = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_PATCHES", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH", "GRAPHDOC_LAYER")
 
 
 def _step_aside() -> None:
@@ -252,6 +252,17 @@ def _in_place_of(old: "CodeType", new: "CodeType", objects: "dict[str, Any]") ->
     )
 
 
+def _cover(scratch: str, out: str) -> None:
+    """Keep what this process writes from the user's files; a process that cannot be kept from them does not run."""
+    try:
+        folder = os.path.join(os.path.dirname(_HERE), "isolation", "inside")
+        inside: Any = _load("_graphdoc_inside", os.path.join(folder, "__init__.py"), [folder])
+        inside.install(scratch, out)
+    except BaseException as e:
+        _trouble(out, RuntimeError(f"{type(e).__name__}: {e}"))
+        os._exit(1)
+
+
 def _start() -> None:
     settings = {name: os.environ.get(name) for name in _OURS}
     out, mode = settings["GRAPHDOC_OUT"], settings["GRAPHDOC_MODE"] or "observe"
@@ -260,6 +271,8 @@ def _start() -> None:
             _hide(settings)
         if not out:
             return
+        if settings["GRAPHDOC_LAYER"]:
+            _cover(settings["GRAPHDOC_LAYER"], out)
         if os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0"):
             _leave(out, "disabled")
             return

@@ -1,0 +1,167 @@
+"""Runs a program apart from the user's files, network and terminal, for as long as it has something to tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from graphdoc.launch import Ended, Request, as_environment, as_words, collect, observes
+from graphdoc.launch.isolation.keeper import UNAVAILABLE
+from graphdoc.launch.isolation.stopping import Stop
+from graphdoc.launch.isolation.trackers import quiet_trackers
+from graphdoc.launch.isolation.ways import Way, ways
+
+_KEEPER = Path(__file__).parent / "keeper.py"
+_TICK = 0.03
+"""Seconds between two looks at what the program has left."""
+_MOST_PRINTED = 8000
+"""Bytes of its output that are kept, the last ones."""
+_PATIENCE = 10.0
+"""Seconds that ending everything below may take before the keeper itself is killed."""
+
+_known: dict[str, bool] = {}
+"""What has been found out about this system: whether namespaces can be had, and with process numbers of their own."""
+
+
+class CannotIsolate(Exception):
+    """No way holds here; the text says why, as the end of a sentence."""
+
+
+def launch_apart(
+    request: Request, out: Path, stop: Stop, *, enough: Callable[[], bool] | None = None, asked: bool = False
+) -> Ended:
+    """Run the program so that it leaves no mark, until it ends, ``enough`` says so or its time is up.
+
+    Its processes write their evidence into ``out``, and no other file of it is seen outside. It has no input and no
+    terminal; the last of what it prints is in the result. With ``asked`` it is run with the user's real files where no
+    isolation holds.
+
+    Raises:
+        CannotIsolate: nothing was run.
+        Interrupted: ``stop`` was told to; everything below has ended.
+        UsageError: the command does not exist.
+    """
+    possible = ways(request)
+    why = "its writes cannot be kept from your files on this system"
+    for way in possible:
+        for processes in (True, False) if way == "namespaces" else (False,):
+            if not _known.get(f"{way}{processes}", True):
+                continue
+            ended, refused = _run(request, out, stop, enough, way, processes)
+            if not refused:
+                return ended
+            _known[f"{way}{processes}"] = False
+            why = f"{why} ({refused})"
+    if asked:
+        return _run(request, out, stop, enough, "open", False)[0]
+    raise CannotIsolate(why)
+
+
+def _run(
+    request: Request, out: Path, stop: Stop, enough: Callable[[], bool] | None, way: Way, processes: bool
+) -> tuple[Ended, str]:
+    """One run in one way: how it ended, and why this way cannot be had, if so (nothing was run then)."""
+    words = as_words(request)
+    scratch = tempfile.mkdtemp(prefix="graphdoc-")
+    try:
+        environment = quiet_trackers(as_environment(request, out if observes(out) else None), scratch)
+        if way == "layer":
+            environment["GRAPHDOC_LAYER"] = scratch
+            environment["TMPDIR"] = os.path.join(scratch, "tmp")
+            os.mkdir(environment["TMPDIR"])
+        if request.patches is not None:
+            (out / "patches.json").write_text(json.dumps(request.patches), encoding="utf-8")
+        given = {
+            "way": way,
+            "processes": processes,
+            "words": words,
+            "cwd": request.cwd or os.getcwd(),
+            "out": str(out.absolute()),
+            "scratch": scratch,
+            "parent": os.getpid(),
+        }
+        stop.check()
+        started = time.monotonic()
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_KEEPER), json.dumps(given)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            ended = _watch(keeper, out, request.timeout, stop, enough)
+        finally:
+            _end(keeper)
+        ended.seconds = time.monotonic() - started
+        refused = out / "refused"
+        if ended.exit_status == UNAVAILABLE and refused.exists() and refused.stat().st_size:
+            return ended, refused.read_text(errors="replace")
+        collect(ended, out, request)
+        if (out / "uncovered").exists():
+            ended.refused = (out / "uncovered").read_text(errors="replace").splitlines()[0]
+        return ended, ""
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _watch(
+    keeper: subprocess.Popen[bytes], out: Path, limit: float | None, stop: Stop, enough: Callable[[], bool] | None
+) -> Ended:
+    """Wait for the program's end, its limit, a signal to us or what was waited for, and drain what it prints."""
+    assert keeper.stdout is not None
+    stream = keeper.stdout.fileno()
+    end = None if limit is None else time.monotonic() + limit
+    printed = b""
+    open_ = True
+    ended = Ended(0)
+    while True:
+        if open_ and select.select([stream], [], [], _TICK)[0]:
+            part = os.read(stream, 65536)
+            open_ = bool(part)
+            printed = (printed + part)[-_MOST_PRINTED:]
+        elif not open_:
+            time.sleep(_TICK)
+        status = keeper.poll()
+        if status is not None:
+            ended.exit_status = status if status >= 0 else 128 - status
+            ended.signal = ended.exit_status - 128 if ended.exit_status > 128 else None
+            while open_ and select.select([stream], [], [], 0)[0] and (part := os.read(stream, 65536)):
+                printed = (printed + part)[-_MOST_PRINTED:]
+            break
+        stop.check()
+        if (out / "uncovered").exists():
+            ended.exit_status = 1
+            break
+        if enough is not None and enough():
+            ended.stopped = True
+            break
+        if end is not None and time.monotonic() > end:
+            ended.timed_out = True
+            ended.exit_status, ended.signal = 137, 9
+            break
+    ended.printed = printed.decode(errors="replace")
+    return ended
+
+
+def _end(keeper: subprocess.Popen[bytes]) -> None:
+    """End the program and everything that came of it; returns when nothing of it runs any more."""
+    if keeper.poll() is None:
+        keeper.send_signal(signal.SIGTERM)
+        try:
+            keeper.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            keeper.kill()
+            keeper.wait()
+    if keeper.stdout is not None:
+        keeper.stdout.close()

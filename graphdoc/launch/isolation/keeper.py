@@ -1,0 +1,231 @@
+"""Starts a program that graphdoc runs by itself, stays above it, and ends with all that came of it.
+
+Run as ``python -I -S keeper.py JSON`` with the program's environment. It ends when the program does, when it is asked
+to (SIGTERM), and when whoever started it is gone. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+UNAVAILABLE = 125
+"""The exit status that says: this way of isolation cannot be had here; the reason stands in the file ``refused``."""
+_PDEATHSIG, _SUBREAPER = 1, 36
+GRACE = 0.5
+"""Seconds that processes have to end before they are killed."""
+
+program = 0
+is_first = False
+
+
+def main() -> None:
+    given = json.loads(sys.argv[1])
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    namespaces = given["way"] == "namespaces"
+    if namespaces:
+        # Opened now: later it would be written into a layer.
+        with open(os.path.join(given["out"], "refused"), "w") as told:
+            try:
+                _apart(given)
+            except Exception as e:
+                told.write(str(e))
+                told.flush()
+                os._exit(UNAVAILABLE)
+    else:
+        _tie(given["parent"], signal.SIGTERM)
+        _start(given, lambda: None)
+
+
+def _apart(given: dict) -> None:  # type: ignore[type-arg]
+    """The program behind layers of its own, with process numbers of its own where the system allows that as well."""
+    import namespaces as ns  # type: ignore[import-not-found]
+
+    processes = given["processes"]
+    own = ns.separate(processes)
+    # Taking on a namespace's powers forgets the signal for the parent's death (prctl(2)), so it is set afterwards.
+    _tie(given["parent"], signal.SIGTERM)
+
+    def enter() -> None:
+        ns.cover(given["scratch"], given["out"], given["cwd"], processes, own)
+        os.chdir(given["cwd"])  # by its name: the folder that we stood in lies below the layer
+
+    if not processes:
+        enter()
+        _start(given, ns.give_up_powers)
+    reading, writing = os.pipe()
+    first = os.fork()
+    if first == 0:
+        # Number 1 of the new processes: when it ends, the kernel ends all the others.
+        os.close(reading)
+        _tie(0, signal.SIGKILL)
+        above = select.poll()
+        above.register(writing, 0)
+        if above.poll(0):
+            os._exit(1)  # nobody reads: it ended before it could be tied to
+        try:
+            enter()
+        except Exception as e:
+            os.write(writing, str(e).encode()[:1000])
+            os._exit(UNAVAILABLE)
+        os.close(writing)
+        _start(given, ns.give_up_powers)
+    os.close(writing)
+    _watch(first, first=True)
+    trouble = b""
+    while part := os.read(reading, 1000):
+        trouble += part
+    status = _wait(first)
+    if trouble:
+        raise RuntimeError(trouble.decode(errors="replace"))
+    os._exit(status)
+
+
+def _tie(parent: int, number: int) -> None:
+    """Get this signal when the parent ends; ``parent`` is its number, 0 where that cannot be seen."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PDEATHSIG, int(number), 0, 0, 0)
+    libc.prctl(_SUBREAPER, 1, 0, 0, 0)  # whatever loses its parent becomes our child
+    if parent and os.getppid() != parent:
+        os._exit(1)
+
+
+def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
+    """Start the program, wait for it, end what it left, and end with its exit status."""
+    own = os.getpid()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            _tie(own, signal.SIGKILL)
+            before()  # type: ignore[operator]
+            os.chdir(given["cwd"])
+            os.execvp(given["words"][0], given["words"])
+        except BaseException as e:
+            os.write(2, f"{given['words'][0]}: {e}\n".encode(errors="replace"))
+            os._exit(127)
+    _watch(child)
+    status = _wait(child, given["parent"])
+    _end_all()
+    os._exit(status)
+
+
+def _watch(child: int, first: bool = False) -> None:
+    """From now on a request to end is one to end the program. ``first``: the child is number 1 of other processes."""
+    global program, is_first
+    program, is_first = child, first
+    signal.signal(signal.SIGTERM, lambda number, frame: _stop())
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _stop() -> None:
+    if os.getpid() == 1:
+        os._exit(1)
+    if is_first:
+        # The kernel ends all below it before it can be waited for; /proc shows this process nothing of them.
+        try:
+            os.kill(program, signal.SIGKILL)
+            os.waitpid(program, 0)
+        except (OSError, ChildProcessError):
+            pass
+        os._exit(1)
+    _end_all()
+    os._exit(1)
+
+
+def _wait(child: int, parent: int = 0) -> int:
+    """The child's exit status, 128 + n after signal n; other children that end meanwhile are laid to rest."""
+    # Where the kernel tells nothing of the parent's end, look.
+    look = bool(parent) and not sys.platform.startswith("linux")
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG if look else 0)
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        if look and not pid:
+            if os.getppid() != parent:
+                _stop()
+            time.sleep(0.05)
+
+
+def _end_all() -> None:
+    """End every process below this one: asked first, then killed. As number 1, ending ourselves does it."""
+    if os.getpid() == 1:
+        return
+    asked = False
+    limit = time.monotonic() + GRACE
+    for _ in range(1000):
+        below = _below(os.getpid())
+        if not below:
+            return
+        kill = time.monotonic() > limit
+        for pid in below:
+            if kill or not asked:
+                try:
+                    os.kill(pid, signal.SIGKILL if kill else signal.SIGTERM)
+                except OSError:
+                    pass
+        asked = True
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.01)
+
+
+def _below(root: int) -> list[int]:
+    """The processes that descend from this one, deepest last; sessions and groups do not matter."""
+    children: dict[int, list[int]] = {}
+    try:
+        numbers = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        numbers = []
+    if not numbers:
+        return _below_by_ps(root)
+    for pid in numbers:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as stream:
+                # The name stands in parentheses and may hold anything (proc_pid_stat(5)).
+                state, parent = stream.read().rpartition(b")")[2].split()[:2]
+        except OSError:
+            continue
+        if state != b"Z":
+            children.setdefault(int(parent), []).append(pid)
+        else:
+            children.setdefault(int(parent), [])
+    return _collect(root, children)
+
+
+def _below_by_ps(root: int) -> list[int]:
+    import subprocess
+
+    listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, check=False).stdout
+    children: dict[int, list[int]] = {}
+    for line in listing.splitlines():
+        pid, parent = (int(word) for word in line.split()[:2])
+        children.setdefault(parent, []).append(pid)
+    return _collect(root, children)
+
+
+def _collect(root: int, children: dict[int, list[int]]) -> list[int]:
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Ctrl-C, SIGTERM and SIGHUP while graphdoc runs a program by itself: they end that run at once, and not graphdoc."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Interrupted(Exception):
+    """The user wants no more of it. ``number`` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted")
+        self.number = number
+
+
+class Stop:
+    """Whether a signal has come; ``number`` is 0 until then."""
+
+    number = 0
+
+    def check(self) -> None:
+        """Raises Interrupted if a signal has come."""
+        if self.number:
+            raise Interrupted(self.number)
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Note these signals instead of acting on them; who runs something looks at the result often.
+
+    A signal that is ignored (``nohup``) stays so. Outside the main thread nothing is noted.
+    """
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        stop.number = stop.number or number
+
+    before = {s: signal.signal(s, receive) for s in _SIGNALS if signal.getsignal(s) is not signal.SIG_IGN}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
