@@ -159,7 +159,8 @@ class Report:
 
     ``exception`` is ``{"type": ..., "message": ...}`` or None. ``sources`` maps a span's file to that file's text as
     it was during the run, so that a report can show code on another machine. ``notes`` are plain sentences about the
-    run itself: what a second run found, which ranks only waited. What was not observed is in ``observed``.
+    run itself: what a second run found, which ranks only waited. What was not observed is in ``observed``. ``left_out``
+    says which fixes have no patch here, and why: for those who ask for all fixes.
     """
 
     run: Run
@@ -169,6 +170,7 @@ class Report:
     notes: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
     observed: Observed = Observed()
+    left_out: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of the contract (``schema_version`` 1)."""
@@ -180,4 +182,5 @@ class Report:
             "exception": dict(self.exception) if self.exception else None,
             "diagnoses": [d.to_json() for d in self.diagnoses],
             "notes": list(self.notes),
+            "left_out": list(self.left_out),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,7 +81,7 @@ def command(
         result = propose(kept, result, verify=verify is not False, trying=trying)
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if list_:
-        put(_listing(fixes) if fixes else "There are no fixes for this run.\n", sys.stdout)
+        put(_listing(fixes, result.left_out), sys.stdout)
         write_reports(result, wanted)
         raise typer.Exit(0 if fixes else 1)
     fix = _select(fixes, choose)
@@ -232,14 +233,14 @@ def _why_none(result: Report) -> str:
     if any(f.verified is False for f in fixes):
         return "no fix stood the test: `graphdoc fix --list` shows what was tried"
     code = result.diagnoses[0].code
-    left_out = next((f"; {note}" for note in result.notes if note.startswith("a fix was left out")), "")
+    left_out = f"; left out: {result.left_out[0]}" if result.left_out else ""
     return f"there is no patch for {code}: `graphdoc explain {code}` says more{left_out}"
 
 
-def _listing(fixes: list[Fix]) -> str:
+def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
     from graphdoc.render.text import flat, statement
 
-    lines = []
+    lines = [] if fixes else ["There are no fixes for this run.\n"]
     for number, fix in enumerate(fixes, 1):
         state = {True: "verified", False: "failed when tried", None: _state(fix)}[fix.verified]
         if not fix.diff:
@@ -251,6 +252,7 @@ def _listing(fixes: list[Fix]) -> str:
             lines.append(f"   {_state(fix)}: {statement(_summary(fix))}\n")
         if fix.verified is not True and fix.verification.get("printed"):
             lines.append(f"   the last line that it printed: {flat(str(fix.verification['printed']))}\n")
+    lines += [f"left out: {statement(reason)}\n" for reason in left_out]
     return "".join(lines)
 
 

@@ -44,7 +44,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
     ``trying`` alone what earlier trials of this run have found is told, and nothing is run.
 
     A fix that passed its trial comes first and one that failed comes last; the others keep their order. What cannot be
-    built is left out and told in a note.
+    built is told in ``Report.left_out``, with the reason.
 
     Raises:
         UsageError: a file that a fix would change is no longer what ran.
@@ -56,11 +56,12 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
     sources = {file: Source(file, text) for file, text in evidence.sources.items()}
     changed = {os.path.realpath(os.path.join(evidence.process.cwd, f)): f for f in changed_sources(evidence)}
     notes: list[str] = []
+    left_out: list[str] = []
     per_diagnosis: list[tuple[Diagnosis, list[Candidate]]] = []
     for diagnosis in report.diagnoses:
         candidates = [
             c
-            for c in _candidates(kept, evidence, sources, found.get(diagnosis.cause), notes)
+            for c in _candidates(kept, evidence, sources, found.get(diagnosis.cause), notes, left_out)
             if not any(c.texts and c.texts == other.texts for _, others in per_diagnosis for other in others)
         ]
         for candidate in candidates:
@@ -77,7 +78,8 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
         else:
             recall(kept, every)
     diagnoses = tuple(d.with_fixes(tuple(c.fix for c in _ordered(cs))) for d, cs in per_diagnosis)
-    return replace(report, diagnoses=diagnoses, notes=(*report.notes, *dict.fromkeys(notes)))
+    told = (*report.notes, *dict.fromkeys(notes))
+    return replace(report, diagnoses=diagnoses, notes=told, left_out=tuple(dict.fromkeys(left_out)))
 
 
 def evidence_of(kept: Kept) -> Evidence | None:
@@ -89,7 +91,12 @@ def evidence_of(kept: Kept) -> Evidence | None:
 
 
 def _candidates(
-    kept: Kept, evidence: Evidence, sources: Mapping[str, Source], found: Found | None, notes: list[str]
+    kept: Kept,
+    evidence: Evidence,
+    sources: Mapping[str, Source],
+    found: Found | None,
+    notes: list[str],
+    left_out: list[str],
 ) -> list[Candidate]:
     """What one finding's remedies come to, in their order."""
     candidates: list[Candidate] = []
@@ -106,7 +113,7 @@ def _candidates(
             if remedy.safety == "display":
                 candidates.append(Candidate(fix, remedy))
                 continue
-            notes.append(f"a fix was left out ({remedy.title}): {e}")
+            left_out.append(f"{remedy.title}: {e}")
             continue
         except Exception as e:
             # A fix that breaks is our own fault and must not cost the user the other fixes.
