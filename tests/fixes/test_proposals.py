@@ -111,8 +111,8 @@ def test_what_cannot_be_built_is_left_out_with_its_reason(remedies, tmp_path):
     kept = kept_run(tmp_path)
     report = propose(kept, report_for(kept), verify=False)
     assert [f.title for f in fixes_of(report)] == ["Think again", "Detach after the step"]
-    assert any("Detach nothing" in note for note in report.notes)
-    assert any("no_such_kind" in note for note in report.notes)
+    assert any("Detach nothing" in reason for reason in report.left_out)
+    assert any("no_such_kind" in reason for reason in report.left_out)
 
 
 def test_the_patch_applies_with_git(remedies, tmp_path):
