@@ -40,6 +40,7 @@ NO_SEQUENCE = 1 << 62
 DEEP = 10_000
 """Graphs with more nodes than this are never freed once they have been walked."""
 MOST_NODES = 2_000_000
+"""Nodes of one graph that are walked."""
 MOST_ASKED = 20_000
 """Released nodes that are asked one by one."""
 
@@ -153,7 +154,7 @@ def examine(found: Found) -> None:
     """Fill in whether the node's saved tensors were released or written to since.
 
     Reading ``_saved_x`` raises the very errors that backward raises, without side effects. A tensor packed by saved
-    tensor hooks is left alone: reading it would run the user's hook, and hooks switch the version check off anyway.
+    tensor hooks is left alone (see ``graphdoc.capture.saved``); what is released has lost its hooks.
     """
     node = found.node
     cls = type(node)
@@ -167,7 +168,8 @@ def examine(found: Found) -> None:
         found.saves = True
         try:
             # Released ones are told by the raw attribute already; what reading the other one does, its Function says.
-            if not saved.may_be_hooked(node._raw_saved_tensors) and not saved.forgets(cls):
+            hooked = saved.may_be_hooked(getattr(node, "_raw_saved_tensors", None))
+            if not hooked and not saved.forgets(cls):
                 node.saved_tensors  # noqa: B018
         except RuntimeError as e:
             _note(found, "saved_tensors", str(e))
