@@ -75,8 +75,8 @@ def _add_sources(evidence: Evidence) -> None:
             continue
         path = os.path.join(evidence.process.cwd, file)
         try:
-            if not is_user_file(path):
-                continue
+            if not is_user_file(path) or not os.path.isfile(path):
+                continue  # a pipe has given its text to Python, and a FIFO would wait for another writer
             with open(path, "rb") as f:
                 data = f.read()
         except (OSError, ValueError):

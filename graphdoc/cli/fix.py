@@ -51,6 +51,8 @@ def command(
     changed = _changed_files(kept, root)
     _refuse_changed({span.file for d in result.diagnoses for span in d.spans}, changed, root)
     if result.diagnoses:
+        import libcst  # noqa: F401  (without it each fix would fail by itself; the command says it once)
+
         from graphdoc.fixes import propose
 
         result = propose(kept, result, verify=not no_verify, progress=_progress)

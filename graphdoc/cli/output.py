@@ -49,20 +49,29 @@ def check_format(name: str) -> None:
 
 def say(line: str) -> None:
     """One line of our own on stderr."""
-    print("graphdoc:", " ".join(line.split()), file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # closed by whoever started us; print would take stdout in its place
+        print("graphdoc:", " ".join(line.split()), file=sys.stderr, flush=True)
 
 
-def show(report: Report, fmt: str, stream: TextIO) -> None:
+def show(report: Report, fmt: str, stream: TextIO | None) -> None:
     """Write the report to ``stream`` in one format, as wide and as coloured as the stream can take."""
     from graphdoc.render import render
     from graphdoc.render.options import terminal_options
 
-    width, color = terminal_options(stream)
+    width, color = terminal_options(stream) if stream is not None else (None, False)
     put(render(report, fmt, width=width, color=color), stream)
 
 
-def put(text: str, stream: TextIO) -> None:
-    """Write text to a stream whose encoding may not know all of its characters."""
+def put(text: str, stream: TextIO | None) -> None:
+    """Write text to a stream whose encoding may not know all of its characters.
+
+    Raises:
+        UsageError: it is stdout, and whoever started us has closed it; a closed stderr takes nothing.
+    """
+    if stream is None:
+        if sys.stdout is None and sys.stderr is not None:
+            raise UsageError("standard output is closed")
+        return
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding))
     stream.flush()
