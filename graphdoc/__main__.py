@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 import sys
 
-if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] and not sys.flags.safe_path:
+
+def _here() -> str:
+    """The working directory, or an empty string where it has been deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__" and sys.path[:1] == [_here()] and not sys.flags.safe_path:
     # `python -m` looks in the working directory first, and a random.py among the user's files is none of our modules.
     del sys.path[0]
 
@@ -13,8 +22,10 @@ if __name__ == "__main__" and sys.path[:1] == [os.getcwd()] and not sys.flags.sa
 def main() -> None:
     """Run the command line; ends with status 2 and one line on stderr where the input, or graphdoc, is at fault."""
     from graphdoc.cli.arguments import quick
-    from graphdoc.errors import UsageError
+    from graphdoc.errors import UsageError, missing_dependency
 
+    if not _here():
+        _end("the working directory is no longer there")
     try:
         wanted = quick(sys.argv[1:])
         if wanted is not None:
@@ -27,7 +38,12 @@ def main() -> None:
         app(prog_name="graphdoc")
     except UsageError as e:
         _end(str(e))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # who reads has seen enough; the exit flushes once more
+        sys.exit(1)
     except Exception as e:
+        if missing_dependency(e):
+            _end(missing_dependency(e))
         from graphdoc.evidence import EvidenceError
 
         if isinstance(e, EvidenceError):

@@ -9,6 +9,8 @@ import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.marks import leave
+
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
@@ -31,6 +33,7 @@ def _started(witness: Witness) -> None:
     target = getattr(process, "_target", None)
     if str(getattr(target, "__module__", "")).startswith("torch.utils.data"):
         witness.undo()  # a DataLoader worker: what fails there is told by the process that it works for
+        leave(witness.out, "ended")
         return
 
     def ending() -> None:

@@ -84,7 +84,7 @@ def _add_sources(evidence: Evidence, check: bool) -> None:
         if file in evidence.hashes:
             continue
         path = os.path.join(evidence.process.cwd, file)
-        if is_user_file(path):
+        if is_user_file(path) and (os.path.isfile(path) or not os.path.exists(path)):  # a FIFO would wait for a writer
             add_source(evidence, file, path, check=check)
 
 

@@ -110,7 +110,7 @@ def _page(cause: Cause, fmt: str) -> int:
     if fmt not in ("text", "markdown"):
         raise UsageError(f"a page has the formats text, json and markdown, not {fmt}")
     text = page_as_markdown(cause)
-    if fmt == "text" and sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+    if fmt == "text" and sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ:
         from rich.console import Console
         from rich.markdown import Markdown
 

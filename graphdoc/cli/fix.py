@@ -74,6 +74,8 @@ def command(
     told = [fix for d in result.diagnoses for fix in d.fixes]
     trying = None
     if result.diagnoses:
+        import libcst  # noqa: F401  (without it each fix would fail by itself; the command says it once)
+
         from graphdoc.fixes import propose
         from graphdoc.fixes.trying import Trying
 

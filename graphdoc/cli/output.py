@@ -51,26 +51,34 @@ def say(line: str) -> None:
     """One line of our own on stderr."""
     from graphdoc.render.text import flat
 
-    put(f"graphdoc: {flat(line)}\n", sys.stderr)
+    if sys.stderr is not None:  # closed by whoever started us
+        put(f"graphdoc: {flat(line)}\n", sys.stderr)
 
 
-def show(report: Report, fmt: str, stream: TextIO) -> None:
+def show(report: Report, fmt: str, stream: TextIO | None) -> None:
     """Write the report to ``stream`` in one format, as wide and as coloured as the stream can take."""
     from graphdoc.render import render
     from graphdoc.render.options import terminal_options
 
-    width, color = terminal_options(stream)
+    width, color = terminal_options(stream) if stream is not None else (None, False)
     put(render(report, fmt, width=width, color=color), stream, styled=color)
 
 
-def put(text: str, stream: TextIO, *, styled: bool = False) -> None:
+def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:
     """Write text to a stream whose encoding may not know all of its characters.
 
     All that a terminal would obey is spelled out, but newlines and tabs; ``styled`` text has been through that and has
     our own colours since.
+
+    Raises:
+        UsageError: it is stdout, and whoever started us has closed it; a closed stderr takes nothing.
     """
     from graphdoc.render.text import harmless
 
+    if stream is None:
+        if sys.stdout is None and sys.stderr is not None:
+            raise UsageError("standard output is closed")
+        return
     if not styled:
         text = harmless(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
-from graphdoc.errors import UsageError
+from graphdoc.errors import UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
     except Exception as e:
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
-        say(f"internal error after the program had ended: {type(e).__name__}: {e}")
+        say(missing_dependency(e) or f"internal error after the program had ended: {type(e).__name__}: {e}")
     if folder is not None:
         from graphdoc.launch.folders import release
 
@@ -77,6 +79,8 @@ def check_script(script: str) -> None:
             raise UsageError(f"{script} is a folder without a __main__.py")
         return
     try:
+        if not stat.S_ISREG(os.stat(script).st_mode):
+            return  # a pipe (`<(…)`, /dev/stdin, a FIFO) gives its text once, and the program is to have it
         with open(script, "rb") as stream:
             source = stream.read()
     except OSError as e:
@@ -160,20 +164,29 @@ def _diagnose(kept: Kept) -> Report:
     except Exception as e:
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
-        say(f"the run could not be diagnosed: {type(e).__name__}: {e}")
-        return bare_report(kept)
+        from graphdoc.model import Observed
+
+        why = missing_dependency(e) or f"{type(e).__name__}: {e}"
+        return replace(bare_report(kept), observed=Observed(False, True, f"the run could not be diagnosed: {why}"))
 
 
 def _with_patches(kept: Kept, report: Report) -> Report:
     """The report with the diffs of its fixes, untried; without them where the sources have changed meanwhile."""
     if not report.diagnoses:
         return report
-    from graphdoc.fixes import propose
-
     try:
+        import libcst  # noqa: F401  (each fix would fail by itself)
+
+        from graphdoc.fixes import propose
+
         return propose(kept, report, verify=False)
     except UsageError as e:
         say(str(e))
+        return report
+    except ModuleNotFoundError as e:
+        if not missing_dependency(e):
+            raise
+        say(f"{missing_dependency(e)} (so the fixes below have no patch)")
         return report
 
 

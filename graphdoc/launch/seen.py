@@ -3,7 +3,8 @@
 Each process that the start-up hook reached makes ``process-<pid>.<state>`` in the run's folder as it comes so far:
 ``started`` (the hook ran), ``loading`` (torch, or a part of it, was being imported), ``observed`` (the capture is in
 place), ``unobserved`` (torch is there and the capture could not be put in place), ``disabled`` (by GRAPHDOC_DISABLE),
-``ended`` (the capture saw the end), ``lost`` (what it had seen could not be written). Nothing is read out of what the
+``ended`` (the capture saw the end, or nothing of the program's runs there), ``lost`` (what it had seen could not be
+written). Nothing is read out of what the
 program printed: its streams do not pass through us.
 """
 
@@ -73,7 +74,7 @@ def _missing(kept: Kept, states: dict[str, set[str]]) -> str:
     for found in states.values():
         if "disabled" in found and "started" not in found:
             return "GRAPHDOC_DISABLE was set for a process"
-        if "loading" in found and not found & {"observed", "unobserved"}:
+        if "loading" in found and not found & {"observed", "unobserved", "ended"}:
             return "the import of torch began and was not seen to end"
     if told:
         return told

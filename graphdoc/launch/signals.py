@@ -98,8 +98,9 @@ def _typed(number: int) -> bool:
 
 def die_by(number: int) -> None:
     """End this process by the signal that ended the program, as a shell expects; returns if that is not possible."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
     if sys.platform == "win32":
         return
     try:

@@ -98,6 +98,30 @@ def test_a_healthy_run_is_told_as_one(tmp_path: Path) -> None:
     assert graphdoc(tmp_path, "show").stdout == "Nothing is wrong with the graph of this run.\n"
 
 
+@pytest.mark.parametrize("module", ["torch", "torch.nn"])
+def test_a_torch_that_is_not_installed_is_not_there(module: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        f"import sys\nsys.path = [p for p in sys.path if 'site-packages' not in p]\n"
+        f"try:\n    import {module}\nexcept ImportError as e:\n    print(e.name)\n"
+    )
+    done = graphdoc(tmp_path, "run", "--report", "json:r.json", "train.py")
+    assert (done.stdout, done.stderr, done.returncode) == ("torch\n", "", 0)
+    assert json.loads((tmp_path / "r.json").read_text())["observed"] == {"complete": True, "torch": False, "why": ""}
+
+
+def test_helpers_that_run_nothing_of_the_programs_are_not_missed(tmp_path: Path) -> None:
+    """A fork server that has loaded torch, and the worker of a DataLoader that it makes."""
+    (tmp_path / "train.py").write_text(
+        "import multiprocessing, sys\nimport torch\nfrom torch.utils.data import DataLoader\n"
+        "if __name__ == '__main__':\n"
+        "    multiprocessing.set_forkserver_preload(['torch'])\n"
+        "    list(DataLoader([1, 2], num_workers=1, multiprocessing_context='forkserver'))\n"
+        "    sys.exit(3)\n"
+    )
+    done = graphdoc(tmp_path, "run", "train.py")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 3)
+
+
 def test_without_torch_nothing_is_said_of_a_graph(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("raise SystemExit(3)\n")
     done = graphdoc(tmp_path, "run", *REPORTS, "train.py")
@@ -121,6 +145,7 @@ def test_without_torch_nothing_is_said_of_a_graph(tmp_path: Path) -> None:
         ("1.started 1.loading 1.observed", 0, (True, True, "")),  # os._exit(0): the program says that all is well
         ("1.started 1.loading 1.observed", 1, (False, True, "by os._exit")),
         ("1.started 2.started 2.loading 2.observed", 1, (False, True, "ended from outside")),
+        ("1.started 2.started 2.loading 2.ended", 0, (True, False, "")),
         ("1.started 1.loading", 1, (False, False, "began and was not seen to end")),
         ("1.started 1.loading 1.unobserved", 1, (False, True, "could not be observed")),
         ("1.started 1.loading 1.observed 1.lost 1.ended", 1, (False, True, "is the disk full")),

@@ -153,6 +153,7 @@ def _standard_finders() -> "list[Any]":
 def _observe(out: str, mode: str) -> None:
     if _serves_forks() and hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: _install(out, mode))
+        _leave(out, "ended")  # nothing of the program's runs in this process itself
     else:
         _install(out, mode)
 
@@ -194,7 +195,7 @@ class _Watch:
         """An import of a module or its reload is over, by success or failure; its lock is still held."""
         if name != "torch" and (self.loading or not name.startswith("torch.")):
             return
-        if not self.loading:
+        if not self.loading and "torch" in sys.modules:
             self.loading = True
             self.begun()
         if name == "torch" and self.over:
