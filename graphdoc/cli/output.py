@@ -63,7 +63,7 @@ def show(report: Report, fmt: str, stream: TextIO) -> None:
     put(render(report, fmt, width=width, color=color), stream, styled=color)
 
 
-def put(text: str, stream: TextIO, *, styled: bool = False) -> None:
+def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:
     """Write text to a stream whose encoding may not know all of its characters.
 
     All that a terminal would obey is spelled out, but newlines and tabs; ``styled`` text has been through that and has
@@ -71,6 +71,8 @@ def put(text: str, stream: TextIO, *, styled: bool = False) -> None:
     """
     from graphdoc.render.text import harmless
 
+    if stream is None:  # Python has none for a stream that was closed when it started
+        return
     if not styled:
         text = harmless(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
