@@ -13,15 +13,13 @@ import os
 import tempfile
 import typing
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 EVIDENCE_VERSION = 1
 MOST_BYTES = 100_000_000
 """Of a file that is read as evidence; the capture's own bounds keep it at a few."""
 LAST_LINE = 200_000
 """Lines of a package's file that can be shown lie above this one."""
-
-T = TypeVar("T")
 
 
 class EvidenceError(ValueError):

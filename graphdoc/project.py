@@ -47,6 +47,14 @@ def project_root(folder: Path, script: Path | None = None) -> Path:
     return folder
 
 
+def standing() -> Path:
+    """The working directory, links resolved; the root of the file system where it has been deleted."""
+    try:
+        return Path(os.path.realpath(os.getcwd()))
+    except OSError:
+        return Path(os.sep)
+
+
 def naming(paths: Iterable[str], here: Path, root: Path) -> Naming:
     """What a patch for these absolute paths calls them, for someone who stands in ``here``; links are resolved.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import heapq
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
 
 MOST_TOLD = 40
+MOST_HOLDERS = 24
+"""Ways told to reach the output of one node."""
+MOST_ALIKE = 100
+"""Tensors of one place that are looked at for them."""
 
 
 class Crossings:
@@ -24,6 +29,8 @@ class Crossings:
     def __init__(self, seen: Autopsy) -> None:
         self.seen = seen
         self._sites: dict[tuple[Any, ...], list[Any]] | None = None
+        self._outputs: dict[int, tuple[Any, list[Any]]] = {}
+        self._known: dict[tuple[Any, ...], list[Holder]] = {}
         self._made_at: dict[tuple[Any, ...], list[int]] | None = None
 
     def fill(self, evidence: Evidence, entry: Entry) -> None:
@@ -260,19 +267,40 @@ class Crossings:
     def _holders_of(self, node: Any) -> list[Holder]:
         """Who holds the output of this node; else who holds what was made at the same place later."""
         if self._sites is None:
-            self._sites = {}
-            for tensor in self.seen.census.tensors.values():
-                made = grad_fn_of(tensor)
-                if made is not None:
-                    raw = self.seen.raw_stack(made)
-                    if raw:
-                        self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
-        out: list[Holder] = []
-        for tensor in self.seen.census.tensors.values():
-            if grad_fn_of(tensor) is node:
-                out += self.seen.census.holders(id(tensor), True, self.seen.cwd)
+            self._look_at_tensors()
+        census, cwd = self.seen.census, self.seen.cwd
+        _, outputs = self._outputs.get(id(node), (None, ()))
+        out = [h for tensor in outputs for h in census.holders(id(tensor), True, cwd)]
         if not out:
-            for tensor in self._sites.get((node.name(), *site_of(self.seen.raw_stack(node))), ()):
-                out += self.seen.census.holders(id(tensor), False, self.seen.cwd)
-        out.sort(key=lambda h: (len(h.steps), len(h.path)))
-        return out[:24]
+            out = self._made_alike(node)
+        out.sort(key=_plainness)
+        return out[:MOST_HOLDERS]
+
+    def _look_at_tensors(self) -> None:
+        """Sort the program's tensors by the node that made them, and by the place of that node."""
+        self._sites = {}
+        for tensor in self.seen.census.tensors.values():
+            made = grad_fn_of(tensor)
+            if made is not None:
+                self._outputs.setdefault(id(made), (made, []))[1].append(tensor)
+                raw = self.seen.raw_stack(made)
+                if raw:
+                    self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
+
+    def _made_alike(self, node: Any) -> list[Holder]:
+        """Who holds what was made where this node was: asked for many nodes of one place, worked out once for it.
+
+        Of very many tensors only those are looked at that the fewest steps lead to.
+        """
+        assert self._sites is not None
+        site = (node.name(), *site_of(self.seen.raw_stack(node)))
+        known = self._known.get(site)
+        if known is None:
+            census = self.seen.census
+            nearest = heapq.nsmallest(MOST_ALIKE, self._sites.get(site, ()), key=lambda t: census.nearest(id(t)))
+            known = self._known[site] = [h for t in nearest for h in census.holders(id(t), False, self.seen.cwd)]
+        return list(known)
+
+
+def _plainness(holder: Holder) -> tuple[int, int]:
+    return len(holder.steps), len(holder.path)

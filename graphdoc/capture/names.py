@@ -284,6 +284,10 @@ class Census:
             )
         return out
 
+    def nearest(self, ident: int) -> int:
+        """How many steps the shortest way to the tensor with this id has."""
+        return min((len(path) for _, path in self.tensor_paths.get(ident, ())), default=DEEPEST)
+
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""

@@ -75,7 +75,7 @@ def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:
     """
     from graphdoc.render.text import harmless
 
-    if stream is None:
+    if stream is None:  # Python has none for a stream that was closed when it started
         if sys.stdout is None and sys.stderr is not None:
             raise UsageError("standard output is closed")
         return

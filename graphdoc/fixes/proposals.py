@@ -19,7 +19,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
-from graphdoc.project import naming, project_root
+from graphdoc.project import naming, project_root, standing
 from graphdoc.source.module import Source
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _candidates(
         called = naming(new, here, root)
         old_named = {called.names[paths[file]]: sources[file].text for file in texts}
         new_named = {called.names[paths[file]]: text for file, text in texts.items()}
-        base = "" if called.base == Path(os.path.realpath(os.getcwd())) else str(called.base)
+        base = "" if called.base == standing() else str(called.base)
         candidates.append(Candidate(replace(fix, diff=unified(old_named, new_named), base=base), remedy, new))
     for number, candidate in enumerate(candidates):
         same = sum(1 for c in candidates[:number] if c.remedy and c.remedy.kind == candidate.fix.id)
@@ -143,7 +143,7 @@ def root_of(kept: Kept) -> Path:
 
 def _standing(kept: Kept, root: Path) -> Path:
     """Where the user stands, if that lies in the project; else where he stood when he ran the program."""
-    here = Path(os.path.realpath(os.getcwd()))
+    here = standing()
     return here if here == root or root in here.parents else Path(os.path.realpath(kept.cwd))
 
 
