@@ -18,7 +18,7 @@ from graphdoc.model import Span
 from graphdoc.render import render
 
 BLOCKS = {
-    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften\n",
+    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften, twice\n",
     "tinyvol/blocks.py": """\
         import torch
         from torch import nn
@@ -64,6 +64,20 @@ BLOCKS = {
 
             def forward(self, x):
                 return self.act(torch.sigmoid(self.inner(x)))
+
+
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return 2 * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad[:1]
+
+
+        def twice(x):
+            return Twice.apply(x)
 
 
         def soften(x):
@@ -210,6 +224,14 @@ def test_in_place_module_that_the_user_gave_to_a_package_is_the_users(folder: Pa
     assert "fault" not in told.found[0].finding.explanation
     ((kind, texts),) = told.patches()[:1]
     assert kind == "out_of_place" and "inplace=True" not in texts["train.py"]
+
+
+def test_function_of_a_package_that_gives_a_bad_gradient(folder: Path) -> None:
+    code = ON_PATH + "import torch\nfrom tinyvol import twice\n\nw = torch.ones(3, requires_grad=True)\n"
+    told = observe(folder, code + "y = twice(w)\ny.sum().backward()\n")
+    assert told.slugs[0] == "custom-function-bad-gradient"
+    assert "return Twice.apply(x)" in packages_spans(told)
+    assert not told.patches()
 
 
 def test_state_that_a_package_keeps(folder: Path) -> None:
