@@ -254,9 +254,12 @@ def test_package_that_only_makes_a_value_is_not_told_of_what_the_user_does_with_
     assert not packages_spans(told)
 
 
-def test_switch_that_does_not_stand_around_the_line_is_not_named(folder: Path) -> None:
-    told = observe(folder, SAVED_BY_THE_USER.replace("soften(gate)", "soften(gate, *[])"))
-    assert "switch" not in told.found[0].finding.explanation
+@pytest.mark.parametrize("other", ["settings = dict(residual=True)", "Net(4, residual=False)", "residual = True"])
+def test_argument_of_something_else_is_not_what_turned_it_on(folder: Path, other: str) -> None:
+    told = observe(folder, RESIDUAL.replace("model = Net(4, residual=True)", f"model = Net(4, True)\n{other}"))
+    finding = told.found[0].finding
+    assert "tiny-volumes 0.3.1 writes into" in finding.explanation
+    assert "because of" not in finding.explanation and len(finding.remedies) == 1
 
 
 def test_editable_package_is_the_users_own_code(tmp_path: Path) -> None:
