@@ -15,7 +15,8 @@ from importlib import metadata
 
 from graphdoc.evidence import Evidence, Frame, Package
 
-MOST_PACKAGES = 30
+MOST_PACKAGES = 60
+"""Folders of packages, and folders within these, that are looked up."""
 MOST_DISTRIBUTIONS = 2_000
 MOST_LINES = 200
 """Lines of one function that are kept; of a longer one those around what it was doing."""
@@ -25,8 +26,15 @@ _INSTALLED = re.compile(r"(.*?[/\\](?:site|dist)-packages)[/\\](.+)", re.DOTALL)
 
 
 def add_packages(evidence: Evidence) -> None:
-    """Fill ``evidence.packages`` from all frames that are not the user's."""
-    known: dict[tuple[str, str], Package] = {}
+    """Fill ``evidence.packages`` from the frames that are not the user's; what went wrong is told in ``degraded``."""
+    try:
+        evidence.packages = _packages_of(evidence)
+    except Exception as e:
+        evidence.degraded.append(f"installed packages on the stacks were not looked up: {type(e).__name__}: {e}")
+
+
+def _packages_of(evidence: Evidence) -> list[Package]:
+    known: dict[tuple[str, ...], Package] = {}
     texts: dict[str, list[str]] = {}
     told: set[tuple[str, int]] = set()
     for stack in _stacks(evidence):
@@ -40,9 +48,12 @@ def add_packages(evidence: Evidence) -> None:
                 works = True
                 continue
             at = (frame.file, frame.line)
-            package = None if at in told else known.get((found[1], top))
+            # Several distributions may share a folder: a namespace (PEP 420).
+            key = (found[1], *inner.split("/")[:2])
+            package = None if at in told else known.get(key)
             if package is None and at not in told and len(known) < MOST_PACKAGES:
-                package = known[found[1], top] = _package_of(found[1], top, inner)
+                new = _package_of(found[1], top, inner)
+                package = known[key] = next((p for p in known.values() if p.told == new.told), new)
             if package is not None and frame.file not in package.files:
                 package.files.append(frame.file)
             if package is not None and works:
@@ -51,7 +62,7 @@ def add_packages(evidence: Evidence) -> None:
                     texts[frame.file] = linecache.getlines(path)
                 _keep_lines(package, frame, texts[frame.file])
             works = False
-    evidence.packages = list(known.values())
+    return list({id(p): p for p in known.values()}.values())
 
 
 def _stacks(evidence: Evidence) -> Iterator[list[Frame]]:

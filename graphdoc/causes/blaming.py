@@ -33,6 +33,8 @@ def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
     found = analyse_mutation(evidence)
     if found is not None and found.cause == slug:
         finding = _written(evidence, found, finding)
+    elif slug.startswith("custom-function-"):
+        finding = _function(evidence, finding)
     else:
         finding = _beside(finding, _deeds(evidence, finding))
     return _in_the_loop(evidence, found if found is not None and found.cause == slug else None, finding)
@@ -72,7 +74,7 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
             f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
             f"the caller does with the result lies between the two.{_advice(evidence, wrote)}"
         ),
-        remedies=(*_switched_off(evidence, wrote), *_newer(wrote)),
+        remedies=(*_switched_off(evidence, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
     )
 
 
@@ -102,14 +104,34 @@ def _switched_off(evidence: Evidence, deed: Deed) -> list[Remedy]:
     ]
 
 
-def _newer(deed: Deed) -> list[Remedy]:
+def _function(evidence: Evidence, finding: Finding) -> Finding:
+    """A Function whose backward is wrong: the package's line that applies it, and the user's call of that."""
+    node = evidence.node(evidence.failing)
+    deed = deed_of(evidence, node.stack) if node is not None else None
+    if deed is None or any(s.role == "cause" for s in finding.spans):
+        return finding
+    finding = _beside(finding, [deed_span("related", deed, "the Function is applied here")])
+    calls = (
+        []
+        if deed.caller is None
+        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", evidence)]
+    )
+    return replace(
+        finding,
+        explanation=f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault "
+        "is the package's.",
+        spans=distinct((*calls, *finding.spans)),
+        remedies=(*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward")),
+    )
+
+
+def _newer(deed: Deed, what: str) -> list[Remedy]:
     package = deed.package
     version = f"{package.name} later than {package.version}" if package.version else package.name
     return [
         Remedy(
             "newer_package",
-            f"Look for a version of {version} that has it mended, else report it: {deed.place} should write out of "
-            "place",
+            f"Look for a version of {version} that has it mended, else report it: {what}",
             "display",
             "No change of the installed files: the next installation would take it back.",
         )

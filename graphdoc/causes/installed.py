@@ -54,11 +54,6 @@ def deed_span(role: Role, deed: Deed, label: str) -> Span:
     return span(role, deed.frame, f"{label}, in {deed.package.told}")
 
 
-def code_of(deed: Deed) -> str:
-    """The package's line, without indentation; empty where it was not kept."""
-    return deed.package.sources.get(deed.frame.file, {}).get(str(deed.frame.line), "").strip()
-
-
 def package_sources(evidence: Evidence) -> dict[str, str]:
     """What is kept of packages' files, to be shown: other lines than those of the functions on the stacks are empty."""
     files = [(package, file) for package in evidence.packages for file in package.sources]
@@ -73,9 +68,7 @@ def same_call(evidence: Evidence, one: Deed, other: Deed) -> bool:
     a, b = one.caller, other.caller
     if a is None or b is None:
         return a is b
-    if (a.file, a.line, a.column, a.end_line, a.end_column) != (b.file, b.line, b.column, b.end_line, b.end_column):
-        return False
-    return not _feeds_itself(evidence, a)
+    return _is_same(a, b) and not _feeds_itself(evidence, a)
 
 
 def _feeds_itself(evidence: Evidence, frame: Frame) -> bool:
@@ -105,21 +98,20 @@ class Switch:
     name: str
     frame: Frame
     call: Frame
-    keyword: bool = True
 
 
 def switch_of(evidence: Evidence, deed: Deed) -> Switch | None:
     """The user's argument under whose condition the package's line stands: ``residual=True`` for ``if self.residual:``.
 
-    Found by the name that both have. A call of something that comes from that package counts before others.
+    Found by the name that both have, in a call of something that comes from that package, or in a call whose own name
+    says that it switches this on (``model.residual_enable()``).
     """
-    found: list[tuple[bool, Switch]] = []
     for name in _conditions(deed):
         for file in list(evidence.sources)[:MOST_FILES]:
             for switch in given(evidence, file, name):
-                found.append((_comes_from(evidence, switch, deed.package), switch))
-    found.sort(key=lambda f: not f[0])
-    return found[0][1] if found else None
+                if switch.frame is switch.call or _comes_from(evidence, switch, deed.package):
+                    return switch
+    return None
 
 
 def _conditions(deed: Deed) -> list[str]:
@@ -169,7 +161,7 @@ def given(evidence: Evidence, file: str, name: str) -> Iterator[Switch]:
             if k.arg == name and not (isinstance(k.value, ast.Constant) and not k.value.value):
                 yield Switch(name, frame_of(evidence, file, k), call)
         if isinstance(node.func, ast.Attribute) and node.func.attr in (f"{name}_enable", f"enable_{name}"):
-            yield Switch(name, call, call, keyword=False)
+            yield Switch(name, call, call)
 
 
 def makers_of(evidence: Evidence, deed: Deed) -> list[Frame]:

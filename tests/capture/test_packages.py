@@ -58,7 +58,22 @@ def test_distribution_of_another_name_and_a_module_that_is_one_file(tmp_path: Pa
 def test_folder_that_several_distributions_share(tmp_path: Path) -> None:
     install(tmp_path, "space-one", "1.0", {"space/one/a.py": MODULE})
     install(tmp_path, "space", "9.0", {"space/two/b.py": MODULE})
-    assert told(tmp_path, frame("space/one/a.py")).packages[0].told == "space-one 1.0"
+    evidence = told(tmp_path, frame("space/one/a.py"), frame("space/two/b.py"), frame("space/two/b.py", 2, "outer"))
+    names = {f: p.told for p in evidence.packages for f in p.files}
+    assert names == {"site-packages/space/one/a.py": "space-one 1.0", "site-packages/space/two/b.py": "space 9.0"}
+
+
+def test_folders_of_one_distribution_are_one_package(tmp_path: Path) -> None:
+    install(tmp_path, "wide", "1.0", {"wide/a.py": MODULE, "wide/b/c.py": MODULE})
+    (package,) = told(tmp_path, frame("wide/a.py"), frame("wide/b/c.py")).packages
+    assert len(package.files) == 2
+
+
+def test_failure_of_ours_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
+    evidence = Evidence(process=Process(cwd=str(tmp_path)))
+    evidence.nodes.append(Node(0, "AddBackward0", stack=[Frame(None, 1, user=False)]))  # type: ignore[arg-type]
+    add_packages(evidence)
+    assert evidence.packages == [] and "were not looked up" in evidence.degraded[0]
 
 
 def test_module_without_records_goes_by_its_name(tmp_path: Path) -> None:

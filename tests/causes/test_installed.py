@@ -18,7 +18,7 @@ from graphdoc.model import Span
 from graphdoc.render import render
 
 BLOCKS = {
-    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften\n",
+    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften, twice\n",
     "tinyvol/blocks.py": """\
         import torch
         from torch import nn
@@ -64,6 +64,20 @@ BLOCKS = {
 
             def forward(self, x):
                 return self.act(torch.sigmoid(self.inner(x)))
+
+
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return 2 * x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad[:1]
+
+
+        def twice(x):
+            return Twice.apply(x)
 
 
         def soften(x):
@@ -212,6 +226,14 @@ def test_in_place_module_that_the_user_gave_to_a_package_is_the_users(folder: Pa
     assert kind == "out_of_place" and "inplace=True" not in texts["train.py"]
 
 
+def test_function_of_a_package_that_gives_a_bad_gradient(folder: Path) -> None:
+    code = ON_PATH + "import torch\nfrom tinyvol import twice\n\nw = torch.ones(3, requires_grad=True)\n"
+    told = observe(folder, code + "y = twice(w)\ny.sum().backward()\n")
+    assert told.slugs[0] == "custom-function-bad-gradient"
+    assert "return Twice.apply(x)" in packages_spans(told)
+    assert not told.patches()
+
+
 def test_state_that_a_package_keeps(folder: Path) -> None:
     told = observe(folder, CARRIED)
     assert told.slugs[0] == "carried-state"
@@ -232,9 +254,12 @@ def test_package_that_only_makes_a_value_is_not_told_of_what_the_user_does_with_
     assert not packages_spans(told)
 
 
-def test_switch_that_does_not_stand_around_the_line_is_not_named(folder: Path) -> None:
-    told = observe(folder, SAVED_BY_THE_USER.replace("soften(gate)", "soften(gate, *[])"))
-    assert "switch" not in told.found[0].finding.explanation
+@pytest.mark.parametrize("other", ["settings = dict(residual=True)", "Net(4, residual=False)", "residual = True"])
+def test_argument_of_something_else_is_not_what_turned_it_on(folder: Path, other: str) -> None:
+    told = observe(folder, RESIDUAL.replace("model = Net(4, residual=True)", f"model = Net(4, True)\n{other}"))
+    finding = told.found[0].finding
+    assert "tiny-volumes 0.3.1 writes into" in finding.explanation
+    assert "because of" not in finding.explanation and len(finding.remedies) == 1
 
 
 def test_editable_package_is_the_users_own_code(tmp_path: Path) -> None:
