@@ -24,6 +24,7 @@ from graphdoc.verify.verdict import Baseline, Outcome, Verdict, crashed, judge
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
 _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
+_OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
 
 
 class Trial:
@@ -142,6 +143,7 @@ class Trial:
             return outcome
         outcome.failure = f"{raised.type}: {raised.message}"
         outcome.clumsy = raised.type in _CLUMSY
+        outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
         return outcome
 
     @property
