@@ -110,8 +110,6 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     }
     if outcome.refused:
         return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
-    if outcome.printed:
-        data["printed"] = outcome.printed
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
     if outcome.failure and outcome.autograd:
