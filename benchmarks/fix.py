@@ -46,7 +46,8 @@ def main() -> None:
     parser.add_argument("--tree", default="", help="a checkout of graphdoc (default: the installed one)")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    print(f"{'program':28} {'crash':>7} {'mended, whole':>14} {'fix --diff':>11} {'again':>7}   seconds, median")
+    columns = ("crash", "mended, whole", "fix --diff", "again")
+    print(f"{'program':20}" + "".join(f"{c:>16}" for c in columns) + "   seconds, median; beside it to the crash alone")
     for name, words in (("40 steps", ["40", "0"]), ("600 steps of 50 ms", ["600", "0.05"])):
         rows = []
         for _ in range(given.rounds):
@@ -59,8 +60,8 @@ def main() -> None:
                 timed(folder, ["-m", "graphdoc", "run", "train.py", *words], given.tree)
                 first, again = (timed(folder, ["-m", "graphdoc", "fix", "--diff"], given.tree) for _ in range(2))
                 rows.append((crash, whole, first, again))
-        crash, whole, first, again = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(f"{name:28} {crash:7.1f} {whole:14.1f} {first:11.1f} {again:7.1f}")
+        cells = [statistics.median(column) for column in zip(*rows, strict=True)]
+        print(f"{name:20}" + "".join(f"{f'{s:.1f} ({s / cells[0]:.1f}x)':>16}" for s in cells), flush=True)
 
 
 if __name__ == "__main__":

@@ -170,7 +170,8 @@ def badge(fix: Fix) -> str:
         return "by hand"
     if not fix.diff:
         return f"{fix.safety}, by hand"
-    trial = {True: "verified", False: "tried: does not hold", None: "not tried"}[fix.verified]
+    open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
+    trial = {True: "verified", False: "tried: does not hold", None: open_}[fix.verified]
     return f"{fix.safety}, {trial}"
 
 

@@ -24,6 +24,7 @@ from graphdoc.verify.verdict import Baseline, Outcome, Verdict, crashed, judge
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
 _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
+_OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
 
 
 class Trial:
@@ -67,7 +68,20 @@ class Trial:
         folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
         rest -= ended.seconds
         outcome = self._outcome(folder, ended)
-        trace = read_trace(folder)
+        verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers, rest)
+        if not verdict.verified and not verdict.refused and outcome.printed:
+            verdict.data["printed"] = outcome.printed
+        return verdict
+
+    def _judged(
+        self,
+        outcome: Outcome,
+        trace: Trace | None,
+        texts: Mapping[str, str],
+        safe: bool,
+        same_numbers: bool,
+        rest: float,
+    ) -> Verdict:
         early = crashed(outcome, trace)
         if early is not None or trace is None:
             return early or Verdict(None, "the changed program left no trace to compare")
@@ -142,6 +156,7 @@ class Trial:
             return outcome
         outcome.failure = f"{raised.type}: {raised.message}"
         outcome.clumsy = raised.type in _CLUMSY
+        outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
         return outcome
 
     @property

@@ -65,7 +65,8 @@ class Outcome:
     """How the patched program ended, as far as traces do not tell: ``failure`` is its exception, ``same`` and
     ``autograd`` whether that is the original's and one of autograd's, ``clumsy`` whether the patch itself is at fault.
     ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
-    kept from the user's files, and ``printed`` the last line of its output.
+    kept from the user's files, and ``printed`` the last line of its output. ``outside``: the exception is one about
+    files or the network.
     """
 
     exit_status: int
@@ -78,6 +79,7 @@ class Outcome:
     stopped: bool = False
     refused: str = ""
     printed: str = ""
+    outside: bool = False
 
 
 @dataclass
@@ -108,8 +110,6 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     }
     if outcome.refused:
         return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
-    if outcome.printed:
-        data["printed"] = outcome.printed
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
     if outcome.failure and outcome.autograd:
@@ -117,7 +117,9 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     if outcome.failure and outcome.clumsy:
         return Verdict(False, f"the changed program fails with {_short(outcome.failure)}", data)
     if outcome.failure:
-        return Verdict(None, f"the program then ends with {_short(outcome.failure)}", {**data, "passed_crash": None})
+        hint = " (a trial has no network, and what it writes goes nowhere)" if outcome.outside else ""
+        end = f"the program then ends with {_short(outcome.failure)}{hint}"
+        return Verdict(None, end, {**data, "passed_crash": None})
     if outcome.exit_status and not outcome.timed_out:
         return Verdict(None, f"the changed program ended with exit status {outcome.exit_status}", data)
     if trace is None:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from marks import BOTH, below, state
 
+from graphdoc.launch import Request
+from graphdoc.launch.isolation import Stop, launch_apart
 from graphdoc.launch.isolation.ways import SWITCH
 
 # Its loss has lost its graph: what a second run asks about, and a fix puts right.
@@ -176,3 +178,33 @@ def test_the_second_run_ends_at_the_first_interrupt(folder: Folder) -> None:
     assert process.returncode == 1
     assert "error[GD" in err and "it was interrupted" in " ".join(err.replace("note:", "").split()), err
     assert folder.state() == before and below(str(folder.root)) == []
+
+
+TORCH = """
+import os, torch
+import torch.distributed as dist
+module = torch.jit.script(torch.nn.Linear(2, 2))
+torch.jit.save(module, "module.pt")
+with torch.profiler.profile() as profile:
+    torch.ones(2).sum()
+profile.export_chrome_trace("trace.json")
+torch.from_file("in-memory.bin", shared=True, size=4).fill_(1)
+dist.init_process_group("gloo", init_method="file://" + os.path.abspath("store"), rank=0, world_size=1)
+torch.save({}, "x.pt")
+print(*sorted(os.listdir(".")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", BOTH)
+def test_what_torch_writes_from_cpp_leaves_no_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setenv(SWITCH, way)
+    project, out = tmp_path / "project", tmp_path / "out"
+    project.mkdir()
+    out.mkdir()
+    (project / "train.py").write_text(TORCH)
+    (project / "in-memory.bin").write_bytes(bytes(16))
+    before = state(project)
+    ended = launch_apart(Request(["train.py"], cwd=str(project), timeout=120), out, Stop())
+    assert ended.printed.split()[-6:] == ["in-memory.bin", "module.pt", "store", "trace.json", "train.py", "x.pt"]
+    assert ended.exit_status == 0 and state(project) == before

@@ -43,6 +43,7 @@ def main() -> None:
 
 def _apart(given: dict) -> None:  # type: ignore[type-arg]
     """The program behind layers of its own, with process numbers of its own where the system allows that as well."""
+    import layers  # type: ignore[import-not-found]
     import namespaces as ns  # type: ignore[import-not-found]
 
     processes = given["processes"]
@@ -51,7 +52,7 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
     _tie(given["parent"], signal.SIGTERM)
 
     def enter() -> None:
-        ns.cover(given["scratch"], given["out"], given["cwd"], processes, own)
+        layers.cover(given["scratch"], given["out"], given["cwd"], processes, own)
         os.chdir(given["cwd"])  # by its name: the folder that we stood in lies below the layer
 
     if not processes:

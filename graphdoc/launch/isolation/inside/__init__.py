@@ -7,6 +7,7 @@ redirected ends the whole run, and says why.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -28,16 +29,36 @@ def install(scratch: str, out: str) -> None:
 _tree: Tree | None = None
 
 
+_WRITERS = (
+    ("serialization._open_zipfile_writer_file", "__init__", 1),  # torch.save
+    ("jit.RecursiveScriptModule", "save", 1),
+    ("_C.ScriptModule", "save", 1),
+    ("_C._autograd._ProfilerResult", "save", 1),  # a profiler's export_chrome_trace
+    ("_C._distributed_c10d.FileStore", "__init__", 1),  # init_method="file://..."
+    ("", "from_file", 0),  # a tensor that is a file in memory
+    ("UntypedStorage", "from_file", 0),
+)
+"""What of torch opens a path in C++, and which argument the path is."""
+
+
 def cover_torch(torch: Any) -> None:
-    """``torch.save`` opens a path in C++: let it have the path in the scratch folder. Called once torch is there."""
-    tree = _tree
-    serialization = getattr(torch, "serialization", None)
-    writer = getattr(serialization, "_open_zipfile_writer_file", None)
-    if tree is None or writer is None:
-        return
-    init = writer.__init__
+    """Let what opens a path in C++ have the path in the scratch folder. Called once torch is there."""
+    for place, name, number in _WRITERS if _tree is not None else ():
+        owner = torch
+        for part in place.split(".") if place else ():
+            owner = getattr(owner, part, None)
+        if getattr(owner, name, None) is not None:
+            setattr(owner, name, _redirected(_tree, getattr(owner, name), number))
 
-    def opened(self: Any, name: Any) -> None:
-        init(self, tree.for_writing(name, replaced=True))
 
-    writer.__init__ = opened
+def _redirected(tree: Any, original: Any, number: int) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = list(args)
+        if len(given) > number and isinstance(given[number], (str, os.PathLike)):
+            given[number] = tree.for_writing(given[number])
+        for name in ("filename", "file_name", "f"):
+            if isinstance(kwargs.get(name), (str, os.PathLike)):
+                kwargs[name] = tree.for_writing(kwargs[name])
+        return original(*given, **kwargs)
+
+    return call

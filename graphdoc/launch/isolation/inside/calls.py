@@ -12,9 +12,10 @@ import io
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from .entries import Entries
 from .tree import Tree
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -204,9 +205,9 @@ class _Calls:
             given = "." if path is None else os.fspath(path)
             folder = tree.place(given)
             if tree.untouched(folder):
-                return original(tree.reading(folder)) if folder == given else _Entries(given, tree.names(folder))
+                return original(tree.reading(folder)) if folder == given else Entries(given, tree.names(folder))
             try:
-                return _Entries(given, tree.names(folder))
+                return Entries(given, tree.names(folder))
             except OSError as e:
                 e.filename = path
                 raise e from None
@@ -332,63 +333,3 @@ def _file_class(tree: Tree) -> type:
             super().__init__(file, mode, closefd, opener)
 
     return FileIO
-
-
-class _Entry:
-    """One name in a folder, as ``os.DirEntry`` shows it."""
-
-    def __init__(self, folder: Any, name: str) -> None:
-        self.name: Any = os.fsencode(name) if isinstance(folder, bytes) else name
-        self.path: Any = os.path.join(folder, self.name)
-
-    def __fspath__(self) -> Any:
-        return self.path
-
-    def __repr__(self) -> str:
-        return f"<DirEntry {self.name!r}>"
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        return os.stat(self.path, follow_symlinks=follow_symlinks)
-
-    def inode(self) -> int:
-        return os.lstat(self.path).st_ino
-
-    def _is(self, kind: Callable[[int], bool], follow: bool) -> bool:
-        try:
-            return kind(self.stat(follow_symlinks=follow).st_mode)
-        except FileNotFoundError:
-            return False
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        return self._is(stat.S_ISDIR, follow_symlinks)
-
-    def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        return self._is(stat.S_ISREG, follow_symlinks)
-
-    def is_symlink(self) -> bool:
-        return self._is(stat.S_ISLNK, False)
-
-    def is_junction(self) -> bool:
-        return False
-
-
-class _Entries:
-    """What ``os.scandir`` gives."""
-
-    def __init__(self, folder: Any, names: list[str]) -> None:
-        self.entries: Iterator[_Entry] = iter([_Entry(folder, name) for name in names])
-
-    def __iter__(self) -> _Entries:
-        return self
-
-    def __next__(self) -> _Entry:
-        return next(self.entries)
-
-    def __enter__(self) -> _Entries:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.entries = iter(())

@@ -29,7 +29,7 @@ class Tree:
         self.ports = os.path.join(self.scratch, "ports")
         for folder in (self.upper_root, self.marks, self.ports):
             os.makedirs(folder, exist_ok=True)
-        self.cwd = os.getcwd()
+        self.cwd = os.getcwd().removeprefix(self.upper_root)
 
     def own(self, path: str) -> bool:
         """Whether a real path is ours to write."""
