@@ -75,6 +75,7 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
             f"the caller does with the result lies between the two.{_advice(evidence, wrote)}"
         ),
         remedies=(*_switched_off(evidence, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
+        because=f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}",
     )
 
 
