@@ -300,6 +300,8 @@ def test_what_fails_then_is_seen(pair: Any, way: str) -> None:
     plain, observed = pair.both("train.py")
     assert observed.returncode == plain.returncode == 1
     assert observed.stderr == plain.stderr
+    if b"RecursionError" in plain.stderr:
+        pytest.skip("from Python 3.13 a LazyLoader cannot load torch: it recurses without end, also without us")
     (file,) = pair.out.glob("evidence-*.json")
     raised = Evidence.read(str(file)).raised
     assert raised is not None and "second time" in raised.message
