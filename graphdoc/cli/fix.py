@@ -206,8 +206,9 @@ def _listing(fixes: list[Fix]) -> str:
             lines.append(f"   {fix.note}\n")
         if _summary(fix):
             lines.append(f"   {_state(fix)}: {_summary(fix)}\n")
-        if fix.verified is not True and fix.verification.get("printed"):
-            lines.append(f"   the last line that it printed: {fix.verification['printed']}\n")
+        printed = str(fix.verification.get("printed", ""))
+        if fix.verified is not True and printed and printed not in _summary(fix):
+            lines.append(f"   the last line that it printed: {printed}\n")
     return "".join(lines)
 
 
