@@ -87,9 +87,11 @@ def test_a_planted_command_is_not_run(repository: Repository, words: list[str]) 
 
 
 def test_it_is_run_where_that_is_asked_for(repository: Repository) -> None:
-    repository.plant(["touch", str(repository.mark)])
-    done = repository("fix", "--list", "--verify")
-    assert repository.mark.exists(), done.stderr
+    repository.plant(["sh", "-c", f"touch {repository.mark}; exit 7"])
+    done = repository("fix", "--list", "--verify", "--report", "json:report.json")
+    report = json.loads((repository.folder / "report.json").read_text())
+    assert any("exit status 7" in note for note in report["notes"]), (done.stderr, report["notes"])
+    assert not repository.mark.exists()  # it stands apart from the files here all the same
 
 
 def test_show_runs_nothing(repository: Repository) -> None:

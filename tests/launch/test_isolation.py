@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sqlite3
@@ -189,7 +190,10 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path: Path, monkeypatch: p
         "out = Path(sys.argv[1])\n"
         "launch_apart(Request(['train.py', str(out / 'ready')], cwd=sys.argv[2], timeout=60), out, Stop())\n"
     )
-    parent = subprocess.Popen([sys.executable, "-c", driver, str(out), str(tmp_path)])
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    parent = subprocess.Popen([sys.executable, "-c", driver, str(out), str(tmp_path)], env=env)
     end = time.monotonic() + 30
     while not (out / "ready").exists():
         assert time.monotonic() < end
@@ -199,6 +203,8 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path: Path, monkeypatch: p
     while below(str(out)):
         assert time.monotonic() < end, below(str(out))
         time.sleep(0.05)
+    # What was copied of the user's files is gone as well; memory is so by itself.
+    assert not [file for file in temporary.rglob("*") if file.is_file()]
 
 
 @pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")

@@ -21,6 +21,7 @@ GRACE = 0.5
 
 program = 0
 is_first = False
+scratch = ""
 
 
 def main() -> None:
@@ -37,6 +38,8 @@ def main() -> None:
                 told.flush()
                 os._exit(UNAVAILABLE)
     else:
+        global scratch
+        scratch = given["scratch"]
         _tie(given["parent"], signal.SIGTERM)
         _start(given, lambda: None)
 
@@ -140,6 +143,11 @@ def _stop() -> None:
             pass
         os._exit(1)
     _end_all()
+    if scratch:
+        # Copies of the user's files may lie there; whoever would have removed it may have been killed.
+        import shutil
+
+        shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)
 
 
