@@ -252,17 +252,11 @@ def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
         if fix.note:
             lines.append(f"   {statement(fix.note)}\n")
         if _summary(fix):
-<<<<<<< HEAD
             lines.append(f"   {_state(fix)}: {statement(_summary(fix))}\n")
-        if fix.verified is not True and fix.verification.get("printed"):
-            lines.append(f"   the last line that it printed: {flat(str(fix.verification['printed']))}\n")
-    lines += [f"left out: {statement(reason)}\n" for reason in left_out]
-=======
-            lines.append(f"   {_state(fix)}: {_summary(fix)}\n")
         printed = str(fix.verification.get("printed", ""))
         if fix.verified is not True and printed and printed not in _summary(fix):
-            lines.append(f"   the last line that it printed: {printed}\n")
->>>>>>> w-trials
+            lines.append(f"   the last line that it printed: {flat(printed)}\n")
+    lines += [f"left out: {statement(reason)}\n" for reason in left_out]
     return "".join(lines)
 
 

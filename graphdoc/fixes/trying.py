@@ -11,6 +11,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.fixes.kinds import keeps_numbers
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, stoppable
 from graphdoc.launch.keep import Kept
+from graphdoc.redaction import redact
 from graphdoc.verify import Trial
 from graphdoc.verify.results import Results, key_of
 from graphdoc.verify.verdict import Verdict
@@ -40,7 +41,9 @@ class Trying:
 
 
 def recall(kept: Kept, candidates: Sequence[Candidate], seconds: float = 0.0) -> None:
-    """Note what earlier trials of this run have found. Nothing is run."""
+    """Note what earlier trials of this run have found, if they were the user's own. Nothing is run."""
+    if not kept.trusted:
+        return
     results = Results(kept.folder)
     for candidate in _triable(candidates):
         verdict = results.get(_key(candidate), seconds)
@@ -126,7 +129,8 @@ def _key(candidate: Candidate) -> str:
 
 
 def _note(candidate: Candidate, verdict: Verdict) -> None:
-    fix = replace(candidate.fix, verified=verdict.verified, verification=verdict.to_json())
+    told = {name: redact(value) if name == "printed" else value for name, value in verdict.to_json().items()}
+    fix = replace(candidate.fix, verified=verdict.verified, verification=told)
     if not verdict.equal or verdict.unmeasured:
         # Called safe, and not measured to be: it must not be applied without the user's leave.
         fix = replace(fix, safety="unsafe")
