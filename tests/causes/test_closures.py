@@ -141,7 +141,7 @@ def test_write_in_a_closure_is_the_closures(tmp_path: Path) -> None:
     assert told.lines("cause") == ["h += 0.1"]
     assert "LBFGS" not in spoken(told) and "closure" not in spoken(told)
     assert ("out_of_place" in [kind for kind, _ in told.patches()][:1]) and "h saved" not in spoken(told)
-    assert "h, version 1, expected 0, +1 by an in-place write at train.py:13" in spoken(told)
+    assert "h at version 1, 0 expected: +1 by an in-place write at train.py:13" in spoken(told)
 
 
 @pytest.mark.parametrize("name", ["Adam", "SGD", "AdamW", "RMSprop", "Adagrad"])

@@ -104,7 +104,7 @@ def test_files_are_for_this_user_alone(tmp_path: Path) -> None:
         os.umask(before)
     assert folder.stat().st_mode & 0o777 == 0o700 and folder.parent.stat().st_mode & 0o777 == 0o700
     found = {f.name.partition("-")[0]: f.stat().st_mode & 0o777 for f in folder.iterdir()}
-    assert found == {"evidence": 0o600, "run.json": 0o600, LOCK: 0o600}
+    assert found == {"evidence": 0o600, "process": 0o600, "run.json": 0o600, LOCK: 0o600}
     assert (folder.parent / "last.json").stat().st_mode & 0o777 == 0o600
 
 
