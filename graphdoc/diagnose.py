@@ -118,10 +118,10 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         if match is not None:
             notes.append(f"an autograd error was raised{_at(first)} and caught by the program: {_first_line(first)}")
         return Report(run, "completed", None, (), tuple(notes))
-    if match is not None and kept.rerun and evidence is None:
-        from graphdoc.probe import deepen
+    if match is not None and evidence is None:
+        from graphdoc.probe import deepen, deepened
 
-        first = deepen(kept, first, announce) or first
+        first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first)) or first
     inner = diagnose(first)
     outcome: Outcome = "autograd-failure" if inner.diagnoses else "other-failure" if kept.exit_status else "completed"
     about = (*inner.notes, *_second_run(first)) if match is not None or inner.diagnoses else ()

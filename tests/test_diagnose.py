@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import graphdoc.diagnose
@@ -212,6 +214,7 @@ def test_a_second_run_finds_the_cut_and_is_made_once(tmp_path):
     assert report.diagnoses[0].cause == "cut-by-conversion"
     assert deepened(kept, Evidence.read(str(kept.evidence[0]))).probe == "probe:cuts"
     assert report_for(kept, announce=said.append) == report
+    assert report_for(replace(kept, rerun=False)) == report  # as `graphdoc show` asks: known, so nothing is run
     assert len(said) == 1
 
 

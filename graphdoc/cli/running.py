@@ -160,7 +160,7 @@ def _diagnose(kept: Kept) -> Report:
     try:
         from graphdoc.diagnose import report_for
 
-        return _with_patches(kept, report_for(kept, announce=say))
+        return with_patches(kept, report_for(kept, announce=say))
     except Exception as e:
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
@@ -170,16 +170,20 @@ def _diagnose(kept: Kept) -> Report:
         return replace(bare_report(kept), observed=Observed(False, True, f"the run could not be diagnosed: {why}"))
 
 
-def _with_patches(kept: Kept, report: Report) -> Report:
-    """The report with the diffs of its fixes, untried; without them where the sources have changed meanwhile."""
+def with_patches(kept: Kept, report: Report, *, recall: bool = False) -> Report:
+    """The report with the diffs of its fixes; without them where the sources have changed meanwhile.
+
+    Nothing is tried; ``recall`` tells what earlier trials of this run have found.
+    """
     if not report.diagnoses:
         return report
     try:
         import libcst  # noqa: F401  (each fix would fail by itself)
 
         from graphdoc.fixes import propose
+        from graphdoc.fixes.trying import Trying
 
-        return propose(kept, report, verify=False)
+        return propose(kept, report, verify=False, trying=Trying() if recall else None)
     except UsageError as e:
         say(str(e))
         return report

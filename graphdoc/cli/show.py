@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.output import check_format, put, show
+from graphdoc.cli.output import check_format, parse_reports, put, show, write_reports
 
 
 def command(
@@ -19,17 +19,24 @@ def command(
     fmt: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="As for `graphdoc run --report`.")
     ] = "terminal",
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
+    ] = None,
 ) -> None:
-    """Show the report of a kept run again. Nothing is run; torch is not needed."""
+    """Show the report of a kept run again, with its patches. Nothing is run; torch is not needed."""
     check_format(fmt)
+    wanted = parse_reports(report or [])
+    from graphdoc.cli.running import with_patches
     from graphdoc.diagnose import report_for
     from graphdoc.launch.keep import last_run, open_run
 
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
-    result = report_for(replace(kept, rerun=False))
+    result = with_patches(kept, report_for(replace(kept, rerun=False)), recall=True)
     if fmt == "terminal" and not (result.diagnoses or result.notes):
         from graphdoc.render.story import not_observed, verdict
 
         if not not_observed(result):
             put(verdict(result) + "\n", sys.stdout)
     show(result, fmt, sys.stdout)
+    write_reports(result, wanted)

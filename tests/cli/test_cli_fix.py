@@ -60,7 +60,8 @@ class Project:
     def propose(self, kept: Any, report: Report, *, verify: bool, trying: Any) -> Report:
         self.verify.append(verify)
         self.trying = trying
-        trying.progress("trying")
+        if verify:
+            trying.progress("trying")
         trying.interrupted = self.interrupted
         return Report(report.run, report.outcome, report.exception, (report.diagnoses[0].with_fixes(self.fixes),))
 
@@ -305,6 +306,13 @@ def test_show_renders_the_kept_run(project: Project) -> None:
     assert status == 0 and json.loads(out)["diagnoses"][0]["code"] == "GD103"
     assert b"GD103" in project("show")[1]
     assert project("show", "--format", "pdf")[0] == 2
+
+
+def test_show_carries_the_patches_and_writes_the_reports_of_a_run(project: Project) -> None:
+    status, out, _ = project("show", "--report", "markdown:again.md")
+    assert status == 0 and b"+ loss = y * t.detach()" in out
+    assert "+loss = y * t.detach()" in (project.folder / "again.md").read_text()
+    assert project.verify == [False]  # nothing is run
 
 
 def test_causes_lists_the_catalogue(project: Project) -> None:
