@@ -125,4 +125,4 @@ def test_no_report_is_left_over() -> None:
 def test_reports_of_the_fixtures_fit_a_screen(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= 30
-    assert all(len(line) <= 100 for line in lines)
+    assert all(len(line) <= 100 for line in lines if not line.startswith("graphdoc: "))  # one line, to be searched for
