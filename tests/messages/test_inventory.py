@@ -45,12 +45,6 @@ EXCUSED = (
     ("a list of names of PyTorch's own stages", r"torch/_decomp/|torch/autograd/__init__", r"post_autograd|^cls isn't"),
     ("numerical gradients as NumPy has them, in NumPy's words", r"torch/_numpy/", r""),
     (
-        "a heading of torch.compile; the explanation below it is recognised",
-        r"torch/_dynamo/",
-        r"^[\w.]+( - User.*|\(\))?$|grad_fn\(\)|"
-        r"^(NYI|Unsupported custom)",
-    ),
-    (
         "an option of export or of matrix products",
         r"torch/(_export|_higher_order_ops/flex_gemm)",
         r"pre_dispatch_graph|FlexGEMM",
