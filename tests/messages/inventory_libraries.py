@@ -29,7 +29,7 @@ _PROSE = re.compile(
     r"^Saved |%s:%d|oneMKL|oneDNN|primitive descriptor|[xX][nN][nN][pP][aA][cC][kK]|<br>|\S{90}|air-alias|omnipotent|"
     r"`axes`|half_pixel|running average|optimized tensors|gradient tensor|[Nn]esterov|backward solving|target value|"
     r"new momentum|attribute \"|this leaf|each leaf|targeted tensor|to be optimized|sub-graph|Hooks for compiling|"
-    r"^Guard on|Trace will be|Cache miss|DDP Initialized|Reducer initialized|: found comm|fully_qualified|"
+    r"^Guard on|Trace will be|Cache miss|DDP Initialized|Reducer initialized|^Reducer: |fully_qualified|"
     r"Gradient comm|TRIG_TRANSFORM|trig_transform|GradOf|embedded backward|backprop block|grad field is|"
     r"SDK Version|ONNX|Trigonometric|[Jj]acobi matrix|FFTW|nomnigraph|squared-gradient|interior node"
 )
