@@ -187,8 +187,6 @@ class _Collector:
                 return textwrap.dedent(self._text(node.args[0], depth))
             if node.func.attr in ("strip", "lstrip", "rstrip"):
                 return self._text(node.func.value, depth)
-        if isinstance(node, ast.IfExp):
-            return self._value(node, depth)
         return self._value(node, depth)
 
     def _value(self, node: ast.expr, depth: int) -> str:
