@@ -133,6 +133,10 @@ def _log(stream: BinaryIO, name: str, fmt: str) -> int:
     if not told:
         say(f"{clean(name)[:200]} holds no message about autograd that graphdoc knows{_other(failures)}")
         return 1
+    harmless = all(one.failure.match and one.failure.match.kind == "warning" for one in told)
+    other = _other([f for f in failures if f.match is None and f.type]) if harmless else ""
+    if other:
+        say(f"{clean(name)[:200]} holds warnings{other}")
     if fmt in ("text", "markdown"):
         from graphdoc.render.options import terminal_options
 

@@ -106,12 +106,14 @@ class Assembler:
                 self._open(raised[0], raised[1])
         elif parse.warned_in(line):
             self._note(line)
-        elif self._known(line):
+        elif self._known(line, bare=True):
             self._open("", line)
         return True
 
-    def _known(self, text: str) -> bool:
-        return any(m.kind == "error" for m in recognise(text[:_LONGEST_MESSAGE], squeezed=False))
+    def _known(self, text: str, bare: bool = False) -> bool:
+        """Whether it holds a known error; on a ``bare`` line, no exception's, the words have to be PyTorch's own."""
+        matches = recognise(text[:_LONGEST_MESSAGE], squeezed=False)
+        return any(m.kind == "error" and not (bare and m.generic) for m in matches)
 
     def _note(self, line: str) -> None:
         """Keep a warning if it is a known one; each text is looked at once."""

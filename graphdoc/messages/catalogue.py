@@ -130,6 +130,7 @@ def _wording(pattern: str, versions: str, example: str) -> Wording:
 
 
 _REPEAT = re.compile(r"\{(\d+),(\d+)\}|[?]")
+_OPENING = re.compile(r"\(\?(?:P<\w+>|:|>)|\(")
 
 
 def anchor_of(pattern: str) -> tuple[str, int]:
@@ -151,7 +152,7 @@ def anchor_of(pattern: str) -> tuple[str, int]:
         if c == "(":
             close_run()
             opened.append(width)
-            skip = re.compile(r"\(\?(?:P<\w+>|:|>)|\(").match(pattern, i)
+            skip = _OPENING.match(pattern, i)
             i = skip.end() if skip else i + 1
             continue
         if c == "|":

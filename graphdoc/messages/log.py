@@ -171,6 +171,10 @@ class _Book:
         for match in recognise(text):
             if match.kind == "warning" and self.failures:
                 continue
+            # Words that any program prints are a message where they are all that was pasted, not among a log's lines.
+            around = text[: match.start].rpartition("\n")[0] + text[match.end :].partition("\n")[2]
+            if match.generic and around.strip():
+                continue
             raw = clean(text[match.start : match.end])
             joined = raw.replace("\n", "")
             broken = not recognise(raw, squeezed=False) and bool(recognise(joined, squeezed=False))

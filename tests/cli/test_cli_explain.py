@@ -161,6 +161,17 @@ def test_words_that_any_program_prints_need_a_gradient_near(code: str, status: i
     assert explain("-", given=text).returncode == status
 
 
+def test_a_harmless_warning_does_not_hide_what_the_log_ends_with() -> None:
+    warning = (
+        "a.py:1: UserWarning: The verbose parameter is deprecated. Please use get_last_lr() to access the learning"
+    )
+    done = explain("-", given=f"{warning} rate.\n  f()\n{OTHER}")
+    assert done.returncode == 0 and "gradients are not affected" in done.stdout
+    assert "it ends with ZeroDivisionError at a.py:3, which is none of autograd's" in done.stderr
+    done = explain("-", given=f"{warning} rate.\n  f()\n{OTHER}\n{TRACEBACK}")
+    assert "none of autograd's" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "given", "status", "says"),
     [

@@ -268,6 +268,12 @@ def test_nothing_is_found_in_an_ordinary_log() -> None:
     assert failures("\n".join(f"step {i} loss={i / 7:.3f} grad_norm=1.2" for i in range(3000))) == []
 
 
+def test_a_bare_line_in_words_that_any_program_prints_is_no_failure() -> None:
+    assert failures("Invalid learning rate: 3, trying again with a smaller one\nstep 1 loss=0.2\n") == []
+    failure = only("ValueError: Invalid learning rate: -1\n")
+    assert failure.match is not None and failure.match.id == "optimizer-argument-words"
+
+
 @pytest.mark.parametrize(
     ("file", "user"),
     [
