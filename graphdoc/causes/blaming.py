@@ -14,7 +14,7 @@ from graphdoc.causes.base import Finding, Remedy
 from graphdoc.causes.cutting import by_checkpoint
 from graphdoc.causes.driving import caller_of, driver, inside, is_at, names_place
 from graphdoc.causes.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
-from graphdoc.causes.spans import distinct, span, where
+from graphdoc.causes.spans import distinct, moment, span, where
 from graphdoc.causes.telling import called, readable, saved_by
 from graphdoc.causes.versions import Mutation, Writer
 from graphdoc.causes.versions import analyse as analyse_mutation
@@ -52,7 +52,7 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
     if wrote is not None and writer is not None:
         told.append(deed_span("mutated", wrote, f"written here, by {readable(writer)}"))
     if saved is not None:
-        told.append(deed_span("consumed", saved, f"{saved_by(found.node)} saved it here"))
+        told.append(deed_span("consumed", saved, f"{saved_by(found.node)} saved it here", moment(found.node)))
     if wrote is not None and wrote.caller is not None:
         label = f"{wrote.package.told}, called here, writes into {called(found.stale)}, which backward needs"
         spans = [replace(s, label=label) if s.role == "cause" and is_at(wrote.caller, s) else s for s in finding.spans]

@@ -22,7 +22,7 @@ from graphdoc.causes.keeping import (
 from graphdoc.causes.names import frame_of, function_around, tree
 from graphdoc.causes.oldgraph import aliases, distinct_carries
 from graphdoc.causes.reuse import Reuse
-from graphdoc.causes.spans import place, where
+from graphdoc.causes.spans import code_at, place, where
 from graphdoc.causes.values import calls_into, in_training
 from graphdoc.evidence import Carry, Evidence, Frame, Holder
 
@@ -46,7 +46,7 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         out.append(
             Remedy(
                 "detach_after",
-                f"detach {shown} once each iteration, after {_verb(anchor, call)} at {where(step)}",
+                f"detach {shown} once each iteration, after {_verb(evidence, anchor, call)} at {where(step)}",
                 "unsafe",
                 "The values go on into the next iteration; gradients stop there, and every parameter still gets its "
                 "gradient from the current iteration.",
@@ -108,8 +108,12 @@ def _covers(statement: ast.stmt, frame: Frame) -> bool:
     return statement.lineno <= frame.line <= (statement.end_lineno or statement.lineno)
 
 
-def _verb(anchor: Frame, call: Frame) -> str:
-    return "the backward call" if anchor is call else "the optimizer step"
+def _verb(evidence: Evidence, anchor: Frame, call: Frame) -> str:
+    """What the line does after which the cut comes; a call of the user's own is just that."""
+    code = code_at(evidence, anchor)
+    if anchor is call:
+        return "the backward call" if "backward(" in code or "grad(" in code else "the call"
+    return "the optimizer step" if ".step(" in code else "the call"
 
 
 def _paths_in(evidence: Evidence, carries: list[Carry], call: Frame) -> list[tuple[str, Any]]:

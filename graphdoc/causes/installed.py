@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphdoc.causes.names import frame_of, tree
-from graphdoc.causes.spans import innermost_user, span, where
+from graphdoc.causes.spans import Moment, innermost_user, span, where
 from graphdoc.causes.writing import in_loop
 from graphdoc.evidence import Evidence, Frame, Package
 from graphdoc.model import Role, Span
@@ -49,9 +49,9 @@ def deed_of(evidence: Evidence, stack: Sequence[Frame]) -> Deed | None:
     return None
 
 
-def deed_span(role: Role, deed: Deed, label: str) -> Span:
+def deed_span(role: Role, deed: Deed, label: str, when: Moment | None = None) -> Span:
     """The package's line as a place, with its name and version in the label."""
-    return span(role, deed.frame, f"{label}, in {deed.package.told}")
+    return span(role, deed.frame, f"{label}, in {deed.package.told}", when=when)
 
 
 def package_sources(evidence: Evidence) -> dict[str, str]:
