@@ -106,7 +106,7 @@ def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     return tuple(out)
 
 
-def flow(evidence: Evidence, reuse: Reuse, used: str = "consumed") -> tuple[Span, ...]:
+def flow(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     """Where each carried tensor was made and where the failing pass took it up."""
     out: list[Span] = []
     for c in distinct_carries(evidence, reuse.carries)[:3]:
