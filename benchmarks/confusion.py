@@ -16,10 +16,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from examples import Example, healthy, sick
 from forked import run_forked
 
 from graphdoc.causes import all_causes
-from graphdoc.causes.base import Example
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import Evidence
 from graphdoc.probe import question
@@ -60,13 +60,13 @@ def main() -> int:
     wanted = {w.lower() for w in sys.argv[1:]}
     causes = [c for c in all_causes() if not wanted or {c.slug, c.code.lower()} & wanted]
     table: dict[str, Counter[str]] = {}
-    healthy = [0, 0]
+    alone = [0, 0]
     for cause in causes:
-        for example in cause.sick:
+        for example in sick(cause):
             table.setdefault(cause.slug, Counter())[told(example)] += 1
-        for example in cause.healthy:
-            healthy[1] += 1
-            healthy[0] += told(example) == NOTHING
+        for example in healthy(cause):
+            alone[1] += 1
+            alone[0] += told(example) == NOTHING
         if sys.stderr.isatty():
             print(f"\r{cause.slug:40}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
@@ -78,7 +78,7 @@ def main() -> int:
         total += sum(row.values())
         others = ", ".join(f"{name} ×{n}" for name, n in row.most_common() if name != slug)
         print(f"{slug:34} {row[slug]:>2}/{sum(row.values())}  {others}")
-    print(f"\n{right} of {total} sick examples told as they are; {healthy[0]} of {healthy[1]} healthy ones left alone")
+    print(f"\n{right} of {total} sick examples told as they are; {alone[0]} of {alone[1]} healthy ones left alone")
     return 0
 
 

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from graphdoc.causes import all_causes
-from graphdoc.causes.base import Cause, Finding
-from graphdoc.causes.blaming import assign
-from graphdoc.causes.installed import package_sources
+from graphdoc.causes.base import Cause
 from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.processes import Processes, read_processes
+from graphdoc.program.installed import package_sources
 from graphdoc.redaction import redact, redact_words
+from graphdoc.story.installed_code import assign
 
 MOST = 3
 """Diagnoses told for one failure."""
@@ -164,7 +165,7 @@ def _match(evidence: Evidence) -> Match | None:
 
 def _raised_in_torch(evidence: Evidence, kind: str) -> bool:
     """Whether torch raised it: from its Python code, or from C++ out of a line that raises nothing itself."""
-    from graphdoc.causes.spans import line_text
+    from graphdoc.program.spans import line_text
 
     stack = evidence.raised.stack if evidence.raised else []
     if not stack or not stack[-1].user:
@@ -174,7 +175,7 @@ def _raised_in_torch(evidence: Evidence, kind: str) -> bool:
 
 def _reads_a_gradient(evidence: Evidence) -> bool:
     """Whether a None was met on a line that reads ``.grad``: an ordinary exception with autograd behind it."""
-    from graphdoc.causes.spans import innermost_user, line_text
+    from graphdoc.program.spans import innermost_user, line_text
 
     if evidence.raised is None or "NoneType" not in evidence.raised.message:
         return False

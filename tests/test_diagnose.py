@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 import graphdoc.diagnose
-from graphdoc.causes.base import Cause, Finding, Page, Remedy
+from graphdoc.causes.base import Cause, Page
 from graphdoc.diagnose import diagnose, findings_for, report_for
 from graphdoc.evidence import Evidence, Frame, Process, Raised, Stale, Tensor, Write
+from graphdoc.finding import Finding, Remedy
 from graphdoc.launch import Request
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Span

@@ -1,4 +1,4 @@
-"""The catalogue: every module of this package that defines ``CAUSE`` is one cause."""
+"""The catalogue: every module of a group's folder that defines ``CAUSE`` is one cause."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from graphdoc.causes.base import Cause
 def all_causes() -> tuple[Cause, ...]:
     """Every cause, ordered by code. A new cause is a new file here and no other change."""
     found = []
-    for info in pkgutil.iter_modules(__path__):
-        cause = getattr(importlib.import_module(f"{__name__}.{info.name}"), "CAUSE", None)
+    for info in pkgutil.walk_packages(__path__, f"{__name__}."):
+        cause = getattr(importlib.import_module(info.name), "CAUSE", None)
         if isinstance(cause, Cause):
             found.append(cause)
     return tuple(sorted(found, key=lambda c: c.code))

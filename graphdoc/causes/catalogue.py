@@ -24,7 +24,7 @@ _HEAD = """\
 Every way of failing that graphdoc knows, with what happened, why PyTorch refuses, and what to write instead.
 `graphdoc explain CODE` shows one of these pages; `graphdoc causes` lists them.
 
-This file is generated from the causes themselves. Change `graphdoc/causes/*.py`, then run
+This file is generated from the causes themselves. Change `graphdoc/causes/*/*.py`, then run
 `GRAPHDOC_BLESS=1 pytest tests/causes/test_catalogue.py`.
 """
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.causes import all_causes
-from graphdoc.causes.spans import span
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.messages import Failure, evidence_from
 from graphdoc.model import Diagnosis, Report
+from graphdoc.program.spans import span
 
 _MOST = 5
 _LONGEST_SOURCE = 2_000_000

@@ -12,7 +12,7 @@ from pathlib import Path
 from graphdoc.errors import UsageError
 from graphdoc.files import write_beside
 from graphdoc.fixes.diff import unified
-from graphdoc.render.patch import Change, parse
+from graphdoc.unified_diff import Change, parse
 
 _BOM = b"\xef\xbb\xbf"
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")

@@ -21,10 +21,10 @@ import ast
 
 from graphdoc.fixes.aliases import refuse_lost
 from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
-from graphdoc.fixes.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
+from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import SYMBOLS, binding, is_path, key, operator_binding, same, targets_of
 from graphdoc.source.places import Edit

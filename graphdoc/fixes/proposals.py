@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdoc.causes.base import Remedy
 from graphdoc.diagnose import Found, findings_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence
+from graphdoc.finding import Remedy
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.kinds import build

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.render.marks import Row
-from graphdoc.render.patch import Change, parse
 from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import flat
+from graphdoc.unified_diff import Change, parse
 
 MOST_ROWS = 30  # rows; the whole patch is one command away
 

@@ -10,8 +10,8 @@ import graphdoc
 from graphdoc.model import Diagnosis, Fix, Report, Span
 from graphdoc.render import story
 from graphdoc.render.json import document
-from graphdoc.render.patch import Change, parse
 from graphdoc.render.text import clip, flat
+from graphdoc.unified_diff import Change, parse
 
 NAME = "sarif"
 

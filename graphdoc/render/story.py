@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from graphdoc.model import Diagnosis, Fix, Report, Role, Span
-from graphdoc.render.patch import parse
 from graphdoc.render.text import flat, split_lines
+from graphdoc.unified_diff import parse
 
 _ORDER: dict[Role, int] = {"created": 0, "cause": 1, "consumed": 1, "freed": 1, "mutated": 1, "failed": 2, "related": 3}
 _UNNAMED: dict[Role, str] = {

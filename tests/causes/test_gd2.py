@@ -10,14 +10,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from examples import Example, healthy, sick
 from forked import run_forked
 from seen import Seen, observe
 
 from graphdoc.causes import all_causes
-from graphdoc.causes.base import Cause, Example
+from graphdoc.causes.base import Cause
 
-HEALTHY = [e for c in all_causes() if c.code.startswith("GD2") for e in c.healthy]
-GD2 = [(c, e) for c in all_causes() if c.code.startswith("GD2") for e in c.sick]
+HEALTHY = [e for c in all_causes() if c.code.startswith("GD2") for e in healthy(c)]
+GD2 = [(c, e) for c in all_causes() if c.code.startswith("GD2") for e in sick(c)]
 
 
 @pytest.fixture(scope="module")
@@ -620,7 +621,7 @@ def test_what_the_flag_covers_is_told_once_and_never_kept_on_clones(between, nam
 
 
 @pytest.mark.parametrize(
-    "example", [e for c in all_causes() if c.code.startswith("GD2") for e in c.healthy], ids=lambda e: e.name
+    "example", [e for c in all_causes() if c.code.startswith("GD2") for e in healthy(c)], ids=lambda e: e.name
 )
 def test_healthy_look_alike_is_left_alone(example: Example, tmp_path: Path) -> None:
     told = observe(tmp_path, example.code)

@@ -6,8 +6,8 @@ import pytest
 from made import FILE, NO_GRAPH, UNUSED, Program, library, local
 
 from graphdoc.causes import find
-from graphdoc.causes.base import Finding
 from graphdoc.evidence import Cut, Event, Evidence, Parameter
+from graphdoc.finding import Finding
 
 CUTS = ("cut-by-conversion", "cut-by-detach", "cut-by-no-grad", "nondifferentiable-op", "frozen-parameters")
 GD3 = (*CUTS, "input-needs-grad", "unused-in-graph", "non-leaf-parameter", "grad-of-non-leaf", "constant-loss")

@@ -6,8 +6,8 @@ import pytest
 from made import NO_GRAPH, UNUSED, Program
 
 from graphdoc.causes import find
-from graphdoc.causes.base import Finding
 from graphdoc.evidence import Cut, Event, Evidence, Node
+from graphdoc.finding import Finding
 
 GD4 = ("missing-create-graph", "no-double-backward", "constant-derivative")
 SECOND_TIME = "Trying to backward through the graph a second time (or directly access saved tensors ...)"

@@ -6,8 +6,8 @@ import pytest
 from made import Program, local
 
 from graphdoc.causes import find
-from graphdoc.causes.base import Finding
 from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
 
 GD5 = (
     "non-scalar-loss",

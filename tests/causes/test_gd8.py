@@ -6,8 +6,8 @@ import pytest
 from made import NO_GRAPH, Program, library, local
 
 from graphdoc.causes import find
-from graphdoc.causes.base import Finding
 from graphdoc.evidence import Cut, Event, Evidence, Parameter, Stale, Tensor, Write
+from graphdoc.finding import Finding
 
 GD8 = (
     "ddp-unused-parameters",

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples import Example, healthy, sick
 
 from graphdoc.causes import all_causes
-from graphdoc.causes.base import Cause, Example
+from graphdoc.causes.base import Cause
 
 CAUSES = [c for c in all_causes() if c.code.startswith(("GD3", "GD4", "GD5", "GD8"))]
-SICK = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in CAUSES for e in c.sick]
-HEALTHY = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in CAUSES for e in c.healthy]
+SICK = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in CAUSES for e in sick(c)]
+HEALTHY = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in CAUSES for e in healthy(c)]
 
 pytestmark = pytest.mark.slow
 

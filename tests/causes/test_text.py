@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.causes import all_causes
-from graphdoc.causes.text import SECOND_TIME, VERSION, from_message, mismatch, says
 from graphdoc.evidence import Evidence, Frame, Raised, Stale, Tensor
+from graphdoc.story.message_alone import SECOND_TIME, VERSION, from_message, mismatch, says
 
 TWICE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "

@@ -8,10 +8,11 @@ import subprocess
 import pytest
 
 import graphdoc.diagnose
-from graphdoc.causes.base import Cause, Finding, Page, Remedy
+from graphdoc.causes.base import Cause, Page
 from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Frame, Process, Raised
+from graphdoc.finding import Finding, Remedy
 from graphdoc.fixes import propose
 from graphdoc.fixes.trying import Trying
 from graphdoc.launch import Request, launch

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "causes"))
 from marked import fixed, unmark
 from seen import observe
 
-from graphdoc.causes.base import Remedy
+from graphdoc.finding import Remedy
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.source.module import Source

@@ -19,6 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from examples import sick
 from programs import programs
 
 from graphdoc.causes import all_causes
@@ -44,7 +45,7 @@ def _examples() -> list[Told]:
     return [
         Told(cause.slug, example.name, example.code, (cause.slug,), (example.line,), int(bool(example.fails)))
         for cause in all_causes()
-        for example in cause.sick
+        for example in sick(cause)
     ]
 
 

@@ -1,0 +1,1 @@
+"""GD8: distributed training, checkpoints, compiled graphs."""

@@ -1,0 +1,133 @@
+"""GD804: what a checkpointed function computed the second time differs from the first."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program import bindings, name_usage
+from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span
+
+TITLE = "A checkpointed function computed something else when it was run again for backward"
+
+PAGE = Page(
+    what_happened="""\
+`torch.utils.checkpoint` runs a function without keeping its intermediate results, and runs it *again* during backward
+to have them. The second run did other operations than the first, or gave tensors of another shape or dtype. The
+function depends on something besides its arguments that has changed in between:
+
+- state that the function itself changes: a cache of keys and values that it appends to, a counter, a list of losses,
+  an attribute that is None the first time;
+- settings outside: `model.eval()`, a changed temperature or mask, a flag switched between forward and backward;
+- grad mode or autocast that is not the same in both runs; randomness that is not torch's own (`random`, NumPy), which
+  is not restored.
+""",
+    why="""\
+The results of the second run take the places of those of the first. The non-reentrant form (`use_reentrant=False`)
+compares their number, shapes, dtypes and devices, and refuses: *Recomputed values for the following tensors have
+different metadata than during the forward pass*, or *A different number of tensors was saved during the original
+forward and recomputation*.
+
+Values are not compared. A function that draws other numbers of the same shape the second time passes the check and
+gives a wrong gradient. Torch's own generators are safe: their state is stored and put back
+(`preserve_rng_state=True`).
+
+The reentrant form has no such check. It fails later, as *Mismatch in shape: grad_output[0] ...*, or not at all.
+""",
+    example="""\
+def block(h):
+    self.cache.append(self.key(h))  # runs twice: the cache grows in backward, too
+    return attend(h, torch.cat(self.cache, 1))
+
+
+h = checkpoint(block, h, use_reentrant=False)
+""",
+    use_instead="""\
+def block(h, past):
+    return attend(h, torch.cat([*past, self.key(h)], 1))
+
+
+h = checkpoint(block, h, tuple(self.cache), use_reentrant=False)
+""",
+    fix_safety="""\
+Display: make the function depend on its arguments alone, and let it change nothing outside. Pass the state in and
+return the new one; write it down after the checkpoint. A cache for generation is not needed in training: switch it
+off there.
+
+`determinism_check="none"` only removes the comparison. The gradient of a function that is another one the second time
+is wrong.
+
+To see the two runs side by side, `checkpoint(..., debug=True)` prints the operations of both.
+""",
+    not_this="""\
+- *element 0 of tensors does not require grad* with the warning *None of the inputs have requires_grad=True*:
+  `checkpoint-no-grad-input`.
+- The error comes under `torch.compile` with changing shapes: the recomputation may have taken another compiled graph;
+  mark the dimension as dynamic, or compile inside of the checkpoint.
+""",
+    references=(
+        ("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
+        (
+            "torch.utils.checkpoint.set_checkpoint_debug_enabled",
+            "https://docs.pytorch.org/docs/stable/checkpoint.html#torch.utils.checkpoint.set_checkpoint_debug_enabled",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The checkpoint's own comparison failed; the places are the checkpoint call and the state that forwards write."""
+    shapes = says(evidence, "have different metadata than during the forward pass")
+    count = says(evidence, "A different number of tensors was saved during the original forward and recomputation")
+    if not shapes and not count:
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    calls = bindings.calls_named(evidence, "checkpoint", "checkpoint_sequential")
+    written = _written_state(evidence)
+    marks: list[Span] = [span("cause", f, f"`{n}` is changed inside of what is run twice") for n, f in written[:2]]
+    marks += [span("cause", f, "what is run here is run again in backward") for f in calls[: 3 - len(marks)]]
+    frame = raised_at(evidence)
+    if not marks and frame:
+        marks = [span("cause", frame, "the recomputation is compared here", evidence)]
+    why = "its tensors have other shapes or dtypes" if shapes else "it saved another number of tensors"
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
+        "something "
+        "besides its arguments that has changed: a cache or counter that it writes itself, or a setting outside.",
+        distinct((*marks, *raised_span(evidence, "run again during this backward"))),
+        _facts(evidence),
+    )
+
+
+def _facts(evidence: Evidence) -> tuple[str, ...]:
+    saved = field_of(evidence, r"saved metadata:\s{0,9}\{'shape': torch\.Size\((?P<shape>\[[\d, ]{0,80}\])\)")
+    again = field_of(evidence, r"recomputed metadata:\s{0,9}\{'shape': torch\.Size\((?P<shape>\[[\d, ]{0,80}\])\)")
+    if saved and again:
+        return (
+            f"the first tensor that differs: {saved['shape']} in the forward, {again['shape']} in the recomputation",
+        )
+    first = field_of(evidence, r"saved during forward: (?P<n>\d+)")
+    second = field_of(evidence, r"saved during recomputation: (?P<n>\d+)")
+    if first and second:
+        return (f"tensors saved: {first['n']} in the forward, {second['n']} in the recomputation",)
+    return ()
+
+
+def _written_state(evidence: Evidence) -> list[tuple[str, Frame]]:
+    """Attributes of ``self`` that a ``forward`` both reads and writes: what a second run would find changed."""
+    return name_usage.state_written_by(evidence, "forward")
+
+
+CAUSE = Cause(
+    code="GD804",
+    slug="checkpoint-mismatch",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("checkpoint",),
+)

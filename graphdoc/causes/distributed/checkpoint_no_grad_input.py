@@ -1,0 +1,180 @@
+"""GD805: a reentrant checkpoint was given inputs that need no gradient, so its parameters are cut off."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, warned, weight
+from graphdoc.program.installed import Deed, deed_of, deed_span, turned_on
+from graphdoc.program.spans import code_at, distinct, innermost_user, span
+from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.missing_graph import by_checkpoint, in_checkpoint, without_graph
+
+TITLE = "A reentrant checkpoint cuts the graph, because none of its inputs requires gradients"
+
+PAGE = Page(
+    what_happened="""\
+The first block of a model, the one that gets the data, was run through `checkpoint(..., use_reentrant=True)` (in
+older versions that is the default). Data does not require gradients, and the reentrant form looks at the *tensor
+arguments* only, not at the parameters inside. So its output does not require gradients either: the parameters of the
+block get none, and if all blocks are checkpointed the whole loss has no graph.
+
+The same happens further inside when the embedding in front is frozen, as in fine-tuning with adapters.
+""",
+    why="""\
+The reentrant form is a `torch.autograd.Function` whose forward runs under `no_grad`. Such a function is recorded only
+if one of its tensor inputs requires gradients, and the parameters are no inputs of it. It warns: *None of the inputs
+have requires_grad=True. Gradients will be None*. Then `backward()` raises *element 0 of tensors does not require grad
+and does not have a grad_fn*; or, if a later part has a graph of its own, the training goes on without this block.
+
+The other way round, *none of output has requires_grad=True, this checkpoint() is not necessary* comes from backward:
+the input requires gradients and the function, when it was run again, gave a result without a graph.
+
+The non-reentrant form records the operations themselves and has none of these limits.
+""",
+    example="""\
+h = checkpoint(block, x, use_reentrant=True)  # x is a batch of data
+loss = criterion(h, y)
+loss.backward()
+""",
+    use_instead="""\
+h = checkpoint(block, x, use_reentrant=False)
+loss = criterion(h, y)
+loss.backward()
+""",
+    fix_safety="""\
+Safe: `use_reentrant=False` gives the same values, and the gradients that a call without checkpoint gives. It also
+works with `torch.autograd.grad` and with keyword arguments.
+
+Where the reentrant form has to stay, let the input require gradients: `x.requires_grad_()` before the first block
+(for models of Hugging Face `model.enable_input_require_grads()`). This computes the gradient of the data in addition.
+""",
+    not_this="""\
+- No warning about the inputs was given: look for the operation that cuts, `cut-by-no-grad`, `cut-by-detach`,
+  `frozen-parameters`.
+- *incompatible with .grad() or passing an `inputs` parameter*: also the reentrant form, and also cured by
+  `use_reentrant=False`.
+- The recomputation gave other shapes: `checkpoint-mismatch`.
+""",
+    references=(("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A loss without graph after the checkpoint's warning or through its frames; or the checkpoint's own refusals."""
+    inside = says(evidence, "none of output has requires_grad=True, this checkpoint() is not necessary")
+    grad = says(evidence, "incompatible with .grad() or passing an `inputs` parameter", "not compatible with .grad()")
+    if inside or grad:
+        strength, confidence = weight(evidence, 0.9, "likely" if inside else "certain")
+        return _finding(evidence, _calls(evidence), strength, confidence == "certain", _INSIDE if inside else _GRAD)
+    if not without_graph(evidence):
+        return None
+    inner = [c.stack for c in evidence.cuts if by_checkpoint(c)]
+    seen = [f for stack in inner if (f := innermost_user(_above(stack)))]
+    told = warned(evidence, "None of the inputs have requires_grad=True. Gradients will be None")
+    if not seen and not told:
+        return None
+    deed = next((d for stack in inner if (d := deed_of(evidence, _above(stack)))), None)
+    configured = _configured(evidence, deed) if deed is not None or not inner else None
+    if configured is not None:
+        return configured
+    return _finding(evidence, seen or _calls(evidence), 0.97 if seen else 0.9, bool(seen), _DATA)
+
+
+def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
+    """A checkpoint that a package runs because the user switched it on; None where no such switch is found."""
+    if deed is None and _calls(evidence):
+        return None
+    switch, feature = checkpointing_switch(evidence, deed)
+    if switch is None:
+        return None
+    package = deed.package.told if deed is not None else "an installed package"
+    at = f" at {deed.place}" if deed is not None else ""
+    return Finding(
+        0.97 if deed is not None else 0.9,
+        "certain" if deed is not None else "likely",
+        TITLE,
+        f"{turned_on(evidence, switch)} lets {package} run each block under the reentrant checkpoint{at}. {_DATA}",
+        distinct(
+            (
+                span("cause", switch.frame, "switches the reentrant checkpoint on", evidence),
+                *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
+                *raised_span(evidence, "noticed here"),
+            )
+        ),
+        (),
+        tuple(checkpointing_remedies(switch, feature, package)),
+    )
+
+
+_DATA = (
+    "The reentrant checkpoint looks at the tensors that it is given, and none of them requires gradients. It runs "
+    "the block "
+    "under `no_grad` and records nothing, although the block's parameters are trainable."
+)
+_INSIDE = (
+    "The checkpointed function was run again for backward, and its result had no graph: something inside cuts it, "
+    "such as "
+    "`no_grad`, a detach, or frozen parameters."
+)
+_GRAD = (
+    "The reentrant checkpoint works with a plain `backward()` only: it runs a backward of its own inside, which does "
+    "not know "
+    "the `inputs` that were asked for. The non-reentrant form has no such limit."
+)
+
+
+def _finding(evidence: Evidence, calls: list[Frame], strength: float, certain: bool, text: str) -> Finding:
+    frames = calls or [f for f in [raised_at(evidence)] if f]
+    return Finding(
+        strength,
+        "certain" if certain else "likely",
+        TITLE if text is _DATA else "A reentrant checkpoint does not work here",
+        text,
+        distinct(
+            (
+                *(span("cause", f, "the reentrant checkpoint", evidence) for f in frames[:2]),
+                *raised_span(evidence, "noticed here"),
+            )
+        ),
+        (),
+        _remedies(evidence, frames if calls else []),
+    )
+
+
+def _remedies(evidence: Evidence, calls: list[Frame]) -> tuple[Remedy, ...]:
+    call = bindings.call_at(evidence, calls[0]) if calls else None
+    named = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1].startswith("checkpoint")
+    return remedy_at(
+        calls[0] if named else None,
+        "set_keyword",
+        "Use the non-reentrant checkpoint",
+        "safe",
+        "The same values, and the gradients that a call without checkpoint gives.",
+        name="use_reentrant",
+        value="False",
+    )
+
+
+def _calls(evidence: Evidence) -> list[Frame]:
+    """Checkpoint calls in the source that are not already non-reentrant."""
+    found = bindings.calls_named(evidence, "checkpoint", "checkpoint_sequential")
+    return [f for f in found if "use_reentrant=False" not in code_at(evidence, f)]
+
+
+def _above(stack: list[Frame]) -> list[Frame]:
+    """The part of a stack outside of the checkpoint, so that its innermost user frame is the checkpoint's call."""
+    return stack[: next(i for i in range(len(stack)) if in_checkpoint(stack[i : i + 1]))]
+
+
+CAUSE = Cause(
+    code="GD805",
+    slug="checkpoint-no-grad-input",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("checkpoint", "no-graph"),
+)

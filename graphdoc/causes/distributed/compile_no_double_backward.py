@@ -1,0 +1,109 @@
+"""GD807: a gradient of a gradient goes through a part that torch.compile has compiled."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program import bindings
+from graphdoc.program.exception import events_before_failure, raised_span, says, weight
+from graphdoc.program.spans import distinct, span, span_of
+
+TITLE = "Compiled code has no second derivative"
+
+PAGE = Page(
+    what_happened="""\
+A gradient was computed with `create_graph=True` (a gradient penalty, a physics loss, a Hessian-vector product)
+through a model that was wrapped with `torch.compile`, and that gradient is differentiated again. Without compilation
+the same code works.
+""",
+    why="""\
+`torch.compile` traces the forward and the backward together and compiles each to one function. The compiled backward
+is a node whose own derivative was never traced. It is connected to the graph so that the attempt is noticed, and
+raises: *torch.compile with aot_autograd does not currently support double backward*. Compiled autograd says
+*torch.compile does not currently support higher order gradients*.
+
+The first derivative with `create_graph=True` still succeeds; the error comes from the second backward, often far away
+from the compiled model.
+""",
+    example="""\
+critic = torch.compile(critic)
+slope = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)[0]
+(slope.norm(dim=1) - 1).square().mean().backward()
+""",
+    use_instead="""\
+fast = torch.compile(critic)  # for the forward passes that are differentiated once
+slope = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)[0]
+(slope.norm(dim=1) - 1).square().mean().backward()
+""",
+    fix_safety="""\
+Safe: the compiled and the plain module share their parameters, so the penalty can go through the plain one and all
+else through the compiled one. Only speed is lost, and only there. The values agree up to rounding.
+
+To switch compilation off for one call use `torch.compiler.set_stance("force_eager")` as a context, or keep a
+reference to the module before it was compiled (`compiled._orig_mod`).
+
+A function written with `torch.func.grad` *inside* of the compiled function can be compiled as a whole, if no gradient
+crosses its boundary twice.
+""",
+    not_this="""\
+- *derivative for aten::..._backward is not implemented*: no compiler is involved: `no-double-backward`.
+- *compiled with non-empty donated buffers*: `compile-donated-buffers`.
+""",
+    references=(
+        ("torch.compile", "https://docs.pytorch.org/docs/stable/generated/torch.compile.html"),
+        (
+            "torch.compiler.set_stance",
+            "https://docs.pytorch.org/docs/stable/generated/torch.compiler.set_stance.html",
+        ),
+        links.GRAD,
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The compiled node's own refusal; the place is where the model was compiled."""
+    if not says(
+        evidence,
+        "does not currently support double backward",
+        "torch.compile does not currently support higher order gradients",
+    ):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    compiled = bindings.calls_named(evidence, "compile")
+    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
+    between = (
+        span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence) if first else ()
+    )
+    marks = [span("cause", f, "compiled here", evidence) for f in compiled[:2]]
+    role = "related" if marks else "cause"
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        "The backward of a compiled function is one compiled function, and nothing was traced for its derivative. "
+        "Let the part "
+        "that is differentiated twice go through the module as it was before `torch.compile`.",
+        distinct(
+            (
+                *marks,
+                *(
+                    between
+                    if role == "related"
+                    else tuple(span_of("cause", first.stack, "", evidence) if first else ())
+                ),
+                *raised_span(evidence, "differentiated a second time here"),
+            )
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD807",
+    slug="compile-no-double-backward",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("compile",),
+)

@@ -1,0 +1,130 @@
+"""GD802: a parameter of a DistributedDataParallel module reported its gradient twice in one backward."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings, name_usage
+from graphdoc.program.exception import field_of, raised_span, says, weight
+from graphdoc.program.spans import code_at, distinct, span
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "A parameter of the DistributedDataParallel module reported its gradient twice"
+
+PAGE = Page(
+    what_happened="""\
+In one iteration the gradient of a parameter arrived at the reducer more than once. Three constructions do that:
+
+- **reentrant checkpointing** (`checkpoint(..., use_reentrant=True)`): it runs a backward of its own for each piece
+  inside the backward. A piece that occurs twice, or `find_unused_parameters=True` together with any such checkpoint,
+  makes a parameter report twice;
+- **a parameter that is used outside of the wrapped forward**: `model.module.head.weight` in a regularisation term, or
+  the inner module called directly. With `find_unused_parameters=True` it was reported as unused after the forward,
+  and reports again when its gradient comes;
+- a parameter that is shared between two passes of which one runs while the backward of the other does.
+""",
+    why="""\
+Each parameter has a hook that marks it as ready when its gradient is complete, and a bucket is averaged when all of
+its parameters are. A second report could come after the bucket has left: this gradient would be missing in the
+average and the processes would drift apart. So the reducer stops: *Expected to mark a variable ready only once*.
+
+Reentrant checkpoints break the assumption that one backward pass delivers each gradient once and complete. The
+non-reentrant form recomputes inside of the same pass and keeps it.
+""",
+    example="""\
+def forward(self, x):
+    for _ in range(2):
+        x = checkpoint(self.block, x, use_reentrant=True)  # the same block, two inner backwards
+    return x
+""",
+    use_instead="""\
+def forward(self, x):
+    for _ in range(2):
+        x = checkpoint(self.block, x, use_reentrant=False)
+    return x
+""",
+    fix_safety="""\
+Safe for checkpoints: `use_reentrant=False` computes the same gradients and is what PyTorch recommends; it also works
+with `torch.autograd.grad` and with inputs that need no gradient.
+
+Where a parameter is used outside of the forward: compute that term *inside* of the wrapped module's forward and
+return it. Dropping `find_unused_parameters=True` ends the message too, if all parameters really are used in every
+iteration.
+
+`static_graph=True` is a way out only if the same parameters take part the same number of times in each iteration.
+""",
+    not_this="""\
+- *Expected to have finished reduction in the prior iteration*: a parameter reported never: `ddp-unused-parameters`.
+- *Trying to backward through the graph a second time* under DistributedDataParallel is the ordinary error, see GD1.
+""",
+    references=(
+        ("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
+        (
+            "torch.nn.parallel.DistributedDataParallel",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+        ),
+        (
+            "DistributedDataParallel: internal design",
+            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The reducer's message; the reason is read off the source: a reentrant checkpoint, or ``model.module``."""
+    if not says(evidence, "Expected to mark a variable ready only once"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    checkpoints = [
+        f for f in bindings.calls_named(evidence, "checkpoint") if "use_reentrant=False" not in code_at(evidence, f)
+    ]
+    outside = _outside(evidence)
+    marks = [span("cause", f, "a reentrant checkpoint runs a backward of its own", evidence) for f in checkpoints[:2]]
+    if not marks:
+        marks = [span("cause", f, "a parameter is used outside of the wrapped forward", evidence) for f in outside[:2]]
+    named = field_of(evidence, r"Parameter at index \d+ with name (?P<name>[\w.]{1,200})")
+    why = (
+        "A reentrant checkpoint runs an inner backward, and a gradient that is delivered by two of them is reported "
+        "twice."
+        if checkpoints
+        else "A parameter is used outside of the wrapped module's forward, or in two passes at the same time."
+    )
+    return Finding(
+        strength,
+        confidence if marks else "likely",
+        TITLE,
+        why + " The reducer averages each gradient once, so it stops.",
+        distinct((*marks, *raised_span(evidence, "reported a second time in this backward"))),
+        (f"the parameter is {named['name']}",) if named else (),
+        _remedies(checkpoints),
+    )
+
+
+def _outside(evidence: Evidence) -> list[Frame]:
+    """Expressions that reach through a wrapper to a parameter: ``model.module.head.weight``."""
+    found = name_usage.attributes_through(evidence, "module")
+    return [f for f in found if not code_at(evidence, f).startswith("torch.nn")]
+
+
+def _remedies(checkpoints: list[Frame]) -> tuple[Remedy, ...]:
+    return remedy_at(
+        checkpoints[0] if len(checkpoints) == 1 else None,
+        "set_keyword",
+        "Use the non-reentrant checkpoint",
+        "safe",
+        "The gradients are the same; they are computed in one backward pass.",
+        name="use_reentrant",
+        value="False",
+    )
+
+
+CAUSE = Cause(
+    code="GD802",
+    slug="ddp-marked-ready-twice",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("ddp",),
+)

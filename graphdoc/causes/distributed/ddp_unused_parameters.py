@@ -1,0 +1,154 @@
+"""GD801: some parameters of a DistributedDataParallel module took no part in the loss, so its reducer still waits."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span, where
+from graphdoc.program.untaken_branches import not_taken
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "Parameters of the DistributedDataParallel module took no part in the loss"
+
+PAGE = Page(
+    what_happened="""\
+In the iteration before the one that fails, some parameters of the wrapped module got no gradient: a branch or head
+was not taken for that batch, an output of `forward` was not used in the loss (the `if` around its term did not hold),
+a layer is defined and never called, or the backward was skipped. The error comes at the *next* forward, one iteration
+late, and points at the line that calls the model.
+
+Often the loss depends on the batch (two tasks in turn, a rare class, an auxiliary classifier), so the first steps go
+well.
+""",
+    why="""\
+`DistributedDataParallel` averages gradients over all processes, in buckets, while the backward is running. Every
+parameter has a hook that reports *ready*; a bucket is sent when all of its parameters have reported. A parameter
+without gradient never reports. Its bucket is not sent, the other ranks wait for it, and when the next forward begins
+PyTorch notices that the reduction is not finished: *Expected to have finished reduction in the prior iteration before
+starting a new one*.
+
+The message lists the indices of these parameters, counted over those that require gradients in the order of
+`module.parameters()`. With the environment variable `TORCH_DISTRIBUTED_DEBUG=DETAIL` it gives their names.
+""",
+    example="""\
+model = DistributedDataParallel(TwoHeads())
+for task, x, y in batches:
+    loss = F.cross_entropy(model(x, task), y)  # the head of the other task is idle
+    loss.backward()
+""",
+    use_instead="""\
+model = DistributedDataParallel(TwoHeads(), find_unused_parameters=True)
+for task, x, y in batches:
+    loss = F.cross_entropy(model(x, task), y)
+    loss.backward()
+""",
+    fix_safety="""\
+Safe for the gradients: with `find_unused_parameters=True` the graph is searched after each forward, idle parameters
+are reported ready at once, and the others are averaged as before. It costs one more walk over the graph in every
+iteration. An idle parameter that has a gradient on another rank gets the average, with its own share zero.
+
+Better where it can be had: give the optimizer only what is trained, delete layers that are never called, set
+`requires_grad=False` on frozen parts *before* wrapping. If all outputs shall take part every time, add the idle ones
+with weight zero: `loss + 0.0 * other.sum()`. Optimizers with momentum or weight decay still move parameters whose
+gradient is zero.
+
+The flag does not help if an output of `forward` is computed and left out of the loss on some rank, or if it is hidden
+in an object in which DistributedDataParallel cannot find tensors.
+""",
+    not_this="""\
+- *Expected to mark a variable ready only once*: a parameter reported twice: `ddp-marked-ready-twice`.
+- One rank fails with *element 0 of tensors does not require grad*, the others hang: `constant-loss` on that rank.
+- *Your training graph has changed in this iteration ... static_graph*: with `static_graph=True` the set of used
+  parameters must stay the same in all iterations.
+""",
+    references=(
+        (
+            "torch.nn.parallel.DistributedDataParallel",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html",
+        ),
+        (
+            "DistributedDataParallel: internal design",
+            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
+        ),
+        (
+            "torch.distributed: debugging",
+            "https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The reducer's message; the place is where the module was wrapped, if the source shows it."""
+    if not says(evidence, "Expected to have finished reduction in the prior iteration before starting a new one"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    wraps = bindings.calls_named(evidence, "DistributedDataParallel", "DDP")
+    frame = raised_at(evidence)
+    told = field_of(evidence, r"did not receive grad for rank (?P<rank>\d+)")
+    rank = f" on rank {told['rank']}" if told else ""
+    marks = [span("cause", f, "wrapped here without looking for unused parameters", evidence) for f in wraps[:2]]
+    left = not_taken(evidence)
+    if left is not None:
+        label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
+        marks.append(span("cause" if left.proven else "related", left.test, label, evidence))
+        marks.append(span("related", left.made, "the loss of that iteration was left as it is made here", evidence))
+    noticed = "noticed at the next forward; the gradients were missing in the iteration before"
+    here = [span("failed" if marks else "cause", frame, noticed, evidence)] if frame else []
+    why = ""
+    if left is not None and left.proven:
+        why = (
+            f" The condition at {where(left.test)} did not hold there; earlier losses had more parts and reached more."
+        )
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
+        f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
+        "unfinished.",
+        distinct((*marks, *here, *(raised_span(evidence, "") if not here else ()))),
+        _which(evidence),
+        _remedies(wraps),
+    )
+
+
+def _which(evidence: Evidence) -> tuple[str, ...]:
+    """The parameters by name, where the message has them, or by index; and what the run saw to be without gradient."""
+    named = field_of(evidence, r"did not receive grad for rank \d+: (?P<names>[A-Za-z_][\w., ]{0,2000})")
+    if named:
+        return (f"without gradient: {named['names'].strip()[:200]}",)
+    idle = [p.name for p in evidence.parameters if p.requires_grad and not p.buffer and p.grad == "none"]
+    facts: list[str] = []
+    if idle and len(idle) < len([p for p in evidence.parameters if not p.buffer]):
+        more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""
+        facts.append(f"without gradient in this process: {', '.join(idle[:6])}{more}")
+    indices = field_of(evidence, r"did not receive grad for rank (?P<rank>\d+): (?P<list>\d[\d ]{0,400})")
+    if indices:
+        facts.append(f"PyTorch gives their indices on rank {indices['rank']}: {indices['list'].strip()}")
+    return tuple(facts)
+
+
+def _remedies(wraps: list[Frame]) -> tuple[Remedy, ...]:
+    return remedy_at(
+        wraps[0] if len(wraps) == 1 else None,
+        "set_keyword",
+        "Let DistributedDataParallel look for unused parameters",
+        "safe",
+        "Idle parameters are reported ready at once; the gradients of all others are averaged as before.",
+        name="find_unused_parameters",
+        value="True",
+    )
+
+
+CAUSE = Cause(
+    code="GD801",
+    slug="ddp-unused-parameters",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("ddp",),
+)

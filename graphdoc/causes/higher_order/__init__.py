@@ -1,0 +1,1 @@
+"""GD4: gradients of gradients."""

@@ -1,0 +1,120 @@
+"""GD403: a derivative is constant, so it truly does not depend on the input, and PyTorch takes that for a mistake."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.exception import failing_event, raised_span, says
+from graphdoc.program.gradient_reads import first_derivative
+from graphdoc.program.spans import distinct, innermost_user, span
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.missing_graph import is_gradient, without_graph
+
+TITLE = "The derivative is constant, so nothing depends on the input any more"
+
+PAGE = Page(
+    what_happened="""\
+A derivative was computed with `create_graph=True`, as it should be, and differentiated again with respect to the same
+input. The function is linear in that input: its derivative is the same everywhere. So the second derivative is zero,
+and in the graph of the first derivative the input does not occur.
+
+It comes with the simplest test functions (`w * x`, a network of linear layers alone), with a regulariser that is
+linear in one of several inputs, with an energy in which some terms do not depend on positions, and in a loop over
+many functions of which one happens to be linear.
+""",
+    why="""\
+For `y = w * x` the backward computes `w * 1`: a graph that contains `w` and not `x`. `torch.autograd.grad` of that
+with respect to `x` raises *One of the differentiated Tensors appears to not have been used in the graph*. For `y = 2
+* x` the derivative contains no tensor with a gradient at all, and the message is *element 0 of tensors does not
+require grad and does not have a grad_fn*, in spite of `create_graph=True`.
+
+PyTorch cannot tell a derivative that is zero from a tensor that was forgotten, so it asks the author to say which it
+is. `relu` is not such a case: its second derivative is zero as well, but the input takes part in the graph and zeros
+come back.
+""",
+    example="""\
+y = (w * x).sum()
+dy = torch.autograd.grad(y, x, create_graph=True)[0]  # equals w, wherever x is
+d2y = torch.autograd.grad(dy.sum(), x)[0]
+""",
+    use_instead="""\
+y = (w * x).sum()
+dy = torch.autograd.grad(y, x, create_graph=True)[0]
+d2y = torch.autograd.grad(dy.sum(), x, materialize_grads=True)[0]  # zeros where x does not occur
+""",
+    fix_safety="""\
+Safe if the function is known to be linear in this input: zero *is* the derivative. This is the one situation in which
+`allow_unused=True` (None instead of zeros) or `materialize_grads=True` is right.
+
+Both also silence a tensor that was left out by mistake. Look at the function first; if it should not be linear, the
+input was lost on the way (`unused-in-graph`).
+
+If the first derivative has no graph at all, `materialize_grads=True` does not help, because there is no output to
+start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.hessian` and
+`torch.autograd.functional.hessian` (without `strict=True`) return zeros in both cases.
+""",
+    not_this="""\
+- The first derivative was computed without `create_graph=True`: `missing-create-graph`.
+- The failing call is the *first* derivative: then the input is not part of the computation: `unused-in-graph`.
+""",
+    references=(
+        links.GRAD,
+        ("torch.func.hessian", "https://docs.pytorch.org/docs/stable/generated/torch.func.hessian.html"),
+        (
+            "torch.autograd.functional.hessian",
+            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.functional.hessian.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph."""
+    unused = says(evidence, "to not have been used in the graph")
+    if evidence.from_text or not (unused or without_graph(evidence)):
+        return None
+    failing = failing_event(evidence)
+    here = innermost_user(failing.stack) if failing and failing.kind == "grad" else None
+    if here is None:
+        return None
+    first = first_derivative(evidence, here)
+    if first is None or any(not is_gradient(c) for c in evidence.cuts):
+        return None
+    remedy = remedy_at(
+        here if unused else None,
+        "set_keyword",
+        "Ask for zeros where the derivative does not depend on the input",
+        "unsafe",
+        "A derivative that is constant then has the derivative zero; a forgotten input would be silenced as well.",
+        name="materialize_grads",
+        value="True",
+    )
+    return Finding(
+        0.93,
+        "likely",
+        TITLE,
+        "What is differentiated here is itself a derivative by the same input, computed with `create_graph=True`. "
+        "The input "
+        "does not occur in it: the function is linear in this input, and the second derivative is zero.",
+        distinct(
+            (
+                span("cause", here, "the input does not occur in this derivative", evidence),
+                span("related", first, "the first derivative, with a graph", evidence),
+                *raised_span(evidence, "noticed here"),
+            )
+        ),
+        (),
+        remedy,
+    )
+
+
+CAUSE = Cause(
+    code="GD403",
+    slug="constant-derivative",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph",),
+)

@@ -1,0 +1,187 @@
+"""GD401: a gradient is differentiated again, but was computed without create_graph=True."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Cut, Event, Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.program import bindings, name_usage
+from graphdoc.program.exception import events_before_failure, failing_event, raised_at, raised_span, says
+from graphdoc.program.spans import distinct, innermost_user, span, span_of, where
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.missing_graph import is_gradient, without_graph
+
+TITLE = "A gradient is differentiated again, but it was computed without `create_graph=True`"
+
+PAGE = Page(
+    what_happened="""\
+A gradient is differentiated once more: it became part of a loss (a gradient penalty, a path length, a force as the
+derivative of an energy, the inner step of a meta-learner), or `torch.autograd.grad` is called on it directly (the
+product of a Hessian and a vector, in a second-order optimizer's step). It was computed by `torch.autograd.grad(...)` or
+by `backward()` followed by `p.grad`, without `create_graph=True`. Such a gradient is a plain tensor with the right
+values and no history, so what is computed from it cannot be differentiated again.
+
+If the loss has other terms, there is no error at all: the term made of gradients counts in the value of the loss, its
+weight can be as large as one likes, and it adds nothing to the gradients of the parameters.
+""",
+    why="""\
+The backward pass is itself a computation. By default PyTorch runs it without recording, because recording costs time
+and keeps the whole graph alive. With `create_graph=True` the backward is recorded like a forward, and the gradients
+that it returns have a `grad_fn`.
+
+Without it `gradient.requires_grad` is False, and a loss of such gradients alone raises *element 0 of tensors does not
+require grad and does not have a grad_fn*. There is a second face: the default also frees the graph, so a later
+`backward()` of a loss that shares it says *Trying to backward through the graph a second time*. `retain_graph=True`
+silences that and leaves the gradient a constant; `create_graph=True` retains the graph by itself.
+""",
+    example="""\
+score = critic(mixed)
+gradient = torch.autograd.grad(score.sum(), mixed)[0]
+penalty = ((gradient.norm(dim=1) - 1) ** 2).mean()
+penalty.backward()
+""",
+    use_instead="""\
+score = critic(mixed)
+gradient = torch.autograd.grad(score.sum(), mixed, create_graph=True)[0]
+penalty = ((gradient.norm(dim=1) - 1) ** 2).mean()
+penalty.backward()
+""",
+    fix_safety="""\
+Unsafe only in that it changes what is trained, as intended: the value of the loss stays, and the term now reaches the
+parameters. Memory and time grow, since the backward is recorded too.
+
+Use `torch.autograd.grad` for the inner gradient of a loss, not `backward(create_graph=True)`: that one writes
+gradients with a graph into every `.grad`, which adds them to the gradients of the real loss and forms a reference
+cycle that Python's collector has to find. PyTorch warns about the cycle once. An optimizer that reads `p.grad` and
+differentiates it leaves no other way; `optimizer.zero_grad()`, which sets `.grad` to None, breaks the cycle.
+
+In evaluation, where the gradient is only looked at, leave the flag off.
+""",
+    not_this="""\
+- `create_graph=True` is there, and the derivative is constant all the same: `constant-derivative`.
+- *derivative for ... is not implemented*: the operation cannot be differentiated twice: `no-double-backward`.
+- The inner step was taken by an optimizer, which records nothing: `unused-in-graph`.
+- The gradient was meant as a number (clipping, an adaptive weight, a statistic): detach it and look for the graph of
+  the loss elsewhere.
+""",
+    references=(
+        links.GRAD,
+        links.BACKWARD,
+        (
+            "torch.func: gradients of gradients",
+            "https://docs.pytorch.org/docs/stable/generated/torch.func.grad.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A loss without graph that was computed from a gradient without graph."""
+    if not without_graph(evidence):
+        return _freed(evidence)
+    cut = next((c for c in evidence.cuts if is_gradient(c)), None)
+    event = _event(evidence, cut)
+    if event is not None and event.create_graph:
+        return None
+    if cut is None and (evidence.cuts or event is None or not _same_iteration(evidence, event)):
+        return None
+    frame = innermost_user(event.stack) if event else None
+    frame = frame or (innermost_user(cut.stack) if cut else None)
+    proven = cut is not None
+    return _finding(evidence, frame, cut, 0.97 if proven else 0.65, proven and event is not None)
+
+
+def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
+    used = span_of("related", cut.stack, "the gradient is taken from here", evidence) if cut else ()
+    at = f" at {where(frame)}" if frame else ""
+    call = bindings.call_at(evidence, frame)
+    failed = failing_event(evidence)
+    again = failed is not None and failed.kind == "grad"
+    end = (
+        "What `torch.autograd.grad` is to differentiate again has no graph, so there is nothing to go back through."
+        if again
+        else "The loss built from it has no graph, so no parameter can learn from it."
+    )
+    return Finding(
+        strength,
+        "certain" if certain else "likely",
+        TITLE,
+        f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
+        f"recorded. {end}",
+        distinct(
+            (
+                *((span("cause", frame, "this gradient has no graph", evidence),) if frame else ()),
+                *used,
+                *raised_span(evidence, _NOTICED[again]),
+            )
+        ),
+        (),
+        remedy_at(
+            frame if call is not None else None,
+            "set_keyword",
+            "Compute this gradient with `create_graph=True`",
+            "unsafe",
+            _note(call, again),
+            name="create_graph",
+            value="True",
+        ),
+    )
+
+
+_NOTICED = {True: "it is differentiated again here", False: "the loss made from it arrives here"}
+
+
+def _note(call: ast.Call | None, again: bool) -> str:
+    to = "it can be differentiated again" if again else "the loss built from it reaches the parameters"
+    note = f"The gradient gets a graph, so {to}."
+    if call is not None and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
+        note += (
+            " Each `.grad` then holds its graph until it is set to None, as `optimizer.zero_grad()` does; PyTorch "
+            "warns of that cycle once."
+        )
+    return note
+
+
+def _event(evidence: Evidence, cut: Cut | None) -> Event | None:
+    """The journal's entry of the gradient: that of the cut's place, or the last one before the failure."""
+    before = [e for e in events_before_failure(evidence) if e.kind in ("grad", "backward")]
+    at = innermost_user(cut.stack) if cut else None
+    same = [e for e in before if at and (f := innermost_user(e.stack)) and (f.file, f.line) == (at.file, at.line)]
+    if same:
+        return same[-1]
+    if at is not None:  # p.grad: some backward before it has written that gradient
+        return next((e for e in reversed(before) if e.kind == "backward"), None)
+    return next((e for e in reversed(before) if e.kind == "grad"), None)
+
+
+def _same_iteration(evidence: Evidence, event: Event) -> bool:
+    """Whether no optimizer stepped between the gradient and the failure."""
+    return not any(e.kind == "step" and e.index > event.index for e in events_before_failure(evidence))
+
+
+def _freed(evidence: Evidence) -> Finding | None:
+    """The second face: ``grad`` without ``create_graph`` freed the graph that the loss with its result needs."""
+    if not says(evidence, "backward through the graph a second time") or evidence.from_text:
+        return None
+    freed = evidence.extras.get("freed_by")
+    event = evidence.event(freed) if isinstance(freed, int) else None
+    frame = innermost_user(event.stack) if event else None
+    if event is None or frame is None or event.kind != "grad" or event.create_graph:
+        return None
+    loss = raised_at(evidence)
+    if loss is None or not _same_iteration(evidence, event) or not name_usage.feeds(evidence, frame, loss):
+        return None
+    return _finding(evidence, frame, None, 0.9, False)
+
+
+CAUSE = Cause(
+    code="GD401",
+    slug="missing-create-graph",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "graph-reuse", "legacy"),
+)

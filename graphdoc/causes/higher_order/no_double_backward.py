@@ -1,0 +1,264 @@
+"""GD402: an operation on the way has a derivative, but its derivative has none."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program import bindings, custom_functions
+from graphdoc.program.exception import events_before_failure, field_of, raised_span, says, weight
+from graphdoc.program.spans import distinct, innermost_user, span, span_of
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "An operation in the graph cannot be differentiated twice"
+
+PAGE = Page(
+    what_happened="""\
+A gradient was computed with `create_graph=True` and is being differentiated again. One operation of the forward has a
+hand-written backward kernel for which PyTorch knows no derivative. The first backward went through it; the second
+stops there. The line in the traceback is the second backward; the operation stands somewhere in the forward.
+
+Known cases in current versions (the second derivative is missing, the first is there):
+
+- `F.scaled_dot_product_attention` with a fused kernel (flash, memory-efficient, cuDNN), and what is built on it:
+  `nn.MultiheadAttention(..., need_weights=False)`, and `nn.TransformerEncoderLayer` in training where a fused kernel
+  is chosen;
+- recurrent layers on the GPU through cuDNN; `F.ctc_loss`; `torch.cdist` and `torch.pdist`;
+- a `torch.autograd.Function` whose backward is marked `@once_differentiable`, and extensions written in C++ or CUDA.
+""",
+    why="""\
+The backward of an operation is a function too, and differentiating it needs a formula of its own. Most operations
+have one, because their backward is made of ordinary operations. Fused kernels do the whole backward in one step, and
+nobody has written its derivative: *derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
+implemented*. The operation in the message ends in `_backward`: this tells it from an operation that has no derivative
+at all.
+
+A Function of your own has a backward in Python, which PyTorch records like any other code while `create_graph=True`,
+unless `@once_differentiable` forbids it: *trying to differentiate twice a function that was marked with
+@once_differentiable*.
+
+Which kernel runs is chosen at run time from the device, the dtype, the shapes and the mask. The same model can pass
+on the CPU and fail on the GPU, or pass with `need_weights=True` and fail without.
+""",
+    example="""\
+y = F.scaled_dot_product_attention(q, k, v)
+gradient = torch.autograd.grad(y.sum(), q, create_graph=True)[0]
+gradient.square().sum().backward()
+""",
+    use_instead="""\
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+with sdpa_kernel(SDPBackend.MATH):  # around the forward: the kernel is chosen there
+    y = F.scaled_dot_product_attention(q, k, v)
+gradient = torch.autograd.grad(y.sum(), q, create_graph=True)[0]
+gradient.square().sum().backward()
+""",
+    fix_safety="""\
+Safe up to rounding: the math backend computes the same attention from ordinary operations, which can be
+differentiated any number of times. It is slower and needs memory for the full attention matrix, so it should cover
+only the forward of the penalty and not the whole training. A block around the *backward* has no effect.
+
+For the others: `torch.backends.cudnn.flags(enabled=False)` around the forward of a recurrent layer; `torch.cdist`
+written out as `(a.unsqueeze(1) - b).square().sum(-1).sqrt()` (the square root has no finite derivative at zero
+distance).
+
+For a Function marked `@once_differentiable`: take the mark off, if its backward computes only with differentiable
+operations of torch, on `grad_output` and on tensors that forward was given or returned. What forward computed on the
+way has no graph, and a backward in numpy or C++ has none either: the second derivative would then be wrong without a
+message, which is what the mark prevents. `torch.autograd.gradgradcheck` in double precision tells.
+
+Dropping `create_graph=True` also ends the error. The penalty is then a constant and trains nothing.
+""",
+    not_this="""\
+- The operation in the message does not end in `_backward`: it has no first derivative: `nondifferentiable-op`.
+- *torch.compile with aot_autograd does not currently support double backward*: `compile-no-double-backward`.
+- *Trying to backward through the graph a second time*: the same graph was walked twice, which is not a second
+  derivative.
+""",
+    references=(
+        (
+            "torch.nn.attention.sdpa_kernel",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html",
+        ),
+        (
+            "torch.nn.functional.scaled_dot_product_attention",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
+        ),
+        (
+            "Double backward with custom functions",
+            "https://docs.pytorch.org/tutorials/intermediate/custom_function_double_backward_tutorial.html",
+        ),
+        links.GRAD,
+    ),
+)
+
+
+_MISSING = r"derivative for '?(?:aten::)?(?P<op>\w+_backward)'? is not implemented"
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """PyTorch names the kernel; the forward's line is that of the node with this name."""
+    if says(evidence, "trying to differentiate twice a function that was marked with @once_differentiable"):
+        return _marked_once(evidence)
+    found = field_of(evidence, _MISSING)
+    if found is None:
+        return None
+    op = found["op"]
+    strength, confidence = weight(evidence, 0.95)
+    frame = _forward(evidence, op)
+    marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence),) if frame else ()
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
+        "could be computed; its derivative cannot." + _instead(op),
+        distinct((*marks, *_twice(evidence))),
+        (),
+        _remedies(evidence, op, frame),
+    )
+
+
+def _twice(evidence: Evidence) -> tuple[Span, ...]:
+    """Where it was differentiated for the first and for the second time."""
+    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
+    label = "differentiated once here, with create_graph=True"
+    between = span_of("related", first.stack, label, evidence) if first else ()
+    return (*between, *raised_span(evidence, "differentiated a second time here"))
+
+
+def _marked_once(evidence: Evidence) -> Finding:
+    """A Function whose backward is Python, and marked: the mark is told, and whether it can go."""
+    every = [f for f in custom_functions.used(evidence) if f.once]
+    marked = [f for f in every if f.seen] or every
+    proven = any(f.seen for f in marked) and len(marked) == 1
+    strength, confidence = weight(evidence, 0.95, "certain" if proven or not marked else "likely")
+    spans: list[Span] = []
+    remedies: tuple[Remedy, ...] = ()
+    for function in marked[:3]:
+        at = custom_functions.backward_of(evidence, function)
+        decorator = custom_functions.mark(at[1]) if at else None
+        if at and decorator is not None:
+            frame = bindings.frame_of(evidence, at[0], decorator, "backward")
+            spans.append(span("cause", frame, f"the backward of `{function.name}` is marked here"))
+            if len(marked) == 1:
+                remedies = _unmark(evidence, function.name, frame, at)
+        applied = function.apply or _applied(evidence, function.name)
+        if applied is not None:
+            spans.append(span("created", applied, f"`{function.name}` is applied here", evidence))
+    name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
+    if not marked:
+        decorators = _decorators(evidence)
+        spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
+    return Finding(
+        strength,
+        confidence,
+        f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
+        f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
+        "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
+        distinct((*spans, *_twice(evidence))),
+        (),
+        remedies,
+    )
+
+
+def _unmark(
+    evidence: Evidence, name: str, decorator: Frame, backward: tuple[str, ast.FunctionDef]
+) -> tuple[Remedy, ...]:
+    forward = custom_functions.forward_of(evidence, *backward)
+    if forward is not None and custom_functions.keeps_the_graph(evidence, backward[0], forward, backward[1]):
+        return remedy_at(
+            decorator,
+            "remove_decorator",
+            f"Take the mark off `{name}.backward`",
+            "unsafe",
+            "It computes with torch's own operations on what forward was given or returned, so autograd can "
+            "differentiate it as it stands; the second derivative is then that of the written formula.",
+        )
+    note = (
+        f"Write `{name}.backward` with torch's differentiable operations alone, on tensors that forward was given or "
+        "returned and that `ctx.save_for_backward` keeps; then take the mark off. With anything else (in-place writes, "
+        "numpy, another library, values that forward computed on the way) the second derivative would be wrong without "
+        "a word."
+    )
+    return (Remedy("rewrite_backward", f"Make `{name}.backward` differentiable", "display", note),)
+
+
+def _applied(evidence: Evidence, name: str) -> Frame | None:
+    """The only call of its ``apply`` in the sources."""
+    root = f"{name}.apply("
+    calls = [
+        f for f in bindings.calls_named(evidence, "apply") if root in bindings.text_of(bindings.call_at(evidence, f))
+    ]
+    return calls[0] if len(calls) == 1 else None
+
+
+def _decorators(evidence: Evidence) -> list[Frame]:
+    """Every backward of the sources that is marked, where the run does not tell which one it was."""
+    every = bindings.methods_named(evidence, "backward", "ctx")
+    return [
+        bindings.frame_of(evidence, file, d, "backward")
+        for file, n in every
+        if (d := custom_functions.mark(n)) is not None
+    ]
+
+
+def _instead(op: str) -> str:
+    if "attention" in op:
+        return " The math backend of attention has a second derivative: choose it around the forward."
+    if "cudnn_rnn" in op:
+        return " Without cuDNN the layer has one: put `torch.backends.cudnn.flags(enabled=False)` around its forward."
+    return ""
+
+
+def _remedies(evidence: Evidence, op: str, frame: Frame | None) -> tuple[Remedy, ...]:
+    if "attention" not in op:
+        return ()
+    return remedy_at(
+        frame,
+        "sdpa_math",
+        "Run this forward with the math backend of attention",
+        "safe",
+        "The same values up to rounding, from operations that can be differentiated twice.",
+    )
+
+
+def _forward(evidence: Evidence, op: str) -> Frame | None:
+    """Where the forward operation was called: its node in the graph, or its only call in the source."""
+    wanted = re.sub(r"[^a-z]", "", op.lower())
+    for node in evidence.nodes:
+        if re.sub(r"[^a-z]", "", node.op.lower()).startswith(wanted):
+            frame = innermost_user(node.stack)
+            if frame and not bindings.text_of(bindings.call_at(evidence, frame)).split("(")[0].endswith(
+                (".grad", ".backward")
+            ):
+                return frame
+    short = op.strip("_").removesuffix("_backward")
+    calls = [
+        f for name in _CALLS for f in bindings.calls_named(evidence, name) if name in short or _CALLS[name] in short
+    ]
+    return calls[0] if len(calls) == 1 else None
+
+
+_CALLS = {
+    "scaled_dot_product_attention": "scaled_dot_product",
+    "MultiheadAttention": "scaled_dot_product",
+    "cdist": "cdist",
+    "pdist": "pdist",
+    "ctc_loss": "ctc_loss",
+}
+
+
+CAUSE = Cause(
+    code="GD402",
+    slug="no-double-backward",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("not-differentiable", "rnn"),
+)

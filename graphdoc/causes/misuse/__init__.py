@@ -1,0 +1,1 @@
+"""GD5: a call that autograd does not take in this form."""

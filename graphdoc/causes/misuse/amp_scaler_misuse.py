@@ -1,0 +1,222 @@
+"""GD508: the calls of a GradScaler come in an order or number that it cannot work with."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program import scaler_calls
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import code_at, distinct, place, span, where
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "The calls of the GradScaler do not follow its order: scale, backward, unscale, step, update"
+_LEFT_OUT = "An iteration ended without the GradScaler's `update()`"
+
+PAGE = Page(
+    what_happened="""\
+One iteration with a `GradScaler` has a fixed order: `scaler.scale(loss).backward()`, then perhaps
+`scaler.unscale_(optimizer)` for clipping, then `scaler.step(optimizer)` once for each optimizer, then
+`scaler.update()` once. Here a call is missing, comes twice or comes too late:
+
+- `unscale_` twice for one optimizer: once by hand and once in a clipping helper or in gradient accumulation;
+- an iteration that was left early (a `continue` where the gradients are not finite) without its `update`: the next
+  `unscale_` is refused, one iteration late;
+- `step` twice, or `unscale_` after `step`, without an `update` in between;
+- `step` for an optimizer none of whose parameters has a gradient: `zero_grad()` was called too early, the backward
+  ran on the unscaled loss of other parameters, or the optimizer holds stale or frozen parameters;
+- `step` or `update` before any `scale`;
+- the *parameters* are half precision (`model.half()`), so the gradients are, too.
+""",
+    why="""\
+Small gradients vanish in float16. The scaler multiplies the loss by a large factor, divides the gradients by it
+before the step, skips the step if they contain infinities, and adapts the factor in `update`. For each optimizer it
+keeps a state between two updates: scaled, unscaled, stepped. Dividing twice would silently give gradients that are
+too small by a factor of some thousands, so it raises instead: *unscale_() has already been called on this optimizer
+since the last update()*.
+
+*No inf checks were recorded for this optimizer* means that it found no gradient at all to look at. *Attempting to
+unscale FP16 gradients* means that the gradients have lost the small values already.
+""",
+    example="""\
+scaler.scale(loss).backward()
+scaler.unscale_(optimizer)
+clip_grad_norm_(model.parameters(), 1.0)
+scaler.unscale_(optimizer)
+scaler.step(optimizer)
+""",
+    use_instead="""\
+scaler.scale(loss).backward()
+scaler.unscale_(optimizer)  # once, and only where gradients are looked at before the step
+clip_grad_norm_(model.parameters(), 1.0)
+scaler.step(optimizer)
+scaler.update()
+optimizer.zero_grad()
+""",
+    fix_safety="""\
+Unsafe: `update()` before an early `continue` or `return`. No step is taken in that iteration, as before; the scaler
+learns that it has ended and lowers its factor if the gradients were not finite. Or drop the early exit: `scaler.step`
+leaves out a step with infinite or nan gradients by itself.
+
+For the rest, which of the calls is the one too many depends on the loop. With accumulation over several batches,
+unscale, step and update belong to the last batch only. With several optimizers: one `scale(loss).backward()` for each
+loss, one `step` for each optimizer, one `update` at the end of the iteration.
+
+Keep the parameters in float32 and let `torch.autocast` choose the precision of the operations. `bfloat16` needs no
+scaler.
+""",
+    not_this="""\
+- The step is skipped in the first iterations and a warning about `lr_scheduler.step()` appears: the scaler is looking
+  for its factor; that is no error.
+- Losses are nan: the scaler cannot repair a nan that the forward makes.
+- Anomaly detection reports infinities in the backward of a scaled loss: they are expected there.
+""",
+    references=(
+        ("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html"),
+        ("torch.amp.GradScaler", "https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling"),
+    ),
+)
+
+
+_TELLS = (
+    (
+        "unscale_() has already been called",
+        "The gradients of this optimizer were unscaled already, and no `scaler.update()` has come since: it was called "
+        "twice in one iteration, or the iteration before ended without its update.",
+    ),
+    ("unscale_() is being called after step()", "The step has been taken; unscale before it, once."),
+    ("step() has already been called since the last update()", "`scaler.update()` is missing between two steps."),
+    (
+        "No inf checks were recorded for this optimizer",
+        "None of the optimizer's parameters has a gradient at this point: they were reset, never computed, or belong "
+        "to "
+        "other tensors.",
+    ),
+    ("No inf checks were recorded prior to update", "No optimizer was stepped through the scaler before this update."),
+    ("Attempting to unscale FP16 gradients", "The parameters themselves are half precision; keep them in float32."),
+    ("Attempted step but _scale is None", "The loss was not scaled: call `scaler.scale(loss).backward()` first."),
+    ("Attempted unscale_ but _scale is None", "The loss was not scaled: call `scaler.scale(loss).backward()` first."),
+    ("Attempted update but _scale is None", "The loss was not scaled: call `scaler.scale(loss).backward()` first."),
+    (
+        "Closure use is not currently supported if GradScaler is enabled",
+        "Optimizers that need a closure cannot be used.",
+    ),
+)
+
+
+_AGAIN = {
+    "unscale_() has already been called": ("unscale_",),
+    "unscale_() is being called after step()": ("step",),
+    "step() has already been called since the last update()": ("step",),
+}
+_DONE = {"unscale_": "unscaled", "step": "stepped"}
+_ORDER = (
+    " The order of an iteration is: scale and backward, unscale at most once, step once for each optimizer, update "
+    "once."
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """One of the scaler's own complaints; the place is the call that it refused, or what left an update out."""
+    phrase, told = next(((p, text) for p, text in _TELLS if says(evidence, p)), ("", ""))
+    if not told:
+        return None
+    found = scaler_calls.refused(evidence, *_AGAIN[phrase]) if phrase in _AGAIN else None
+    if found is not None:
+        return _again(evidence, found)
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    marks = (span("cause", frame, "this call of the scaler does not fit here", evidence),) if frame else ()
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        told + _ORDER,
+        distinct((*marks, *(raised_span(evidence, "") if not marks else ()))),
+    )
+
+
+def _again(evidence: Evidence, found: scaler_calls.Refused) -> Finding:
+    """Two calls without an update between them: in one iteration, or because the one before left its update out."""
+    done = _DONE[found.kind]
+    facts: tuple[str, ...] = ()
+    if found.update is not None and found.waiting > 0:
+        calls = "one backward call has" if found.waiting == 1 else f"{found.waiting} backward calls have"
+        facts = (f"`update()` was called last at {where(found.update)}; {calls} come since",)
+    spans: tuple[Span, ...]
+    if not found.backwards:
+        spans = (
+            span("cause", found.now, "refused here", evidence),
+            span("related", found.earlier, f"{done} here already, and no backward has come since", evidence),
+        )
+        why = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
+        return Finding(0.95, "certain", TITLE, why + _ORDER, distinct(spans), facts)
+    exits, update = scaler_calls.ways_out(evidence, found)
+    since = (
+        f"The gradients of this optimizer were {done} at {where(found.earlier)} in an earlier iteration, and no "
+        "`update()` has come between that call and this one. "
+    )
+    test = scaler_calls.condition(evidence, found)
+    if exits and update is not None and test is None:
+        spans = (
+            *(span("cause", f, "leaves the iteration without `update()`", evidence) for f in exits[:3]),
+            span("related", update, "the update that is then left out", evidence),
+            span("failed", found.now, f"{done} again: to the scaler it is still the iteration before", evidence),
+        )
+        name = (
+            f"the `{code_at(evidence, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
+        )
+        why = (
+            f"{since}The call itself is right. Between it and `update()` stands {name}: an iteration that takes this "
+            "way ends without telling the scaler."
+        )
+        return Finding(
+            0.95,
+            "certain" if len(exits) == 1 else "likely",
+            _LEFT_OUT,
+            why,
+            distinct(spans),
+            facts,
+            _fixes(exits, update),
+        )
+    spans = (
+        span("cause", found.now, f"{done} again, without `update()` since the last time", evidence),
+        *((span("related", test, "`update()` is called only under this condition", evidence),) if test else ()),
+        *(span("related", f, "and not at all on this way out", evidence) for f in exits[:2]),
+        *(span("related", f, "the last `update()` was made here", evidence) for f in (found.update,) if f and not test),
+    )
+    return Finding(0.95, "certain", TITLE, since + _ORDER.strip(), distinct(spans), facts)
+
+
+def _fixes(exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
+    by_hand = Remedy(
+        "leave_to_step",
+        "Or do not leave early",
+        "display",
+        "`scaler.step(optimizer)` leaves the step out by itself where the gradients are infinite or nan.",
+    )
+    if len(exits) != 1:
+        return (by_hand,)
+    return (
+        *remedy_at(
+            exits[0],
+            "repeat_before",
+            "Call `update()` on this way out as well",
+            "unsafe",
+            "The scaler then ends this iteration as it ends the others, and lowers its factor where the gradients were "
+            "infinite or nan. Whatever else the iteration leaves out stays left out.",
+            call=place(update),
+        ),
+        by_hand,
+    )
+
+
+CAUSE = Cause(
+    code="GD508",
+    slug="amp-scaler-misuse",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("amp",),
+)

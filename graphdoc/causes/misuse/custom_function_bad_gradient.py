@@ -1,0 +1,219 @@
+"""GD506: the backward of a torch.autograd.Function returned gradients of the wrong number, shape or type."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import replace
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings, custom_functions
+from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
+
+PAGE = Page(
+    what_happened="""\
+A `torch.autograd.Function` was written, its forward works, and its backward returns something that cannot be the
+gradients of its inputs: too few or too many values, a gradient for an argument that is no tensor, a gradient of
+another shape than the input, or something that is no tensor at all.
+
+The failing line in the traceback is some `backward()` of the training loop. The line to change is a `return` in the
+class.
+""",
+    why="""\
+`backward(ctx, *grad_outputs)` receives one gradient for each *output* of forward, and has to return one value for
+each *argument* of forward after `ctx`, in the same order: a tensor of the argument's shape, or None where no gradient
+is wanted or possible (numbers, flags, constant tensors). PyTorch checks this when the function's node is run:
+
+- *returned an incorrect number of gradients (expected 2, got 1)*: an argument was added to forward and not to
+  backward. Additional Nones at the end are allowed;
+- *returned a gradient different than None at position 2, but the corresponding forward input was not a Variable*:
+  return None there. Positions in this message count from 1;
+- *returned an invalid gradient at index 0 - got [5] but expected shape compatible with [3]*: transposed factors, or
+  the broadcasting of forward was not summed back. Indices count from 0;
+- *expected Variable or None (got float)*: a gradient is a number or an array;
+- *backward() takes 2 positional arguments but 3 were given*: forward has two outputs, so backward gets two gradients.
+
+A wrong *value* of the right shape is not noticed. `torch.autograd.gradcheck` in double precision finds it.
+""",
+    example="""\
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor  # forward took x and factor
+""",
+    use_instead="""\
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor, None  # a number has no gradient
+""",
+    fix_safety="""\
+Safe for arguments that are no tensors, or tensors that never require gradients: None is their gradient.
+
+Unsafe for a tensor that should learn: None means that it gets no gradient through this function, without any message.
+Compute its gradient, and use `ctx.needs_input_grad[i]` to skip the work where nobody asks for it.
+
+For a shape that does not fit, look at the formula: for `y = x @ w.T` they are `grad @ w` and `grad.T @ x`. Where
+forward broadcast an argument, sum its gradient over the dimensions that were added: `grad.sum_to_size(x.shape)`.
+""",
+    not_this="""\
+- `ctx.saved_tensors` is missing, wrong or was used for something that is no tensor: `custom-function-saved-misuse`.
+- *Function ... returned nan values in its 0th output*: the shapes are right and the values are not.
+- A hook, not a Function, returned the wrong thing: the message says *hook*.
+""",
+    references=(
+        (
+            "Extending torch.autograd",
+            "https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd",
+        ),
+        ("torch.autograd.Function", "https://docs.pytorch.org/docs/stable/autograd.html#function"),
+        (
+            "torch.autograd.gradcheck",
+            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html",
+        ),
+    ),
+)
+
+
+_COUNT = r"function (?P<fn>\w+) returned an incorrect number of gradients \(expected (?P<n>\d+), got (?P<m>\d+)\)"
+_NOT_NONE = r"function (?P<fn>\w+) returned a gradient different (?:than|from) None at position (?P<i>\d+)"
+_SHAPE = r"Function (?P<fn>\w+) returned an invalid gradient at index (?P<i>\d+) - (?P<rest>[^\n]{0,200})"
+_OUTPUTS = r"(?P<fn>\w+)\.backward\(\) takes (?P<n>\d+) positional arguments? but (?P<m>\d+) (?:was|were) given"
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
+    count, other = field_of(evidence, _COUNT), field_of(evidence, _NOT_NONE)
+    shape, outputs = field_of(evidence, _SHAPE), field_of(evidence, _OUTPUTS)
+    found = count or other or shape or outputs
+    if found is None and not says(evidence, "expected Variable or None (got"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    cls = re.sub(r"Backward\d*$", "", found["fn"]) if found else ""
+    seen = [f for f in custom_functions.used(evidence) if f.name == cls]
+    function = seen[0] if len(seen) == 1 else None
+    at = custom_functions.backward_of(evidence, function) if function else bindings.method(evidence, cls, "backward")
+    if not cls:
+        every = bindings.methods_named(evidence, "backward", "ctx")
+        at = every[0] if len(every) == 1 else None
+    expected, got = (int(count["n"]), int(count["m"])) if count else (0, 0)
+    returns = _returns(evidence, at, got)
+    label = f"{_counted(got, 'value')} returned" if count else "these are the gradients that do not fit"
+    marks = [span("cause", f, label) for f in returns[:3]]
+    frame = raised_at(evidence)
+    if not marks and frame and frame.function == "backward":
+        marks = [span("cause", frame, "raised in this backward", evidence)]
+    forward = custom_functions.forward_of(evidence, *at) if at else None
+    if at and forward is not None and (count or other):
+        here = replace(bindings.frame_of(evidence, at[0], forward, "forward"), column=0)
+        label = f"forward has {_counted(expected, 'argument')} after `ctx`" if count else "the arguments"
+        marks.append(span("related", here, label, evidence))
+    if function and function.apply:
+        marks.append(span("created", function.apply, f"`{cls}` is applied here", evidence))
+    return Finding(
+        strength,
+        confidence,
+        f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE,
+        _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
+        distinct((*marks, *raised_span(evidence, "the gradients are checked when this backward runs"))),
+        (found[0] if found else "a gradient that is no tensor",),
+        _remedies(returns, function, forward, expected, got),
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 else "")
+
+
+def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) -> str:
+    if count:
+        return (
+            f"`{name}.backward` has to return one value for each argument of `{name}.forward` after `ctx`, in the same "
+            "order: a gradient, or None for what has none."
+        )
+    if other:
+        return f"An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place."
+    if shape:
+        return (
+            "A gradient has to have the shape of the argument that it belongs to. In "
+            f"`{name}.backward` the order is wrong, a factor is transposed, or what forward broadcast was not summed "
+            "back."
+        )
+    if outputs:
+        return (
+            f"`{name}.backward` gets `ctx` and one gradient for each output of forward; its signature has to take them."
+        )
+    return "A gradient has to be a tensor, or None; a number or an array is neither."
+
+
+def _remedies(
+    returns: list[Frame],
+    function: custom_functions.Used | None,
+    forward: ast.FunctionDef | None,
+    expected: int,
+    got: int,
+) -> tuple[Remedy, ...]:
+    """None for the missing gradients, where there is one return statement and too few values in it.
+
+    It is safe where the run shows that the arguments without a value were no tensors.
+    """
+    if got >= expected or len(returns) != 1:
+        return ()
+    missing = set(range(got, expected))
+    known = custom_functions.inputs_of(forward) if forward is not None else []
+    which = [f"`{known[i]}`" for i in sorted(missing) if i < len(known)]
+    told = ", ".join(which) if len(which) == len(missing) else "the arguments that have no gradient"
+    plain = function is not None and len(function.needs) == expected and missing <= function.numbers
+    if function is not None and any(i < len(function.needs) and function.needs[i] for i in missing):
+        return ()  # one of them is to learn: None at its place would end the error and its gradient with it
+    note = "These arguments get no gradient through this Function; right for constants and for what is no tensor."
+    if plain:
+        verb = "is" if len(missing) == 1 else "are"
+        note = (
+            f"{told[0].upper()}{told[1:]} {verb} no tensor in any call of this run, so there is no gradient to return."
+        )
+    return remedy_at(
+        returns[0],
+        "pad_return",
+        f"Return None for {told}",
+        "safe" if plain else "unsafe",
+        note,
+        count=expected,
+    )
+
+
+def _returns(evidence: Evidence, at: tuple[str, ast.FunctionDef] | None, got: int) -> list[Frame]:
+    """The returns of a backward; where the number of values is known, without those that write out another number."""
+    if at is None:
+        return []
+    file, function = at
+    nodes = sorted((n for n in bindings.shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
+    fitting = [n for n in nodes if not (got and isinstance(n.value, ast.Tuple) and len(n.value.elts) != got)]
+    found = [bindings.frame_of(evidence, file, n, function.name) for n in fitting or nodes]
+    return found or [bindings.frame_of(evidence, file, function, "backward")]
+
+
+CAUSE = Cause(
+    code="GD506",
+    slug="custom-function-bad-gradient",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("custom-function", "invalid-gradient"),
+)

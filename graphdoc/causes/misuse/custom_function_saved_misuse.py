@@ -1,0 +1,212 @@
+"""GD507: a torch.autograd.Function is wired wrongly: its ctx, what it saves, or the way it is called."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.program import bindings
+from graphdoc.program.exception import LONGEST, raised_at, raised_span, weight
+from graphdoc.program.spans import distinct, span
+
+TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
+
+PAGE = Page(
+    what_happened="""\
+A `torch.autograd.Function` breaks one of the rules of its `ctx`:
+
+- `ctx.save_for_backward` was given something that is no tensor: a number, a shape, a list;
+- `save_for_backward` was called twice: the second call replaces the first, and `saved_tensors` in backward has fewer
+  entries than are unpacked;
+- `ctx.mark_dirty` names an input that was changed in place and is not returned as it is;
+- `forward` has no `ctx` although there is no `setup_context`, is no `@staticmethod`, or the class was instantiated
+  and called instead of `.apply`;
+- there is no `backward`.
+""",
+    why="""\
+`save_for_backward` is how PyTorch watches a tensor from the forward to the backward: it counts in-place writes to it,
+frees it after the backward, and avoids a reference cycle when an output is saved. It can do that for tensors only:
+*save_for_backward can only save variables, but argument 0 is of type float*. Everything else goes on `ctx` as a plain
+attribute.
+
+The other way round it is not noticed. A tensor that is kept as `ctx.x = x` escapes these checks: if it is changed in
+place before the backward, the gradient is silently wrong, where `save_for_backward` would have raised; and a second
+backward through a graph that was freed goes through.
+
+Since 2.0 there are two styles: `forward(ctx, ...)`, or `forward(...)` with `setup_context(ctx, inputs, output)`.
+Mixing them gives errors about the number of arguments.
+""",
+    example="""\
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, low):
+        ctx.save_for_backward(x, low)  # low is a float
+        return x.clamp(min=low)
+""",
+    use_instead="""\
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, low):
+        ctx.save_for_backward(x)  # inputs and outputs that are tensors
+        ctx.low = low  # everything else
+        return x.clamp(min=low)
+""",
+    fix_safety="""\
+Safe: where a value is kept changes neither the forward nor the gradient. Save inputs and outputs with
+`save_for_backward`, in one call; intermediate tensors can be saved there as well, but then the function cannot be
+differentiated twice through them unless they are returned as outputs.
+
+If nothing but a formula is wanted, ordinary tensor operations are shorter than a Function and have their derivative
+for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).detach()` does it.
+""",
+    not_this="""\
+- The backward runs and what it returns is refused: `custom-function-bad-gradient`.
+- A saved tensor was changed in place afterwards: *modified by an inplace operation*: `inplace-on-saved-activation`.
+- *backward through the graph a second time (or directly access saved tensors after they have already been freed)*:
+  the graph was used twice; see the GD1 causes.
+""",
+    references=(
+        (
+            "Extending torch.autograd: how to use",
+            "https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use",
+        ),
+        (
+            "torch.autograd.function.FunctionCtx.save_for_backward",
+            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.function.FunctionCtx.save_for_backward.html",
+        ),
+        links.SAVED_TENSORS,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Misuse:
+    """A message, the statement of the class that it is about (looked for in the source), and what to say of it."""
+
+    pattern: str
+    looks_for: str
+    text: str
+
+
+_MISUSES = (
+    _Misuse(
+        r"save_for_backward can only save variables",
+        "save_for_backward",
+        "`save_for_backward` takes tensors only. Keep numbers, shapes and lists as attributes of `ctx`.",
+    ),
+    _Misuse(
+        r"(?:marked as dirty during the forward method were not returned|mark_dirty can only accept)",
+        "mark_dirty",
+        "An input that is changed in place has to be returned as it is, so that its new version takes the old one's "
+        "place "
+        "in the graph.",
+    ),
+    _Misuse(
+        r"must implement either the backward or vjp method",
+        "",
+        "The class has no `backward`, so there is nothing to run when a gradient arrives. Write it as a static method.",
+    ),
+    _Misuse(
+        r"must implement the forward function",
+        "",
+        "The class has no `forward` of its own. Write it as a static method that takes `ctx` first.",
+    ),
+    _Misuse(
+        r"\.forward\(\) takes \d+ positional arguments? but \d+ (?:was|were) given",
+        "",
+        "`apply` passes `ctx` as the first argument of `forward`. Take it, or put what uses it into `setup_context`.",
+    ),
+    _Misuse(
+        r"(?:Legacy autograd function (?:with non-static|object)|should not be instantiated)",
+        "",
+        "`forward` and `backward` have to be static methods, and the Function is called as `Name.apply(...)`.",
+    ),
+    _Misuse(
+        r"saved_tensors can only be accessed once",
+        "saved_tensors",
+        "This Function gives its saved tensors away at the first access: read `ctx.saved_tensors` once, into names.",
+    ),
+    _Misuse(
+        r"returned as-is as output is being saved for backward",
+        "save_for_backward",
+        "An input that is returned as it is must not be saved here: return a view (`x.view_as(x)`), or save the "
+        "output.",
+    ),
+    _Misuse(
+        r"'\w+Backward' object has no attribute",
+        "",
+        "The attribute was not set on `ctx` in the forward that made this node.",
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
+    text = evidence.message[:LONGEST]
+    frame = raised_at(evidence)
+    known = next((m for m in _MISUSES if re.search(m.pattern, text)), None)
+    if known is None:
+        return _saved_twice(evidence, frame)
+    strength, confidence = weight(evidence, 0.9)
+    places = bindings.calls_named(evidence, known.looks_for) if known.looks_for else []
+    here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
+    marks = [here] if here else places[:1] or ([frame] if frame else [])
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        known.text,
+        distinct(
+            (*(span("cause", f, "against the rules of ctx", evidence) for f in marks), *raised_span(evidence, ""))
+        ),
+        (text.strip().splitlines()[0][:160],),
+    )
+
+
+def _saved_twice(evidence: Evidence, frame: Frame | None) -> Finding | None:
+    """*not enough values to unpack* where a Function unpacks ``saved_tensors`` and saves them in two calls."""
+    if not re.search(r"(?:not enough|too many) values to unpack", evidence.message[:LONGEST]):
+        return None
+    for file, backward in bindings.methods_named(evidence, "backward", "ctx"):
+        unpacked = [
+            n for n in ast.walk(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)
+        ]
+        saves = [f for f in bindings.calls_named(evidence, "save_for_backward") if f.file == file]
+        above = [f for f in saves if f.line < backward.lineno][-2:]
+        if not unpacked or len(above) < 2 or _function_of(evidence, above[0]) != _function_of(evidence, above[1]):
+            continue
+        return Finding(
+            0.85,
+            "likely",
+            TITLE,
+            "`save_for_backward` was called more than once; only the last call counts. Save all tensors in one call.",
+            distinct(
+                (
+                    *(span("cause", f, "the last of these calls replaces the others") for f in above),
+                    span("related", bindings.frame_of(evidence, file, unpacked[0]), "more is unpacked than was saved"),
+                    *raised_span(evidence, "noticed when this backward runs"),
+                )
+            ),
+        )
+    return None
+
+
+def _function_of(evidence: Evidence, frame: Frame) -> int:
+    root = bindings.tree(evidence, frame.file)
+    function = bindings.function_around(root, frame.line) if root else None
+    return function.lineno if function else 0
+
+
+CAUSE = Cause(
+    code="GD507",
+    slug="custom-function-saved-misuse",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+)

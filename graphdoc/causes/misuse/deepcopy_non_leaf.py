@@ -1,0 +1,192 @@
+"""GD503: copy.deepcopy met a tensor that is the result of an operation."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span
+from graphdoc.program.tensors import Reached, reached
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "`copy.deepcopy` met a tensor that is the result of an operation"
+
+PAGE = Page(
+    what_happened="""\
+An object was deep-copied: a model for an exponential moving average or a target network, a best checkpoint, a list of
+layers. Somewhere in it lies a tensor with a graph. Parameters are leaves and can be copied; what stands in the way is
+a result that some forward has left behind: `self.last_attention = ...` for a plot, a cached feature, a hidden state,
+an auxiliary loss, the weight that the old `torch.nn.utils.weight_norm` computes before each forward.
+
+So it depends on whether a forward has run. The copy of the fresh model works, that of the used one fails.
+""",
+    why="""\
+A deep copy of a result would have to copy the graph behind it, down to the parameters, and then it would no longer be
+clear whose gradients it computes. PyTorch copies leaves only: *Only Tensors created explicitly by the user (graph
+leaves) support the deepcopy protocol at the moment*. The message names neither the attribute nor the module.
+
+Calling `backward()` first does not help: the tensor keeps its `grad_fn` when the graph has been freed.
+""",
+    example="""\
+class Gate(nn.Module):
+    def forward(self, x):
+        self.last_map = torch.sigmoid(self.score(x))  # stays in the module, with its graph
+        return x * self.last_map
+
+
+ema = copy.deepcopy(model)
+""",
+    use_instead="""\
+class Gate(nn.Module):
+    def forward(self, x):
+        gate = torch.sigmoid(self.score(x))
+        self.last_map = gate.detach()  # for looking at
+        return x * gate
+
+
+ema = copy.deepcopy(model)
+""",
+    fix_safety="""\
+Safe where the attribute is only looked at: keep a detached copy, and use the live tensor in the forward. This also
+lets go of the memory of the last graph.
+
+Unsafe where the attribute is used later in a loss (an auxiliary loss that the trainer collects from the modules):
+return it from the forward, or clear it before the copy.
+
+If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict())`. For an average of weights
+`torch.optim.swa_utils.AveragedModel` exists (it deep-copies, too). Replace `torch.nn.utils.weight_norm` by
+`torch.nn.utils.parametrizations.weight_norm`, which leaves no result in the module.
+""",
+    not_this="""\
+- A tensor cannot be sent to another process (*Cowardly refusing to serialize non-leaf tensor*): the same rule, in
+  `torch.multiprocessing`. Detach it before it is sent.
+- Pickling fails on a lambda or a lock: that has nothing to do with gradients.
+""",
+    references=(
+        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
+        (
+            "torch.optim: weight averaging",
+            "https://docs.pytorch.org/docs/stable/optim.html#weight-averaging-swa-and-ema",
+        ),
+        (
+            "torch.nn.utils.parametrizations.weight_norm",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.parametrizations.weight_norm.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
+    if not says(evidence, "support the deepcopy protocol"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    copied = bindings.text_of(bindings.argument(bindings.call_at(evidence, frame), 0, "x"))
+    found = _inside(evidence, copied)
+    made = [(f"`{t.path}`", _store(evidence, t) or t.made) for t in found if t.made]
+    stored = [(n, f) for n, f in made if f] or [
+        (f"`{n}`", f) for n, f in (_stored_in(evidence, copied) or _stored_by_forward(evidence))
+    ]
+    places = [span("cause", _statement(evidence, f), f"{n} stays behind with its graph") for n, f in stored[:2]]
+    here = (span("failed" if places else "cause", frame, "copied here", evidence),) if frame else ()
+    facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
+    only = stored[0][1] if len(stored) == 1 else None
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        "What is copied holds the result of a forward, and with it a graph. Only leaves can be copied: keep a "
+        "detached copy "
+        "of that result instead of the live tensor.",
+        distinct((*places, *here, *(raised_span(evidence, "copied here") if not here else ()))),
+        facts,
+        remedy_at(
+            _statement(evidence, only) if only else None,
+            "detach_stored",
+            "Keep only a detached copy of this result",
+            "unsafe",
+            "The module's own computation keeps its gradient; what is read from the attribute later has none.",
+        ),
+    )
+
+
+def _inside(evidence: Evidence, copied: str) -> list[Reached]:
+    """Results with a graph that lie below the copied object; all that were found where its name is not known."""
+    results = [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
+    below = [t for t in results if copied and t.path.startswith((copied + ".", copied + "[", copied))]
+    held = [t for t in results if "." in t.path or "[" in t.path]
+    return below or held or results
+
+
+def _store(evidence: Evidence, tensor: Reached) -> Frame | None:
+    """The statement that keeps it: ``self.last = h`` for ``net.last``, the one in the function that made it if several.
+
+    The tensor may have been made lines before, under a local name.
+    """
+    attribute = tensor.path.rpartition(".")[2]
+    made = tensor.made
+    if made is None or "." not in tensor.path or not attribute.isidentifier():
+        return None
+    root = bindings.tree(evidence, made.file)
+    around = bindings.function_around(root, made.line) if root is not None else None
+    found = [
+        n
+        for n in ast.walk(root or ast.Module([], []))
+        if isinstance(n, ast.Assign) and not isinstance(n.value, ast.Constant)
+        if any(isinstance(t, ast.Attribute) and t.attr == attribute for t in n.targets)
+    ]
+    inside = [n for n in found if around is not None and around.lineno <= n.lineno <= (around.end_lineno or 0)]
+    one = inside or found
+    return bindings.frame_of(evidence, made.file, one[0]) if len(one) == 1 else None
+
+
+def _stored_in(evidence: Evidence, copied: str) -> list[tuple[str, Frame]]:
+    """Statements that put the result of a call into the copied object: ``state["hidden"] = cell(...)``."""
+    found: list[tuple[str, Frame]] = []
+    for file in evidence.sources:
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+            target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
+            if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
+                found.append((bindings.text_of(target), bindings.frame_of(evidence, file, node)))
+    return found
+
+
+def _stored_by_forward(evidence: Evidence) -> list[tuple[str, Frame]]:
+    """``self.x = <call>`` statements in ``forward`` methods, where the run itself has not found the tensor."""
+    found: list[tuple[str, Frame]] = []
+    for file in evidence.sources:
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+            if not isinstance(node, ast.FunctionDef) or node.name != "forward":
+                continue
+            for inner in ast.walk(node):
+                target = inner.targets[0] if isinstance(inner, ast.Assign) else None
+                own = isinstance(target, ast.Attribute) and bindings.text_of(target.value) == "self"
+                if own and ".detach()" not in bindings.text_of(inner):
+                    found.append((bindings.text_of(target), bindings.frame_of(evidence, file, inner)))
+    return found
+
+
+def _statement(evidence: Evidence, frame: Frame) -> Frame:
+    """The whole assignment that the frame lies in, so that the span shows what is stored where."""
+    root = bindings.tree(evidence, frame.file)
+    around = [
+        n
+        for n in ast.walk(root or ast.Module([], []))
+        if isinstance(n, ast.Assign) and n.lineno <= frame.line <= (n.end_lineno or 0)
+    ]
+    return bindings.frame_of(evidence, frame.file, around[0]) if around else frame
+
+
+CAUSE = Cause(
+    code="GD503",
+    slug="deepcopy-non-leaf",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+)

@@ -1,0 +1,121 @@
+"""GD504: an integer or boolean tensor was told to require gradients."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span
+from graphdoc.program.tensors import tensor_named
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "An integer or boolean tensor was told to require gradients"
+
+PAGE = Page(
+    what_happened="""\
+`requires_grad=True`, `requires_grad_()` or `nn.Parameter(...)` was applied to a tensor of whole numbers. Either the
+numbers were meant to be real and were written without a decimal point (`torch.tensor([1, 2, 3])`, `torch.arange(10)`,
+an image as `uint8`), or they are what they look like: token ids, class labels, indices, a mask. Whole numbers cannot
+be moved by a small step.
+""",
+    why="""\
+A derivative says what happens when the input changes a little. An integer cannot change a little, so PyTorch keeps
+gradients for floating point and complex dtypes only: *Only Tensors of floating point and complex dtype can require
+gradients*.
+
+`torch.tensor` takes its dtype from the data: `[1, 2]` gives int64, `[1.0, 2]` gives float32. `torch.arange` does
+likewise. Factories such as `torch.zeros` and `torch.rand` give floats unless told otherwise.
+""",
+    example="""\
+scale = torch.tensor([1, 2, 3], requires_grad=True)
+""",
+    use_instead="""\
+scale = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+""",
+    fix_safety="""\
+Safe where the numbers are quantities: write them as floats, or give `dtype=torch.float32`. For data that exists
+already the order matters: `x.float().requires_grad_()`; the flag first and the cast after would make the cast a part
+of the graph.
+
+For token ids and labels there is no gradient to have. Saliency over words and adversarial text take the gradient with
+respect to the *embedding* of the ids: call the embedding layer, `requires_grad_()` or `retain_grad()` its result, and
+feed that to the rest of the model. A parameter of whole numbers (a fixed index table) belongs in `register_buffer`.
+""",
+    not_this="""\
+- Indices come out of `argmax` and the loss is built on them: `nondifferentiable-op`.
+- A layer complains about the dtype of its input (*expected Long*, *must have the same dtype*): no matter of
+  gradients.
+""",
+    references=(
+        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
+        ("torch.tensor", "https://docs.pytorch.org/docs/stable/generated/torch.tensor.html"),
+        (
+            "torch.nn.Module.register_buffer",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message is unambiguous; the line that set the flag, and where its tensor was made."""
+    # "Only tensors of floating point …" in one place of PyTorch, "only Tensors …" in another; "dtype" came later.
+    if not says(
+        evidence, "of floating point and complex dtype can require gradients", "floating point dtype can require"
+    ):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    name, origin = _origin(evidence, frame)
+    marks = (span("cause", frame, "whole numbers cannot require gradients", evidence),) if frame else ()
+    known = tensor_named(evidence, name)
+    facts = (f"{name} has dtype {known.dtype}",) if known else ()
+    call = bindings.call_at(evidence, frame)
+    factory = call is not None and any(k.arg == "requires_grad" for k in call.keywords)
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
+        "floats; if "
+        "they are ids, labels or indices, take the gradient with respect to what they select.",
+        distinct((*marks, *origin, *raised_span(evidence, "refused here"))),
+        facts,
+        remedy_at(
+            frame if factory else None,
+            "set_keyword",
+            "Make the tensor a float tensor",
+            "unsafe",
+            "The numbers are the same, as floats, and can be trained.",
+            name="dtype",
+            value="torch.float32",
+        ),
+    )
+
+
+def _origin(evidence: Evidence, frame: Frame | None) -> tuple[str, tuple[Span, ...]]:
+    """``x`` of ``x.requires_grad_()`` or ``x.requires_grad = True``, and where it got its value."""
+    root = bindings.tree(evidence, frame.file) if frame else None
+    if frame is None or root is None:
+        return "", ()
+    for node in ast.walk(root):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("requires_grad") and node.lineno == frame.line:
+            name = bindings.text_of(node.value)
+            made = bindings.assignments(evidence, frame, name)[:1]
+            return name, tuple(span("created", f, f"`{name}` is made here") for f, _ in made)
+    return "", ()
+
+
+CAUSE = Cause(
+    code="GD504",
+    slug="integer-requires-grad",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("leaf-requires-grad",),
+)

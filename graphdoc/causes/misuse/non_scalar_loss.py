@@ -1,0 +1,116 @@
+"""GD501: backward() was called on a tensor with more than one element."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "`backward()` was called on a tensor with more than one element"
+
+PAGE = Page(
+    what_happened="""\
+The loss is a vector or a matrix: one value for each sample, pixel or head. A loss function with `reduction="none"`, a
+difference that was never averaged, the output of `nn.DataParallel` (one loss for each GPU), or the output of the
+model itself. A gradient step needs one number to make smaller.
+""",
+    why="""\
+`backward()` computes the product of a vector with the Jacobian. For a single number that vector is 1 and PyTorch
+fills it in. For several numbers every choice of the vector is a different question, so it refuses to guess: *grad can
+be implicitly created only for scalar outputs*. Tensors with one element pass whatever their shape, `[1]` or `[1, 1]`
+as well as `[]`.
+
+For complex results the same holds: reduce to a real number, such as `abs().sum()`.
+""",
+    example="""\
+loss = F.cross_entropy(model(x), y, reduction="none") * weights
+loss.backward()
+""",
+    use_instead="""\
+loss = F.cross_entropy(model(x), y, reduction="none") * weights
+loss.mean().backward()
+""",
+    fix_safety="""\
+Unsafe, because the scale of the gradient is the author's: `mean()` makes the step independent of the batch size and
+is what PyTorch's losses do by default; `sum()` is larger by the number of elements. For weighted terms divide by the
+sum of the weights; for padded sequences by the number of real tokens, not by the size of the tensor.
+
+`loss.backward(torch.ones_like(loss))` is the same as `loss.sum().backward()`.
+
+A gradient *for each element* is another thing: `torch.func.vmap` over `torch.func.grad`, or `torch.autograd.grad`
+with `is_grads_batched=True`. Summing gives the sum of these gradients, which equals them only if the elements do not
+share inputs.
+""",
+    not_this="""\
+- A vector was given and its shape does not fit: *Mismatch in shape: grad_output[0] has a shape of ...*.
+- The loss has one element and no graph: *element 0 of tensors does not require grad*, see the `cut-by-...` causes.
+""",
+    references=(
+        links.BACKWARD,
+        ("torch.func: per-sample gradients", "https://docs.pytorch.org/tutorials/intermediate/per_sample_grads.html"),
+        (
+            "torch.nn.CrossEntropyLoss: reduction",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message is unambiguous; the place to change is where the loss gets its value, or the call itself."""
+    if not says(evidence, "grad can be implicitly created only for"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    shape = next((n.shape for n in evidence.nodes if n.id == evidence.root), [])
+    facts = (f"its shape is {list(shape)}",) if shape else ()
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
+        "to one "
+        "number, usually with `mean()`.",
+        distinct((*_places(evidence, frame), *raised_span(evidence, "one number is needed here"))),
+        facts,
+        remedy_at(
+            frame,
+            "reduce_loss",
+            "Average the loss before the backward",
+            "unsafe",
+            "Every element counts the same, and the step does not depend on how many there are.",
+            method="mean",
+        ),
+    )
+
+
+def _places(evidence: Evidence, frame: Frame | None) -> tuple[Span, ...]:
+    """The assignment of what is differentiated; the call itself where that is an expression."""
+    if frame is None:
+        return ()
+    call = bindings.call_at(evidence, frame)
+    grad = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1] == "grad"
+    output = bindings.argument(call, 0, "outputs") if grad else getattr(call.func, "value", None) if call else None
+    name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
+    made = bindings.assignments(evidence, frame, name)[:1] if name else []
+    if made:
+        return (span("cause", made[0][0], f"`{name}` has more than one element"),)
+    return (span("cause", frame, "what is differentiated here has more than one element", evidence),)
+
+
+CAUSE = Cause(
+    code="GD501",
+    slug="non-scalar-loss",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("grad-output",),
+)

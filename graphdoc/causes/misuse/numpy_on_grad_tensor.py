@@ -1,0 +1,126 @@
+"""GD502: a tensor that is part of a graph was handed to NumPy."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import code_at, distinct, span
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "A tensor with a graph was handed to NumPy"
+
+PAGE = Page(
+    what_happened="""\
+`x.numpy()`, `np.array(x)`, `np.mean([...])`, a plot, a metric of scikit-learn or a data frame was given a tensor that
+requires gradients: the output of a model, a loss, or a parameter. NumPy calls `numpy()` itself on what it gets, so
+the word need not occur on the line; a list of such tensors is enough.
+
+Mostly the tensor has a graph because nobody asked for its absence: an evaluation that does not run under `no_grad`,
+or a loss that is returned as a tensor and collected for the average.
+""",
+    why="""\
+A NumPy array shares memory with its tensor and cannot record operations. A computation that leaves through an array
+would silently lose its gradient, and a write into the array would change a value that backward needs without the
+version counter noticing. So the tensor has to be detached in so many words: *Can't call numpy() on Tensor that
+requires grad. Use tensor.detach().numpy() instead.*
+
+`float(x)`, `x.item()` and `x.tolist()` copy numbers out and are allowed.
+""",
+    example="""\
+losses = [criterion(model(x), y) for x, y in validation]
+print(np.mean(losses))
+""",
+    use_instead="""\
+with torch.no_grad():
+    losses = [criterion(model(x), y).item() for x, y in validation]
+print(np.mean(losses))
+""",
+    fix_safety="""\
+Safe for what is printed, plotted or stored: `x.detach().cpu().numpy()` for arrays, `x.item()` for single numbers.
+Also for lists that are kept over an epoch: a list of numbers holds no graph, a list of losses holds every graph of
+the epoch.
+
+Unsafe if the result goes back into the loss: then the detach cuts the graph at this line, the crash disappears and
+the training is wrong or fails later (`cut-by-conversion`). Do that computation in torch.
+
+For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory and time as well.
+""",
+    not_this="""\
+- *can't convert cuda:0 device type tensor to numpy*: move it with `.cpu()`; nothing is wrong with the graph.
+- The conversion worked and the loss has no graph now: `cut-by-conversion`.
+""",
+    references=(
+        ("Tensor.numpy", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html"),
+        links.DETACH,
+        links.NO_GRAD,
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
+    if not says(evidence, "Can't call numpy() on Tensor that requires grad", "Can't call numpy() on Variable"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    code = code_at(evidence, frame)
+    marks = (span("cause", frame, "NumPy gets a tensor that requires gradients here", evidence),) if frame else ()
+    call = bindings.call_at(evidence, frame)
+    direct = call is not None and bindings.text_of(call.func).endswith(".numpy")
+    numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
+    remedies = (
+        *remedy_at(_element(evidence, frame, call), "detach_expression", "Detach each element", "unsafe", numbers),
+        *remedy_at(
+            _argument(evidence, frame, call, direct), "detach_expression", "Detach the argument", "unsafe", numbers
+        ),
+        *remedy_at(
+            frame if call is not None else None,
+            "to_numpy",
+            "Detach the tensor before NumPy gets it",
+            "safe" if direct else "unsafe",
+            numbers,
+        ),
+    )
+    told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"{told} a tensor that requires gradients to NumPy, which cannot record operations. Detach it here if only the "
+        "numbers are wanted, or compute it under `torch.no_grad()` if nothing is learned from it.",
+        distinct((*marks, *raised_span(evidence, ""))) if marks else raised_span(evidence, "refused here"),
+        (),
+        remedies,
+    )
+
+
+def _element(evidence: Evidence, frame: Frame | None, call: ast.Call | None) -> Frame | None:
+    """What a list or comprehension given to NumPy is made of: each element is turned into an array of its own."""
+    first = call.args[0] if call is not None and call.args else None
+    if frame is None or not isinstance(first, ast.ListComp | ast.GeneratorExp):
+        return None
+    return bindings.frame_of(evidence, frame.file, first.elt, frame.function)
+
+
+def _argument(evidence: Evidence, frame: Frame | None, call: ast.Call | None, direct: bool) -> Frame | None:
+    """The tensor that is given to a function of NumPy (or one that uses it): detached before, not after, the call."""
+    first = call.args[0] if call is not None and call.args and not direct else None
+    if frame is None or not isinstance(first, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
+        return None
+    return bindings.frame_of(evidence, frame.file, first, frame.function)
+
+
+CAUSE = Cause(
+    code="GD502",
+    slug="numpy-on-grad-tensor",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+)

@@ -1,0 +1,130 @@
+"""GD505: the requires_grad flag of a computed tensor was switched."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import code_at, distinct, place, span
+from graphdoc.program.tensors import tensor_named
+
+TITLE = "The `requires_grad` flag of a computed tensor cannot be switched"
+
+PAGE = Page(
+    what_happened="""\
+`x.requires_grad = False`, `x.requires_grad_(False)` or `x.requires_grad = True` was written for a tensor that is the
+result of an operation. Mostly the intention was to treat the result as a constant (freeze the features, stop the
+gradient at a target), or to mark it for a gradient. Sometimes the tensor is taken for a parameter: a loop over the
+values of a dictionary of outputs instead of over `parameters()`, or a weight that is itself computed, by a
+parametrisation or weight norm.
+""",
+    why="""\
+For a leaf the flag is a choice. For a result it is a consequence: it requires gradients because one of its inputs
+did, and its `grad_fn` is there already. Switching it off would leave a graph that leads nowhere, so PyTorch refuses:
+*you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that
+doesn't require differentiation use var_no_grad = var.detach()*.
+
+`x.requires_grad_(True)` of such a tensor is accepted, since it changes nothing; the assignment `x.requires_grad =
+True` is refused even then.
+""",
+    example="""\
+features = backbone(x)
+features.requires_grad = False
+loss = F.cross_entropy(head(features), y)
+""",
+    use_instead="""\
+features = backbone(x).detach()
+loss = F.cross_entropy(head(features), y)
+""",
+    fix_safety="""\
+Unsafe: `x = x.detach()` does what was written, a constant from here on, and so the gradient stops here. Everything
+before this line no longer learns from this loss. Other uses of the same graph are not affected, because `detach`
+returns a new tensor.
+
+If the aim was to *freeze a module*, set the flag on its parameters, before the forward:
+`backbone.requires_grad_(False)`. Then its activations are not kept either. If the aim was to *read the gradient* of
+the result, use `x.retain_grad()`.
+""",
+    not_this="""\
+- The tensor is an integer tensor: `integer-requires-grad`.
+- `.grad` of a result is None: `grad-of-non-leaf`.
+- *can't optimize a non-leaf Tensor*: `non-leaf-parameter`.
+""",
+    references=(
+        (
+            "Autograd mechanics: setting requires_grad",
+            "https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad",
+        ),
+        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
+        links.DETACH,
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message is unambiguous; whether it was switched off decides if a detach is meant."""
+    if not says(evidence, "you can only change requires_grad flags of leaf variables"):
+        return None
+    strength, confidence = weight(evidence, 0.95)
+    frame = raised_at(evidence)
+    off = says(evidence, "use var_no_grad = var.detach()") and "True" not in code_at(evidence, frame)
+    name, statement = _switched(evidence, frame)
+    known = tensor_named(evidence, name)
+    made = (span("created", known.made, f"`{name}` is computed here", evidence),) if known and known.made else ()
+    marks = (span("cause", frame, "this tensor is the result of an operation", evidence),) if frame else ()
+    aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
+        "module, set "
+        "the flag on its parameters before the forward.",
+        distinct((*marks, *made, *(raised_span(evidence, "refused here") if not marks else ()))),
+        (f"{name}: is_leaf is False, made by {known.op}",) if known and known.op else (),
+        _remedies(evidence, name, statement) if off else (),
+    )
+
+
+def _remedies(evidence: Evidence, name: str, statement: Frame | None) -> tuple[Remedy, ...]:
+    """Detach where the name is assigned and drop the statement, where the assignment is in sight."""
+    made = bindings.assignments(evidence, statement, name)[:1] if statement and name else []
+    if not made or statement is None:
+        return ()
+    detach = {"kind": "detach_assigned", "args": {"place": place(made[0][0]), "targets": [name]}}
+    delete = {"kind": "delete_statement", "args": {"place": place(statement)}}
+    return (
+        Remedy(
+            "several",
+            f"Detach `{name}` instead of switching its flag",
+            "unsafe",
+            f"No gradient flows back through `{name}` from here on, which is what the flag was to say.",
+            {"edits": [detach, delete]},
+        ),
+    )
+
+
+def _switched(evidence: Evidence, frame: Frame | None) -> tuple[str, Frame | None]:
+    """The name whose flag the line switches, and the whole statement."""
+    root = bindings.tree(evidence, frame.file) if frame else None
+    for node in ast.walk(root) if root and frame else ():
+        if isinstance(node, ast.Assign | ast.Expr) and node.lineno == frame.line:  # type: ignore[union-attr]
+            inner = node.targets[0] if isinstance(node, ast.Assign) else getattr(node.value, "func", None)
+            if isinstance(inner, ast.Attribute) and inner.attr.startswith("requires_grad"):
+                return bindings.text_of(inner.value), bindings.frame_of(evidence, frame.file, node)  # type: ignore[union-attr]
+    return "", None
+
+
+CAUSE = Cause(
+    code="GD505",
+    slug="requires-grad-on-non-leaf",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("leaf-requires-grad",),
+)

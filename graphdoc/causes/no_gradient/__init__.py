@@ -1,0 +1,1 @@
+"""GD3: what was to be differentiated has no graph."""

@@ -1,0 +1,209 @@
+"""GD310: on this path through the program the loss is built from constants and never touches the network."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Confidence, Span
+from graphdoc.program import bindings
+from graphdoc.program.exception import field_of, raised_at, raised_span, weight
+from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
+from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
+
+TITLE = "On this path the loss is a constant: no term of it came from the network"
+
+PAGE = Page(
+    what_happened="""\
+The loss starts as a constant (`torch.zeros(())`, `torch.tensor(0.0)`, `0`) and terms are added to it under a
+condition or in a loop. For this batch no term was added: every sample was skipped, no box matched, the mask was
+empty, the weight of the term is zero in this phase. What arrives at `backward()` is the constant itself. In training
+this comes after minutes or days, with the first batch that is empty in that sense; in distributed training on one
+rank only, while the others wait for it in their all-reduce.
+""",
+    why="""\
+A constant depends on no parameter, so there is nothing to differentiate: *element 0 of tensors does not require grad
+and does not have a grad_fn*. If the accumulator is a Python number, it is *'int' object has no attribute 'backward'*,
+since `sum([])` and an untouched `loss = 0` are not tensors.
+
+The same program with one more sample in the batch is right: the sum of a constant and a tensor with a graph has a
+graph.
+""",
+    example="""\
+loss = torch.zeros(())
+for image, boxes in zip(features, targets):
+    if len(boxes) == 0:
+        continue
+    loss = loss + F.l1_loss(head(image), boxes.mean(0))
+loss.backward()
+""",
+    use_instead="""\
+loss = features.sum() * 0.0  # zero, and connected to the network
+for image, boxes in zip(features, targets):
+    if len(boxes) == 0:
+        continue
+    loss = loss + F.l1_loss(head(image), boxes.mean(0))
+loss.backward()
+""",
+    fix_safety="""\
+Unsafe: either way this batch changes nothing, which is the author's to decide. Two fixes, by situation:
+
+- **One process.** Skip the update: `if loss.requires_grad: loss.backward(); optimizer.step()`. With momentum or
+  weight decay this is not quite the same as a step with zero gradients: a skipped step moves nothing.
+- **Distributed.** Every rank has to run its backward, or the others hang. Build the zero from the network's output
+  (`output.sum() * 0.0`), so that the graph and the hooks of `DistributedDataParallel` are there and the gradients are
+  zero. `0 * inf` and `0 * nan` are nan; use `torch.nan_to_num` or a mask if the output may be infinite.
+
+Do not write `torch.zeros((), requires_grad=True)`: this removes the message in every case, including those in which a
+real term was lost, and under `DistributedDataParallel` the ranks hang.
+""",
+    not_this="""\
+- Terms were added, and each of them had lost its graph: `cut-by-conversion`, `cut-by-detach`, `nondifferentiable-op`.
+- Recording was off: `cut-by-no-grad`. All parameters are frozen: `frozen-parameters`.
+- `'float' object has no attribute 'backward'` after `.item()`: `cut-by-conversion`.
+""",
+    references=(
+        (
+            "DistributedDataParallel: internal design",
+            "https://docs.pytorch.org/docs/stable/notes/ddp.html#internal-design",
+        ),
+        ("torch.Tensor.backward", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A loss that no operation with a graph has touched, though parameters are trainable and recording was on."""
+    if field_of(evidence, r"'int' object has no attribute 'backward'"):
+        strength, confidence = weight(evidence, 0.85, "likely")
+        return _finding(evidence, strength, confidence)
+    if not without_graph(evidence) or evidence.from_text:
+        return None
+    cut = find_cut(evidence, "constant")
+    if cut is not None:
+        strength, confidence = weigh(evidence, cut)
+        spans = _told(evidence) if _assigned(evidence) else story(evidence, cut, "the loss is made from constants here")
+        return Finding(strength, confidence, TITLE, _TEXT, spans, facts_of(evidence, cut), _remedies(evidence))
+    trainable = any(p.requires_grad and not p.buffer for p in evidence.parameters)
+    if evidence.cuts or not recording_was_on(evidence) or not trainable:
+        return None
+    if loss_made(evidence)[0]:
+        return _finding(evidence, 0.8, "likely")
+    return _finding(evidence, 0.5, "possible") if _assigned(evidence) else None
+
+
+_TEXT = (
+    "The loss was made from constants alone: on this path through the program no term that depends on the network was "
+    "added to it. It has no graph, and there is nothing to differentiate."
+)
+
+
+def _finding(evidence: Evidence, strength: float, confidence: Confidence) -> Finding:
+    op, _ = loss_made(evidence)
+    facts = (f"the last operation was {op}; nothing with a graph went into it",) if op else ()
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        _TEXT,
+        _told(evidence),
+        facts,
+        _remedies(evidence),
+    )
+
+
+def _told(evidence: Evidence) -> tuple[Span, ...]:
+    made = span_of("cause", loss_made(evidence)[1], "the loss is made here, from constants", evidence)
+    return distinct((*_assigned(evidence), *made, *raised_span(evidence, "the loss that arrives here is a constant")))
+
+
+def _remedies(evidence: Evidence) -> tuple[Remedy, ...]:
+    """A zero built from what the function was given and adds terms of; the run tells which argument has a graph."""
+    out: list[Remedy] = []
+    for at, wanted in _starts(evidence):
+        for start, value in _set_by(evidence, at, wanted):
+            root = bindings.tree(evidence, start.file)
+            function = bindings.function_around(root, start.line) if root is not None else None
+            if function is None or not _is_constant(value) or isinstance(value, ast.Constant):
+                continue
+            given = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
+            read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            for name in [n for n in given if n in read][:2]:
+                out.append(
+                    Remedy(
+                        "zero_of_output",
+                        f"start `{wanted}` as `{name}.sum() * 0.0`, at {where(start)}",
+                        "unsafe",
+                        "Where no term is added the gradients are zero, and the optimizer steps with them.",
+                        {"place": place(bindings.frame_of(evidence, start.file, value)), "name": name},
+                    )
+                )
+    return tuple(r for i, r in enumerate(out) if r not in out[:i])[:2]
+
+
+def _starts(evidence: Evidence) -> list[tuple[Frame, str]]:
+    """Under which name, and in which frame, the loss was last known where it was made."""
+    made = innermost(loss_made(evidence)[1])
+    return [(made, n) for n in _names_at(evidence, made)] if made else []
+
+
+def _assigned(evidence: Evidence) -> tuple[Span, ...]:
+    """The constants that the loss starts from: assignments of a zero in the functions that made it."""
+    found: list[Span] = []
+    counts: list[Span] = []
+    frame = raised_at(evidence)
+    call = bindings.call_at(evidence, frame)
+    name = bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
+    made = innermost(loss_made(evidence)[1])
+    starts = _starts(evidence)
+    if frame and name:
+        starts.append((frame, name))
+    for at, wanted in starts:
+        for start, value in bindings.assignments(evidence, at, wanted):
+            # A counter starts as a number, too: it is told only where no tensor does.
+            if _is_constant(value) and not _adds(evidence, start):
+                told = counts if isinstance(value, ast.Constant) else found
+                told.append(span("cause", start, f"`{wanted}` starts as a constant"))
+            elif at is frame and not made:
+                found.append(span("cause", start, f"`{wanted}` gets its value here"))
+    return distinct(found or counts)[:2]
+
+
+def _set_by(evidence: Evidence, at: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
+    """The assignments to a name up to a line and on it: where nothing was added, the start itself made the loss."""
+    root = bindings.tree(evidence, at.file)
+    function = bindings.function_around(root, at.line) if root is not None else None
+    last = function is not None and at.line >= (function.end_lineno or at.line)
+    return bindings.assignments(evidence, at if last else replace(at, line=at.line + 1), name)
+
+
+def _adds(evidence: Evidence, at: Frame) -> bool:
+    """Whether the statement adds to what it assigns (``count += 1``)."""
+    root = bindings.tree(evidence, at.file)
+    return any(isinstance(n, ast.AugAssign) and n.lineno == at.line for n in ast.walk(root)) if root else False
+
+
+def _names_at(evidence: Evidence, frame: Frame) -> list[str]:
+    root = bindings.tree(evidence, frame.file)
+    lines = [n for n in ast.walk(root) if isinstance(n, ast.stmt) and n.lineno == frame.line] if root else []
+    return [n for statement in lines for n in bindings.names_in(statement)][:12]
+
+
+def _is_constant(value: ast.expr) -> bool:
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, int | float)
+    text = bindings.text_of(value)
+    return ".new_zeros(" in text or text.startswith(("torch.zeros(", "torch.zeros_like(", "torch.tensor(0"))
+
+
+CAUSE = Cause(
+    code="GD310",
+    slug="constant-loss",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "ddp", "legacy"),
+)

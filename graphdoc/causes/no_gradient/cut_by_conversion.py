@@ -1,0 +1,177 @@
+"""GD301: the loss was rebuilt from Python numbers, lists or NumPy arrays, which carry values and no graph."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Cut, Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import field_of, raised_at, raised_span, weight
+from graphdoc.program.spans import code_at, innermost, place, span
+from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+
+TITLE = "The loss was rebuilt from plain numbers, so its graph was left behind"
+
+PAGE = Page(
+    what_happened="""\
+Somewhere between the network and the loss the values were taken out of their tensors and put into new ones. The
+numbers are the same; the history is not. `grad_fn` of the new tensor is None, `backward()` has nothing to follow, and
+every parameter behind that line would get no gradient.
+
+These calls copy numbers out of the graph:
+
+- `x.item()`, `float(x)`, `int(x)`, `x.tolist()`, `x.detach().numpy()`, and functions of `math`;
+- `torch.tensor(x)`, `torch.tensor([x, y])`, `torch.as_tensor([x, y])`, `torch.FloatTensor([x, y])`,
+  `torch.from_numpy(array)`.
+
+Two that are often taken for such copies keep the graph: `torch.as_tensor(x)` of one tensor returns that tensor, and
+`torch.stack` and `torch.cat` are ordinary differentiable operations.
+""",
+    why="""\
+Autograd records operations on tensors. A Python float or a NumPy array is not a tensor, so nothing can be recorded on
+it, and a tensor made from it is new data: a leaf that does not require gradients. `backward()` on a result that is
+built from such data alone raises *element 0 of tensors does not require grad and does not have a grad_fn*; on a float
+it raises *'float' object has no attribute 'backward'*.
+
+A list of tensors given to `torch.tensor` is read number by number, as if each had been through `.item()`. PyTorch
+hints at it with a warning: *Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior*.
+For a single tensor the warning says *To copy construct from a tensor, it is recommended to use
+sourceTensor.detach().clone()*.
+""",
+    example="""\
+losses = []
+for x, y in episode:
+    losses.append(F.mse_loss(model(x), y))
+loss = torch.tensor(losses).mean()  # new data: the graphs of the list stay in the list
+loss.backward()
+""",
+    use_instead="""\
+losses = []
+for x, y in episode:
+    losses.append(F.mse_loss(model(x), y))
+loss = torch.stack(losses).mean()  # one more operation of the same graph
+loss.backward()
+""",
+    fix_safety="""\
+Safe where a list of tensors is joined: `torch.stack` has the same forward values as `torch.tensor` and adds the
+gradient that was meant. Use `torch.cat` if the parts are already vectors.
+
+Unsafe where `.item()` or a NumPy round trip is dropped: what was a constant becomes part of the function that is
+differentiated. That is right for the loss itself. It is wrong for a number that was meant to be a constant, such as a
+baseline, a reward or a normalising factor. For NumPy code in the middle of a forward there is no small edit: write it
+with torch operations, or give it a derivative in a `torch.autograd.Function`.
+
+Setting `loss.requires_grad = True`, or `torch.tensor(..., requires_grad=True)`, removes the message and nothing else:
+the loss is then a leaf with a gradient of 1, and no parameter learns.
+""",
+    not_this="""\
+- The line says `.detach()` or `.data` and the result stays a tensor: `cut-by-detach`.
+- The operation itself has no derivative (argmax, a comparison, `.long()`): `nondifferentiable-op`.
+- The whole forward ran under `torch.no_grad()`; then `.item()` has nothing left to cut: `cut-by-no-grad`.
+- `.item()` on a value that is only printed or logged is right, and needed to free the graph.
+""",
+    references=(
+        ("torch.tensor", "https://docs.pytorch.org/docs/stable/generated/torch.tensor.html"),
+        ("torch.stack", "https://docs.pytorch.org/docs/stable/generated/torch.stack.html"),
+        ("Tensor.item", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html"),
+        links.GRAPH_HISTORY,
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first place where a value left its tensor; or a loss that is a float itself."""
+    if field_of(evidence, r"'float' object has no attribute 'backward'"):
+        return _float_loss(evidence)
+    cut = find_cut(evidence, "conversion")
+    if cut is None or not without_graph(evidence):
+        return unseen(
+            evidence,
+            0.3,
+            TITLE,
+            "a value on the way to the loss went through `.item()`, a list given to `torch.tensor`, or NumPy.",
+        )
+    strength, confidence = weigh(evidence, cut)
+    return Finding(
+        strength,
+        confidence,
+        f"`{cut.op}` takes the loss's values out of the graph, so nothing behind it can learn",
+        f"At {same_line(cut)} `{cut.op}` copies the values out of the graph. What is computed from them has "
+        "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
+        story(evidence, cut, f"{cut.op} takes the values and leaves the graph here"),
+        facts_of(evidence, cut),
+        _remedies(evidence, cut),
+    )
+
+
+def _remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
+    frame = innermost(cut.stack)
+    if frame is None:
+        return ()
+    call = bindings.call_at(evidence, frame)
+    code = bindings.text_of(call) or code_at(evidence, frame)
+    if _makes_tensor(code):
+        return (
+            Remedy(
+                "stack_instead_of_tensor",
+                "Join the tensors with torch.stack, which keeps their graphs",
+                "safe",
+                "The loss has the same value and now reaches every tensor of the list.",
+                {"place": place(frame), "structure": _structure(evidence, call)},
+            ),
+        )
+    return (
+        Remedy(
+            "drop_call",
+            f"Keep the tensor: drop `{cut.op}`",
+            "unsafe",
+            "Gradients then flow through this value into everything that it was computed from.",
+            {"place": place(frame)},
+        ),
+    )
+
+
+def _structure(evidence: Evidence, call: ast.Call | None) -> str:
+    """``list`` where the argument is a variable to which the program appends; otherwise a tensor, or a list display."""
+    given = bindings.text_of(call.args[0]) if call and call.args else ""
+    grows = any(f"{given}.append(" in text or f"{given} = [" in text for text in evidence.sources.values())
+    return "list" if given.replace(".", "").isidentifier() and grows else "tensor"
+
+
+def _makes_tensor(code: str) -> bool:
+    return code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "tensor("))
+
+
+def _float_loss(evidence: Evidence) -> Finding | None:
+    """``loss = ....item()`` and then ``loss.backward()``: the assignment is the place, where the source is there."""
+    strength, confidence = weight(evidence, 0.9)
+    frame = raised_at(evidence)
+    receiver = bindings.call_at(evidence, frame)
+    name = bindings.text_of(receiver.func.value) if receiver and isinstance(receiver.func, ast.Attribute) else ""
+    told = bindings.assignments(evidence, frame, name) if frame and name else []
+    spans = tuple(span("cause", f, f"`{name}` becomes a Python float here") for f, _ in told[:1])
+    if not spans and evidence.raised:
+        spans = tuple(
+            span("cause", f, "this is a Python float, not a tensor", evidence) for f in ([frame] if frame else [])
+        )
+    return Finding(
+        strength,
+        confidence if told or not frame else "likely",
+        TITLE,
+        "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
+        "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",
+        (*spans, *raised_span(evidence, "a float has no graph to go back through")),
+    )
+
+
+CAUSE = Cause(
+    code="GD301",
+    slug="cut-by-conversion",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "legacy"),
+)

@@ -1,0 +1,114 @@
+"""GD302: the value that the loss is built from was detached, so nothing before it can learn."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.spans import innermost, place
+from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+
+TITLE = "The value that the loss is built from was detached from the graph"
+
+PAGE = Page(
+    what_happened="""\
+Between the network and the loss stands `.detach()`, `.detach_()` or `.data`. It gives the same numbers without their
+history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and `backward()` fails; if
+other ways remain, nothing fails and the part behind the cut silently does not learn.
+
+The usual places: a module that detaches what it returns because somebody once plotted it; a value that was detached
+for a target and is now used for the loss as well; `x.data` from code older than PyTorch 0.4; the arguments of the
+loss the wrong way round, so that the prediction is the detached one.
+""",
+    why="""\
+`detach()` is how one says *treat this as a constant*, and autograd takes it literally: the result is a leaf that does
+not require gradients. Everything computed from such leaves alone does not require gradients either, and `backward()`
+has no node to start from: *element 0 of tensors does not require grad and does not have a grad_fn*.
+
+`detach()` shares memory with its source and keeps the version counter, so a later in-place write is still noticed.
+`.data` cuts in the same way but also hides such writes, which turns an error into a wrong gradient.
+""",
+    example="""\
+class Encoder(nn.Module):
+    def forward(self, x):
+        h = self.net(x)
+        self.last = h
+        return h.detach()  # meant for self.last
+
+
+loss = F.mse_loss(encoder(x), y)
+loss.backward()
+""",
+    use_instead="""\
+class Encoder(nn.Module):
+    def forward(self, x):
+        h = self.net(x)
+        self.last = h.detach()  # the copy that is kept needs no graph
+        return h
+
+
+loss = F.mse_loss(encoder(x), y)
+loss.backward()
+""",
+    fix_safety="""\
+Unsafe: taking the `.detach()` away lets gradient flow into everything before it. That is the purpose when the value
+is the model's prediction. It is wrong when the value was meant as a constant (a target, an advantage, a teacher, a
+baseline); then the `.detach()` is right where it stands and the loss is missing another term, or the two arguments
+are exchanged.
+
+Two calls may have to go. Detaching again after the first one was removed gives the same error from the next line.
+
+`loss.requires_grad_()` ends the error and leaves every parameter without gradient.
+""",
+    not_this="""\
+- The values went through `.item()`, a list or NumPy: `cut-by-conversion`.
+- Gradient recording was off when the value was computed; `detach` then changed nothing: `cut-by-no-grad`.
+- The detached value was a target, and the other side has no graph because its parameters are frozen:
+  `frozen-parameters`.
+""",
+    references=(
+        links.DETACH,
+        ("torch.autograd: in-place operations and Variable.data", "https://docs.pytorch.org/docs/stable/autograd.html"),
+        links.GRAPH_HISTORY,
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first detach on the loss's way."""
+    cut = find_cut(evidence, "detach")
+    if cut is None or not without_graph(evidence):
+        return unseen(evidence, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
+    strength, confidence = weigh(evidence, cut)
+    frame = innermost(cut.stack)
+    remedies = tuple(
+        Remedy(
+            "drop_call",
+            f"Keep the graph: drop `{cut.op}`",
+            "unsafe",
+            "Gradients then flow through this value into everything that it was computed from.",
+            {"place": place(f)},
+        )
+        for f in ([frame] if frame else [])
+    )
+    return Finding(
+        strength,
+        confidence,
+        f"`{cut.op}` cuts the graph that the loss is built from",
+        f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. Nothing else "
+        "connects the loss with a parameter, so `backward()` has nothing to follow.",
+        story(evidence, cut, f"{cut.op} ends the graph here"),
+        facts_of(evidence, cut),
+        remedies,
+    )
+
+
+CAUSE = Cause(
+    code="GD302",
+    slug="cut-by-detach",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "legacy"),
+)

@@ -1,0 +1,198 @@
+"""GD303: gradient recording was off while the loss, or what it is built from, was computed."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.spans import code_at, distinct, innermost, span, where
+from graphdoc.remedies.grad_mode import scoped
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.missing_graph import (
+    by_checkpoint,
+    facts_of,
+    is_gradient,
+    same_line,
+    story,
+    unseen,
+    weigh,
+    without_graph,
+)
+
+TITLE = "Gradient recording was switched off while the loss was computed"
+
+PAGE = Page(
+    what_happened="""\
+The forward ran under `torch.no_grad()`, `torch.inference_mode()` or `torch.set_grad_enabled(False)`, and then a
+`backward()` was asked for. In that mode PyTorch computes values and records nothing: every result has
+`requires_grad == False`, although all parameters have it True and every layer is in order.
+
+The switch is often far from the loss:
+
+- a decorator on a method that is now used for training as well (`@torch.no_grad()` on `encode`, `act`, `features`);
+- a caller higher up, such as an evaluation loop that runs a module whose forward calls `backward` itself;
+- `torch.set_grad_enabled(False)` as a statement, left on after a validation pass;
+- a `with` block that is longer than it looks, with the loss inside its indentation.
+""",
+    why="""\
+Whether an operation is recorded is decided when it runs, by the grad mode of the current thread, not when
+`backward()` is called. Nothing can be added later: the graph of these operations does not exist. `backward()` finds a
+root without `grad_fn` and raises *element 0 of tensors does not require grad and does not have a grad_fn*.
+
+`model.eval()` is another thing. It changes dropout and batch normalisation and leaves the grad mode alone; likewise
+`model.train()` does not switch recording on. `torch.enable_grad()` inside a `no_grad` block records again from there
+on, and cannot bring back what was computed before. Inside `inference_mode` it has no effect at all: only
+`torch.inference_mode(False)` ends that mode.
+""",
+    example="""\
+@torch.no_grad()
+def features(x):
+    return backbone(x)
+
+
+loss = F.cross_entropy(features(x), y)  # the whole backbone ran unrecorded
+loss.backward()
+""",
+    use_instead="""\
+def features(x):
+    return backbone(x)
+
+
+loss = F.cross_entropy(features(x), y)
+loss.backward()
+
+with torch.no_grad():  # the switch stands where nothing is to be learned
+    score = features(validation_x)
+""",
+    fix_safety="""\
+Unsafe: recording this part means that its parameters receive gradient, and that its activations stay in memory until
+`backward()`. Where the part was meant to be a frozen extractor, the switch is right and something trainable has to
+stand behind it (a head that is *outside* of the block).
+
+Prefer moving the switch to the callers that only evaluate. Opening `torch.enable_grad()` inside a function that
+somebody calls under `no_grad` also works, but it builds a graph in every evaluation.
+
+A switch that is thrown by a statement and never put back, in the constructor of a helper for instance, was meant for
+that helper's own computations. There recording stays off: `@torch.no_grad()` on the function that computes, or `with
+torch.no_grad():` around its lines, in place of the statement. For the rest of the program it comes back.
+
+When a training step is run for its numbers only (a loss module that calls `backward` itself, in evaluation), the
+right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward()`.
+""",
+    not_this="""\
+- Grad mode is on and a single operation drops the graph: `cut-by-detach`, `cut-by-conversion`,
+  `nondifferentiable-op`.
+- Grad mode is on and no parameter has `requires_grad=True`: `frozen-parameters`.
+- The message is *Inference tensors cannot be saved for backward*: `inplace-on-inference-tensor`.
+- A reentrant checkpoint with inputs that need no gradient: `checkpoint-no-grad-input`.
+""",
+    references=(
+        links.GRAD_MODES,
+        links.NO_GRAD,
+        links.INFERENCE_MODE,
+        (
+            "torch.set_grad_enabled",
+            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.set_grad_enabled.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first operation that had parameters and no recording, and where recording was switched off."""
+    own = [c for c in evidence.cuts if c.reason == "no-grad" and not is_gradient(c)]
+    # A reentrant checkpoint runs without recording on purpose: that is another cause's.
+    cut = next((c for c in own if not by_checkpoint(c)), None)
+    if own and cut is None:
+        return None
+    if cut is None or not without_graph(evidence):
+        hint = (
+            "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
+        )
+        return unseen(evidence, 0.28, TITLE, hint)
+    strength, confidence = weigh(evidence, cut)
+    switch = _switch(evidence, cut)
+    library = bool(cut.switch) and not cut.switch[-1].user
+    label = "gradient recording is switched off " + ("inside this call" if library else "here")
+    marks = (span("cause", switch, label, evidence),) if switch else ()
+    kind = cut.switch_kind or "no_grad"
+    off = (
+        f", switched off {'inside the call' if library else ''} at {where(switch)}".replace("  ", " ") if switch else ""
+    )
+    useless = bindings.contexts_named(evidence, cut.stack, "enable_grad") if cut.grad_mode else []
+    text = (
+        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result has no "
+        "graph although the parameters require gradients, and neither has the loss that is computed from it."
+    )
+    return Finding(
+        strength,
+        confidence,
+        f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph",
+        f"{text} {_INFERENCE}" if cut.grad_mode else text,
+        distinct(
+            (
+                *marks,
+                *story(evidence, cut, "computed here without being recorded"),
+                *(span("related", f, "this has no effect in inference mode", evidence) for f in useless[:1]),
+            )
+        ),
+        facts_of(evidence, cut),
+        () if library else _remedies(evidence, cut, switch),
+    )
+
+
+_INFERENCE = (
+    "Grad mode was on there (`torch.enable_grad()`), which has no effect in inference mode: nothing is recorded until "
+    "that mode ends. Inside `torch.no_grad()` it would have."
+)
+
+
+def _switch(evidence: Evidence, cut: Cut) -> Frame | None:
+    """Where recording was switched off: as the run has seen it, with the columns of the source where that has them."""
+    around = [s for f in reversed(cut.stack) if f.user for s in bindings.switches_around(evidence, f)]
+    observed = innermost(cut.switch)
+    if observed is not None:
+        # A decorator is seen at the first decorator's line of its function.
+        same = [s for s in around if s.file == observed.file and cut.switch_kind in code_at(evidence, s)]
+        return min((s for s in same if s.line >= observed.line), key=lambda s: s.line, default=observed)
+    if around:
+        return around[0]
+    # A function call that has returned long ago leaves no other trace than its source.
+    statements = [f for f in bindings.calls_named(evidence, "set_grad_enabled") if "(False)" in code_at(evidence, f)]
+    return next(iter(statements), None)
+
+
+def _remedies(evidence: Evidence, cut: Cut, switch: Frame | None) -> tuple[Remedy, ...]:
+    if switch is None:
+        return ()
+    swap: tuple[Remedy, ...] = ()
+    if cut.grad_mode:
+        swap = remedy_at(
+            switch,
+            "swap_decorator" if bindings.is_decorator(evidence, switch) else "swap_context",
+            "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
+            "unsafe",
+            "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",
+            old="inference_mode",
+            new="no_grad",
+        )
+    removed = remedy_at(
+        switch,
+        "remove_switch",
+        "Record this part: take the switch away here",
+        "unsafe",
+        "The parameters used in this part then receive gradient, and its activations are kept until backward.",
+    )
+    return (*swap, *scoped(evidence, cut, switch), *removed)
+
+
+CAUSE = Cause(
+    code="GD303",
+    slug="cut-by-no-grad",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "legacy"),
+)

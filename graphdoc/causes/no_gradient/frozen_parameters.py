@@ -1,0 +1,162 @@
+"""GD305: every parameter that the loss depends on has requires_grad=False."""
+
+from __future__ import annotations
+
+import ast
+from typing import cast
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.model import Confidence, Span
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.story.missing_graph import (
+    facts_of,
+    find_cut,
+    loss_made,
+    recording_was_on,
+    story,
+    unseen,
+    weigh,
+    without_graph,
+)
+
+TITLE = "All parameters that the loss depends on are frozen"
+
+PAGE = Page(
+    what_happened="""\
+The forward ran with recording on and through ordinary operations, but none of the parameters in it requires
+gradients: `requires_grad_(False)` or a loop with `p.requires_grad = False` has frozen the whole network. Often the
+new head was frozen together with the backbone (it was put in *before* the loop), the freezing of one phase (the
+generator while the discriminator trains) was not undone for the next, or a function returns a frozen copy and the
+copy is trained.
+""",
+    why="""\
+A result requires gradients if at least one of its inputs does. With frozen parameters and plain data there is no such
+input, so no operation is recorded and the loss has no `grad_fn`: *element 0 of tensors does not require grad and does
+not have a grad_fn*. The flag counts at the time of the forward: setting it back afterwards does not make the graph
+appear.
+
+`DistributedDataParallel` checks the same at construction: *not needed when a module doesn't have any parameter that
+requires a gradient*. An optimizer accepts frozen parameters without a word and never changes them.
+""",
+    example="""\
+model.fc = nn.Linear(64, 10)
+for p in model.parameters():
+    p.requires_grad = False  # the new head as well
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+    use_instead="""\
+for p in model.parameters():
+    p.requires_grad = False
+model.fc = nn.Linear(64, 10)  # new parameters require gradients
+loss = F.cross_entropy(model(x), y)
+loss.backward()
+""",
+    fix_safety="""\
+Unsafe: making parameters trainable is the author's choice of *which*. Unfreeze what the optimizer holds, and nothing
+more; if the optimizer was made from `filter(lambda p: p.requires_grad, ...)` while everything was frozen, it has to
+be made again.
+
+Parameters frozen for one phase are best frozen and released in one place, around the phase, so that an early `return`
+cannot leave them frozen.
+""",
+    not_this="""\
+- The parameters require gradients and recording was off: `cut-by-no-grad`.
+- Gradients are wanted with respect to the *input*, not to the parameters: `input-needs-grad`.
+- Only some parameters are frozen: the loss has a graph and there is no error.
+- `model.eval()` freezes nothing.
+""",
+    references=(
+        (
+            "Autograd mechanics: setting requires_grad",
+            "https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad",
+        ),
+        (
+            "torch.nn.Module.requires_grad_",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.requires_grad_",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
+    marks = _freezing(evidence)
+    if says(evidence, "doesn't have any parameter that requires a gradient"):
+        strength, confidence = weight(evidence, 0.9)
+        frame = raised_at(evidence)
+        here = (span("cause", frame, "every parameter of this module is frozen", evidence),) if frame else ()
+        return Finding(strength, confidence, TITLE, _DDP, distinct((*marks, *here, *raised_span(evidence, ""))))
+    if not without_graph(evidence):
+        return None
+    if evidence.from_text:
+        return unseen(evidence, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
+    cut = find_cut(evidence, "frozen")
+    if cut is not None:
+        strength, confidence = weigh(evidence, cut)
+        told = story(evidence, cut, "computed from parameters that do not require gradients")
+        facts = (*facts_of(evidence, cut), *_frozen_names(evidence))
+        return Finding(strength, confidence, TITLE, _FORWARD, distinct((*marks, *told)), facts)
+    trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
+    if evidence.cuts or not recording_was_on(evidence) or not _frozen_names(evidence) or (trainable and not marks):
+        return None
+    made = span_of("cause", loss_made(evidence)[1], "no parameter behind this requires gradients", evidence)
+    strength, confidence = (0.5, "possible") if trainable else (0.85, "likely")
+    return Finding(
+        strength,
+        cast(Confidence, confidence),
+        TITLE,
+        _FORWARD,
+        distinct((*marks, *made, *raised_span(evidence, "the loss that arrives here has no graph"))),
+        _frozen_names(evidence),
+    )
+
+
+_FORWARD = (
+    "The forward used parameters, recording was on, and none of these parameters had `requires_grad=True` at that "
+    "time. "
+    "So no operation was recorded and the loss has no graph."
+)
+
+_DDP = (
+    "`DistributedDataParallel` averages gradients, and this module will never have any: all its parameters have "
+    "`requires_grad=False`. Leave a frozen module unwrapped, or unfreeze what is to be trained before wrapping it."
+)
+
+
+def _frozen_names(evidence: Evidence) -> tuple[str, ...]:
+    frozen = [p.name for p in evidence.parameters if not p.buffer and not p.requires_grad]
+    if not frozen:
+        return ()
+    more = f" and {len(frozen) - 4} more" if len(frozen) > 4 else ""
+    return (f"requires_grad is False for {', '.join(frozen[:4])}{more}",)
+
+
+def _freezing(evidence: Evidence) -> tuple[Span, ...]:
+    """The statements of the program that freeze: at most two, since the role ``cause`` allows three places in all."""
+    found: list[Frame] = []
+    for file in evidence.sources:
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+            called = isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)")
+            if called or (isinstance(node, ast.Assign) and _sets_flag(node)):
+                found.append(bindings.frame_of(evidence, file, node))
+    return tuple(span("cause", f, "frozen here") for f in found[:2])
+
+
+def _sets_flag(node: ast.Assign) -> bool:
+    constant = isinstance(node.value, ast.Constant) and node.value.value is False
+    return constant and any(isinstance(t, ast.Attribute) and t.attr == "requires_grad" for t in node.targets)
+
+
+CAUSE = Cause(
+    code="GD305",
+    slug="frozen-parameters",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "legacy", "ddp"),
+)

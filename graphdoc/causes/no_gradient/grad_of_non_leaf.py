@@ -1,0 +1,141 @@
+"""GD309: .grad was read on a tensor that is the result of an operation, where backward stores nothing."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.program import bindings
+from graphdoc.program.exception import field_of, raised_at, raised_span, warned_at
+from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.spans import distinct, span
+from graphdoc.program.tensors import tensor_named
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "`.grad` was read on a tensor that is not a leaf, where backward stores nothing"
+
+PAGE = Page(
+    what_happened="""\
+The backward went well, the tensor is part of the graph, and its `.grad` is None. The tensor is an intermediate
+result: `x_adv = x + delta` with `delta` requiring gradients, an activation, a batch after `.to(device)` or
+`.reshape(...)`, the output of one module on its way into the next. The gradient has passed through it and was not
+kept.
+""",
+    why="""\
+To save memory `backward()` keeps gradients only in leaves, the tensors where a branch of the graph begins. For every
+other tensor the gradient is freed as soon as it has been passed on. Reading `.grad` there returns None, with a
+warning: *The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be
+populated during autograd.backward()*. The warning is easily missed, and the error that follows speaks of `NoneType`
+only.
+
+Whether a tensor is a leaf does not depend on how important it is. `x.requires_grad_()` makes a leaf of a fresh
+tensor; `x.to(device)` of that tensor is no leaf if it had to be moved, and is the very same leaf if not.
+""",
+    example="""\
+delta = torch.zeros_like(x).uniform_(-eps, eps).requires_grad_()
+x_adv = x + delta
+F.cross_entropy(model(x_adv), y).backward()
+step = x_adv.grad.sign()
+""",
+    use_instead="""\
+delta = torch.zeros_like(x).uniform_(-eps, eps).requires_grad_()
+x_adv = x + delta
+F.cross_entropy(model(x_adv), y).backward()
+step = delta.grad.sign()  # the leaf has it
+""",
+    fix_safety="""\
+There are three ways, and they give the same numbers where the tensor is used in one place:
+
+- read the gradient of the leaf, if its derivative is the same (a sum with a constant: yes; a product: no);
+- `x_adv.retain_grad()` before the backward: keeps the gradient of exactly this tensor. Safe: nothing else changes;
+- `torch.autograd.grad(loss, x_adv)`: returns it directly, and leaves the `.grad` of the parameters alone, which is
+  what an attack or a saliency map wants anyway.
+
+`x_adv.detach().requires_grad_()` makes a leaf as well, and cuts what lies before it. That is right if nothing before
+it is to learn.
+""",
+    not_this="""\
+- The tensor is a leaf and does not require gradients: `input-needs-grad`.
+- A parameter's `.grad` is None although it is a leaf: it is not part of this loss (`unused-in-graph`,
+  `parameters-never-reached`), no backward has run yet, or `zero_grad()` has just reset it to None.
+- The tensor is meant to be trained: `non-leaf-parameter`.
+""",
+    references=(
+        ("Tensor.retain_grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html"),
+        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
+        ("Tensor.grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A failure on None right where ``.grad`` is read, of a tensor that has a ``grad_fn``."""
+    missing = field_of(evidence, r"'NoneType' object|unsupported operand type\(s\) for [^:]{1,20}:[^\n]{0,80}NoneType")
+    if missing is None and not field_of(evidence, r"must be Tensor, not NoneType"):
+        return None
+    frame = raised_at(evidence)
+    name = reads_gradient(evidence, frame)
+    if frame is None or not name or (rebound(evidence, frame, name) and f"{name}.grad" in _update(evidence, name)):
+        return None
+    known = tensor_named(evidence, name)
+    warning = warned_at(evidence, frame, "is not a leaf Tensor is being accessed")
+    if known is not None and known.is_leaf:
+        return None
+    stored = _stored(evidence, frame, name)
+    if known is None and not warning and stored is None:
+        return None
+    made = (known.made if known else None) or stored or _assigned(evidence, frame, name)
+    created = (span("created", made, f"`{name}` is the result of an operation", evidence),) if made else ()
+    remedies = remedy_at(
+        made,
+        "retain_grad",
+        f"Keep the gradient of `{name}` with `retain_grad()`",
+        "safe",
+        "Backward stores this tensor's gradient too; nothing else changes.",
+        name=name,
+    )
+    return Finding(
+        0.93 if known else 0.8 if warning else 0.6,
+        "certain" if known else "likely",
+        TITLE,
+        f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
+        f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
+        f"`torch.autograd.grad(loss, {name})`.",
+        distinct(
+            (
+                span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", evidence),
+                *created,
+                *raised_span(evidence, "noticed here"),
+            )
+        ),
+        (f"{name}: is_leaf is False, made by {known.op}",) if known else (),
+        remedies,
+    )
+
+
+def _assigned(evidence: Evidence, frame: Frame, name: str) -> Frame | None:
+    return next((f for f, _ in bindings.assignments(evidence, frame, name)), None)
+
+
+def _stored(evidence: Evidence, frame: Frame, name: str) -> Frame | None:
+    """Where a method keeps a result under this attribute: ``self.maps = self.conv(x)`` for ``net.maps``."""
+    attribute = name.rpartition(".")[2] if "." in name else ""
+    found = bindings.assignments(evidence, frame, f"self.{attribute}") if attribute else []
+    return next((f for f, value in found if isinstance(value, ast.Call | ast.BinOp)), None)
+
+
+def _update(evidence: Evidence, name: str) -> str:
+    """The source of all files when it updates the name by its own gradient; used to leave that to another cause."""
+    return "\n".join(t for t in evidence.sources.values() if f"{name} = {name} - " in t)
+
+
+CAUSE = Cause(
+    code="GD309",
+    slug="grad-of-non-leaf",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+)

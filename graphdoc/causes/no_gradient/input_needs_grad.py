@@ -1,0 +1,186 @@
+"""GD306: a gradient with respect to an input was asked for, and the input does not require gradients."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import field_of, raised_at, raised_span, says, warned_at, weight
+from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.spans import place, span
+from graphdoc.program.tensors import tensor_named
+from graphdoc.story.missing_graph import find_cut, story, weigh, without_graph
+
+TITLE = "The gradient of an input was asked for, but the input does not require gradients"
+
+PAGE = Page(
+    what_happened="""\
+The program wants the derivative with respect to data and not to parameters: a saliency map, an adversarial
+perturbation, the derivative `du/dx` of a physics loss, a gradient penalty, an image that is optimised. The tensor it
+asks about was made by `torch.randn`, a `DataLoader`, `torch.linspace` or `.detach()`, and such tensors do not require
+gradients unless they are told to.
+
+Or the flag was set on another tensor: on a copy, after the forward, or before an operation that made a new one
+(`x.to(device)`, `x.reshape(...)`), where the new one is what went into the model.
+""",
+    why="""\
+Autograd records only what leads to a tensor that requires gradients. For an input without the flag no edge of the
+graph points at it, so there is no derivative to compute. `torch.autograd.grad(y, x)` says *One of the differentiated
+Tensors does not require grad*; after `y.backward()` the attribute `x.grad` is None, and the next line fails with
+*'NoneType' object has no attribute ...*. If nothing else in the computation requires gradients either (a frozen
+model), the message is *element 0 of tensors does not require grad and does not have a grad_fn*.
+
+The flag has to be set *before* the forward; on a tensor that was already used it changes nothing in the past.
+""",
+    example="""\
+x = torch.linspace(0, 1, 50).unsqueeze(1)
+u = net(x)
+du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+""",
+    use_instead="""\
+x = torch.linspace(0, 1, 50).unsqueeze(1).requires_grad_()
+u = net(x)
+du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+""",
+    fix_safety="""\
+Safe: the forward values and the gradients of all parameters stay what they were; the input's gradient is computed in
+addition, at the cost of one more branch of the backward.
+
+Set the flag on the very tensor that goes into the model, after any `.to(device)` and reshaping, and before the
+forward. For data that comes out of another network, `x = x.detach().requires_grad_()` begins a new graph there: the
+gradient stops at `x`, which is usually what is meant, and the other network gets none.
+""",
+    not_this="""\
+- The input has the flag, and the message is *appears to not have been used in the graph*: `unused-in-graph`.
+- The tensor is the result of an operation on a leaf with the flag; then its `.grad` is None too: `grad-of-non-leaf`.
+- The tensor is of an integer dtype (token ids): differentiate with respect to the embeddings, see
+  `integer-requires-grad`.
+""",
+    references=(
+        links.GRAD,
+        ("Tensor.requires_grad_", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html"),
+        ("Tensor.grad", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
+    if says(evidence, "One of the differentiated Tensors does not require grad"):
+        strength, confidence = weight(evidence, 0.95)
+        frame = raised_at(evidence)
+        return _finding(evidence, frame, _inputs(evidence, frame), strength, confidence == "certain")
+    if field_of(evidence, r"'NoneType' object has no attribute|unsupported operand type|must be Tensor, not NoneType"):
+        return _missing_grad(evidence)
+    cut = find_cut(evidence, "input")
+    if cut is None or not without_graph(evidence):
+        return None
+    strength, confidence = weigh(evidence, cut)
+    spans = story(evidence, cut, "computed from data that does not require gradients")
+    return Finding(strength, confidence, TITLE, _NOTHING, spans)
+
+
+_NOTHING = (
+    "Nothing that this result was computed from requires gradients: neither a parameter nor the input. If the "
+    "derivative "
+    "with respect to the input is wanted, set `requires_grad_()` on it before the forward."
+)
+
+
+def _missing_grad(evidence: Evidence) -> Finding | None:
+    """``x.grad.sign()`` where ``x.grad`` is None: this cause unless the run warned that ``x`` is no leaf."""
+    frame = raised_at(evidence)
+    name = reads_gradient(evidence, frame)
+    if frame is None or not name or warned_at(evidence, frame, "is not a leaf Tensor is being accessed"):
+        return None
+    if _is_parameter(evidence, name) or rebound(evidence, frame, name):
+        return None
+    known = tensor_named(evidence, name)
+    if known is not None and (known.requires_grad or not known.is_leaf):
+        return None
+    strength, _ = weight(evidence, 0.85 if known else 0.4)
+    return _finding(evidence, frame, [name], strength, known is not None, known is not None)
+
+
+def _is_parameter(evidence: Evidence, name: str) -> bool:
+    last = name.rsplit(".", 1)[-1]
+    return "." in name and any(p.name.rsplit(".", 1)[-1] == last for p in evidence.parameters)
+
+
+def _inputs(evidence: Evidence, frame: Frame | None) -> list[str]:
+    """The names given as ``inputs`` to the grad call."""
+    return bindings.names_in(bindings.argument(bindings.call_at(evidence, frame), 1, "inputs"))
+
+
+def _finding(
+    evidence: Evidence, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
+) -> Finding:
+    label = "does not require gradients" if seen else "does not seem to require gradients"
+    made = [found for n in inputs if (found := _made(evidence, n))]
+    spans = [span("cause", f, f"`{n}` is made here and {label}") for n, f in made[:2]]
+    if frame:
+        spans.append(span("cause", frame, "its gradient is asked for here", evidence))
+    remedies = tuple(
+        Remedy(
+            "require_input_grad",
+            f"Let `{n}` require gradients where it is made",
+            "safe",
+            "The gradient of the input is computed in addition; nothing else changes.",
+            {"place": place(f), "name": n},
+        )
+        for n, f in made[:1]
+    )
+    told = f" (`{', '.join(inputs[:3])}`)" if inputs else ""
+    return Finding(
+        strength,
+        "certain" if certain else "likely" if strength > 0.5 and not evidence.from_text else "possible",
+        f"the gradient of `{inputs[0]}` is asked for, and it {label}" if inputs else TITLE,
+        (_UNFLAGGED if seen else _UNSEEN).format(told=told),
+        (*spans, *raised_span(evidence, "there is no gradient here")),
+        (),
+        remedies,
+    )
+
+
+_UNFLAGGED = (
+    "The tensor whose gradient is wanted{told} has `requires_grad=False`: no edge of the graph leads to it, so there "
+    "is no derivative. The flag has to be set on this very tensor before the forward that uses it."
+)
+_UNSEEN = (
+    "The tensor whose gradient is wanted{told} was not at hand when the program failed. One reason for its `.grad` "
+    "being None is `requires_grad=False`: the flag has to be set on this very tensor before the forward that uses it."
+)
+
+
+def _made(evidence: Evidence, name: str) -> tuple[str, Frame] | None:
+    """Where the tensor was made, and its name there: the assignment nearest to the innermost frame that has one.
+
+    A helper's own argument name (``x``) leads to the caller, where the call's argument in that position has a name.
+    """
+    frames = [f for f in reversed(evidence.raised.stack) if f.user] if evidence.raised else []
+    wanted = name
+    for number, frame in enumerate(frames):
+        found = bindings.assignments(evidence, frame, wanted)
+        if found:
+            return wanted, found[0][0]
+        position = bindings.position_of_argument(evidence, frame, wanted)
+        if position is None or number + 1 >= len(frames):
+            return None
+        call = bindings.call_at(evidence, frames[number + 1])
+        given = bindings.names_in(bindings.argument(call, position, wanted))
+        if not given:
+            return None
+        wanted = given[0]
+    return None
+
+
+CAUSE = Cause(
+    code="GD306",
+    slug="input-needs-grad",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+)

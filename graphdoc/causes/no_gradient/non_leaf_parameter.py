@@ -1,0 +1,205 @@
+"""GD308: what is meant to be a parameter is the result of an operation."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.spans import code_at, distinct, innermost, span
+from graphdoc.program.tensors import frames, reached, tensor_named
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"
+
+PAGE = Page(
+    what_happened="""\
+A trainable tensor must be a *leaf*: made by the program directly and not computed from another tensor that requires
+gradients. Here an operation stands behind the flag:
+
+- `torch.randn(3, requires_grad=True) * 0.01`: the leaf is the unscaled tensor, which nobody holds any more;
+- `nn.Parameter(...).to(torch.float64)`, `.cuda()`, `.view(...)`, `.t()`: each returns a new, plain tensor when there
+  is something to change;
+- `w = w - lr * w.grad`: the update makes a new tensor and gives it the old name.
+""",
+    why="""\
+Gradients are stored in `.grad` of leaves only. An optimizer needs them there, so its constructor refuses other
+tensors: *can't optimize a non-leaf Tensor*. Without an optimizer the failure comes later: `.grad` of the result stays
+None (*'NoneType' object has no attribute 'zero_'*).
+
+Assigned to a module it is not registered either: `self.w = nn.Parameter(...).to(device)` sets an ordinary attribute,
+which `parameters()` and `state_dict()` do not list. Whether `.to(...)` makes a new tensor depends on whether there is
+anything to convert: the same line can work on the CPU and fail on the GPU.
+""",
+    example="""\
+images = torch.randn(6, 1, 8, 8, requires_grad=True) * 0.01
+optimizer = torch.optim.SGD([images], lr=0.1)
+""",
+    use_instead="""\
+images = (torch.randn(6, 1, 8, 8) * 0.01).requires_grad_()
+optimizer = torch.optim.SGD([images], lr=0.1)
+""",
+    fix_safety="""\
+Safe where the flag moves behind the arithmetic: the tensor starts with the same values and is now the leaf. Nothing
+trained the hidden one.
+
+Where the operation is part of the model (a parameter that is always used scaled, normalised or positive), keep the
+raw tensor as the leaf, give *that* to the optimizer, and apply the operation in `forward`.
+
+An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.grad`, so that `w` remains the same leaf.
+""",
+    not_this="""\
+- `.grad` is read on an intermediate result that nobody wants to train: `grad-of-non-leaf`.
+- The flag of a computed tensor is switched: `requires-grad-on-non-leaf`.
+- *a leaf Variable that requires grad is being used in an in-place operation*: `inplace-on-leaf`.
+""",
+    references=(
+        ("Tensor.is_leaf", "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html"),
+        (
+            "torch.nn.parameter.Parameter",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html",
+        ),
+        ("torch.optim: constructing it", "https://docs.pytorch.org/docs/stable/optim.html#constructing-it"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """An optimizer that refuses a non-leaf, or a name bound anew to the result of its own update."""
+    frame = raised_at(evidence)
+    if says(evidence, "can't optimize a non-leaf Tensor"):
+        return _refused(evidence, frame)
+    if frame is None or not field_of(evidence, r"'NoneType' object has no attribute|unsupported operand type"):
+        return None
+    name = reads_gradient(evidence, frame)
+    if not name or not rebound(evidence, frame, name):
+        return None
+    updates = [f for f, v in bindings.assignments(evidence, frame, name) if f"{name}.grad" in bindings.names_in(v)]
+    if not updates:
+        return None
+    return Finding(
+        0.9,
+        "certain",
+        f"`{name}` is bound to a new tensor by its own update",
+        f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
+        "the "
+        "gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
+        distinct(
+            (
+                span("cause", updates[0], f"`{name}` becomes another tensor here"),
+                *raised_span(evidence, "its .grad is None"),
+            )
+        ),
+        (),
+        remedy_at(
+            updates[0],
+            "under_no_grad_update",
+            f"Write into `{name}` instead of binding the name anew",
+            "unsafe",
+            "The leaf stays the same object, and keeps its gradient until it is set to zero.",
+            name=name,
+        ),
+    )
+
+
+def _given(evidence: Evidence, frame: Frame | None) -> list[str]:
+    """The names that an optimizer is given, followed through a list or a dictionary that is written out."""
+    given = bindings.names_in(bindings.argument(bindings.call_at(evidence, frame), 0, "params"))
+    inside: list[str] = []
+    for name in given:
+        for _, value in bindings.assignments(evidence, frame, name)[:1] if frame else []:
+            if isinstance(value, ast.List | ast.Tuple | ast.Dict):
+                inside += bindings.names_in(value)
+    return [*inside, *given]
+
+
+def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
+    """The constructor's call; and the line that made the tensor, from the run or from the source."""
+    strength, confidence = weight(evidence, 0.95)
+    given = _given(evidence, frame)
+    candidates = [t for n in given if (t := tensor_named(evidence, n)) and t.requires_grad and not t.is_leaf]
+    candidates = candidates or [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
+    known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
+    told = evidence.extras.get("refused")
+    seen = told if isinstance(told, dict) else {}
+    held = [n for n in seen.get("names") or [] if isinstance(n, str)]
+    if seen and known and known.path not in held:
+        known = tensor_named(evidence, held[0]) if held else None  # the one that was refused is another
+    made = innermost(frames(seen.get("made"))) or (known.made if known else None)
+    name = known.path if known else (held[0] if held else "" if seen else given[0] if given else "")
+    assigned = bindings.assignments(evidence, frame, name) if frame and name else []
+    whole = assigned[0][0] if assigned else made
+    what, at = _which(evidence, frame, seen, name)
+    op = str(seen.get("op") or (known.op if known else ""))
+    spans = [span("cause", whole, f"{what} is the result of an operation", evidence)] if whole else []
+    if frame:
+        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", evidence))
+    facts = (f"{what.strip('`')}: is_leaf is False, made by {op}",) if op else ()
+    behind = [str(leaf.get("name")) for leaf in seen.get("leaves") or [] if isinstance(leaf, dict) and leaf.get("name")]
+    if behind:
+        facts = (
+            *facts,
+            f"computed from {', '.join(behind)}, which {'is a leaf' if len(behind) == 1 else 'are leaves'}",
+        )
+    remedies = remedy_at(
+        whole if name else None,
+        "make_leaf",
+        f"Let `{name}` require gradients after the operation, not before it",
+        "safe",
+        "The values are the same; the tensor that the optimizer trains is now the leaf.",
+        name=name,
+    )
+    return Finding(
+        strength,
+        confidence,
+        f"{what} is the result of an operation, not a leaf, so no optimizer can train it",
+        "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
+        f"leaf is {_quoted(behind)}, before that operation.",
+        distinct((*spans, *(raised_span(evidence, "refused here") if at or not frame else ()))),
+        facts,
+        (*remedies, *_give_the_leaf(behind, what, op)),
+    )
+
+
+def _which(evidence: Evidence, frame: Frame | None, seen: dict[str, Any], name: str) -> tuple[str, Frame | None]:
+    """The tensor in words, and its place where the optimizer's list is written out."""
+    position, count = seen.get("position", -1), seen.get("given", 0)
+    params = bindings.argument(bindings.call_at(evidence, frame), 0, "params")
+    if frame and isinstance(params, ast.List | ast.Tuple) and isinstance(position, int):
+        plain = not any(isinstance(e, ast.Starred | ast.Dict) for e in params.elts)
+        if plain and len(params.elts) == count and 0 <= position < count:
+            element = params.elts[position]
+            at = bindings.frame_of(evidence, frame.file, element, frame.function)
+            return f"`{' '.join(code_at(evidence, at).split())}`", at
+    if name:
+        return f"`{name}`", None
+    return (f"tensor {position + 1} of the {count} given" if count > 1 and position >= 0 else "it"), None
+
+
+def _quoted(leaves: list[str]) -> str:
+    return " and ".join(f"`{n}`" for n in leaves[:2]) if leaves else "the tensor"
+
+
+def _give_the_leaf(leaves: list[str], what: str, op: str) -> tuple[Remedy, ...]:
+    if len(leaves) != 1:
+        return ()
+    note = (
+        f"{what} is computed from it anew by {op.removesuffix('Backward0')}: compute it in every iteration, in the "
+        "forward, so that the loss reaches the leaf through that operation."
+    )
+    return (Remedy("give_the_leaf", f"Give the optimizer the leaf `{leaves[0]}`", "display", note),)
+
+
+CAUSE = Cause(
+    code="GD308",
+    slug="non-leaf-parameter",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=(),
+)

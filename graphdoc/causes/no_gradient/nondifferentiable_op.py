@@ -1,0 +1,204 @@
+"""GD304: the loss passes through an operation that has no derivative: argmax, a sample, a comparison, a cast."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Cut, Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.exception import field_of, raised_at, raised_span, weight
+from graphdoc.program.spans import innermost, place, span
+from graphdoc.remedies.sampling import draw_remedies
+from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+
+TITLE = "The loss is built from an operation that has no derivative"
+
+PAGE = Page(
+    what_happened="""\
+The way from the network to the loss leads through an operation whose result does not change smoothly with its input:
+an index (`argmax`, `argsort`, `topk(...).indices`, `nonzero`), a decision (`>`, `==`), a cast to integers (`.long()`,
+`.int()`, `.bool()`), a count (`histc`, `bincount`), or a random draw (`multinomial`, `Categorical.sample()`). A small
+change of a parameter changes nothing in the result, or makes it jump. There is no slope to follow.
+
+The loss is often exactly the number one would like to improve: the accuracy, the error of a decoded position, the
+reward of a sampled action. As a number to report it is fine; as a loss it needs a differentiable stand-in.
+""",
+    why="""\
+The results of these operations are integers or booleans, which cannot require gradients, or draws made under
+`no_grad` (`Distribution.sample()`). They have no `grad_fn`. A `.float()` behind them changes the type and not the
+history, so `backward()` raises *element 0 of tensors does not require grad and does not have a grad_fn*.
+
+Some neighbours raise nothing and are worse. `round`, `floor`, `ceil`, `sign` and `torch.bernoulli(p)` of a float
+tensor stay in the graph with a derivative of zero: `backward()` runs and every gradient behind them is zero. Others
+are differentiable where it counts: the *values* of `max`, `sort`, `topk`, `median` and `gather` pass gradients on;
+only their indices do not.
+""",
+    example="""\
+action = policy(obs).softmax(-1).multinomial(1)
+loss = -(action.float() * advantage).mean()  # the number of the action, not its probability
+loss.backward()
+""",
+    use_instead="""\
+dist = torch.distributions.Categorical(logits=policy(obs))
+action = dist.sample()
+loss = -(dist.log_prob(action) * advantage).mean()  # the surrogate of the policy gradient
+loss.backward()
+""",
+    fix_safety="""\
+Unsafe or display: every stand-in is another objective, and choosing it is a decision about the model. For a
+`Distribution.sample()` in the function of the loss there is a patch: `rsample()` where the distribution has it, and the
+log-probability as a weight. Both are tried, and what then receives gradients is told.
+
+| written | differentiable stand-in |
+|---|---|
+| a sampled action or token | `log_prob(action) * advantage` (score function), the advantage detached |
+| a sample of a Gaussian or other continuous distribution | `rsample()` (reparametrisation) |
+| a sample of a categorical one, used further in the network | `F.gumbel_softmax(logits, tau, hard=True)` |
+| accuracy, `argmax(...) == y` | `F.cross_entropy(logits, y)` |
+| a decoded position, `argmax` over bins | cross-entropy over the bins, or their expectation `(p * positions).sum()` |
+| a threshold, `p > 0.5` | `F.binary_cross_entropy_with_logits`, or `torch.sigmoid((p - 0.5) / tau)` |
+| rounding, quantising | straight-through: `x + (x.round() - x).detach()` |
+| a count or histogram | a sum of soft memberships |
+
+`loss.requires_grad = True` only makes the message go away: no parameter receives a gradient.
+""",
+    not_this="""\
+- The indices are used to *select* (`logits.gather(1, index)`, `x[mask]`): that is differentiable with respect to what
+  is selected and no error.
+- The operation has a derivative and was run under `no_grad`: `cut-by-no-grad`.
+- *derivative for aten::..._backward is not implemented*: the first derivative exists, the second does not:
+  `no-double-backward`.
+""",
+    references=(
+        (
+            "torch.distributions: score function and pathwise derivative",
+            f"{links.GRAD[1].rsplit('/', 2)[0]}/distributions.html",
+        ),
+        (
+            "Gradients for non-differentiable functions",
+            f"{links.GRAD[1].rsplit('/', 2)[0]}/notes/autograd.html#gradients-for-non-differentiable-functions",
+        ),
+        (
+            "torch.nn.functional.gumbel_softmax",
+            f"{links.GRAD[1].rsplit('/', 1)[0]}/torch.nn.functional.gumbel_softmax.html",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Standin:
+    """What to say about a group of operations: the words for it and the differentiable stand-in."""
+
+    ops: tuple[str, ...]
+    what: str
+    instead: str
+
+
+_STANDINS = (
+    _Standin(
+        ("multinomial", "sample", "bernoulli", "randint"),
+        "a random draw",
+        "For a sampled action the surrogate is the policy gradient: `-(dist.log_prob(action) * advantage.detach())`. "
+        "For a continuous distribution `rsample()` keeps the graph; for a categorical one used further on, "
+        "`F.gumbel_softmax(logits, hard=True)` does.",
+    ),
+    _Standin(
+        ("argmax", "argmin"),
+        "the position of the largest value",
+        "If a class is decided, use `F.cross_entropy(logits, target)` on the scores before it. If a position is "
+        "decoded, "
+        "use cross-entropy over the positions, or their expectation `(scores.softmax(-1) * positions).sum(-1)`. If "
+        "it is "
+        "the action of a policy, use `dist.log_prob(action) * advantage`.",
+    ),
+    _Standin(
+        ("argsort", "sort", "topk", "searchsorted", "bucketize", "nonzero", "argwhere", "unique", "max", "min"),
+        "a set of indices",
+        "The values that stand at these indices are differentiable; take the loss on them, or on a soft ranking.",
+    ),
+    _Standin(
+        ("gt", "lt", "ge", "le", "eq", "ne", "isclose", "logical_and", "logical_or", "logical_not", "greater", "less"),
+        "a yes or no",
+        "Take the loss on the scores before the comparison: `F.binary_cross_entropy_with_logits` or "
+        "`F.cross_entropy`; or "
+        "soften it with `torch.sigmoid((x - threshold) / temperature)`.",
+    ),
+    _Standin(
+        ("long", "int", "short", "bool", "to", "type", "byte", "_to_copy", "one_hot"),
+        "whole numbers",
+        "Keep the floats for the loss. Where whole numbers are needed in the forward, the straight-through form "
+        "`x + (x.round() - x).detach()` has their value and the gradient of `x`.",
+    ),
+    _Standin(
+        ("histc", "bincount", "count_nonzero", "histogram"),
+        "a count",
+        "A sum of soft memberships (`torch.sigmoid` or a kernel around each bin) is the differentiable form of a "
+        "count.",
+    ),
+)
+_GENERAL = _Standin(
+    (), "a value without a slope", "Take the loss on what stands before it, or on a smooth function that stands for it."
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
+    cut = find_cut(evidence, "nondifferentiable")
+    if cut is not None and without_graph(evidence):
+        return _from_cut(evidence, cut)
+    named = field_of(evidence, r"derivative for '?(?:aten::)?(?P<op>\w+)'? is not implemented") or field_of(
+        evidence, r"The function '(?P<op>\w+)' is not differentiable with respect to argument '(?P<name>\w+)'"
+    )
+    if named is None:
+        hint = "the loss is made of indices, comparisons, integers or samples, which have no derivative."
+        return unseen(evidence, 0.24, TITLE, hint)
+    if named["op"].endswith("backward"):
+        return None
+    strength, confidence = weight(evidence, 0.9)
+    frame = raised_at(evidence)
+    marks = (span("cause", frame, f"{named['op']} has no derivative", evidence),) if frame else ()
+    text = f"PyTorch knows no derivative for `{named['op']}`, and a tensor that requires gradients was given to it. "
+    return Finding(
+        strength, confidence, TITLE, text + _standin(named["op"]).instead, (*marks, *raised_span(evidence, ""))[:1]
+    )
+
+
+def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
+    strength, confidence = weigh(evidence, cut)
+    known, frame = _standin(cut.op), innermost(cut.stack)
+    remedies = draw_remedies(evidence, cut)
+    if frame is not None and not remedies:
+        remedies = (
+            Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)}),
+        )
+    return Finding(
+        strength,
+        confidence,
+        f"`{cut.op}` has no derivative, and the loss is built from its result",
+        f"`{cut.op}` at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
+        "it was "
+        f"computed from. {known.instead}",
+        story(evidence, cut, f"{cut.op} has no derivative: the graph ends here"),
+        facts_of(evidence, cut),
+        remedies,
+    )
+
+
+def _standin(op: str) -> _Standin:
+    """The stand-in for an operation by its last name: ``torch.argmax``, ``aten::gt`` and ``Tensor.__gt__`` alike."""
+    name = op.replace("::", ".").removesuffix("()").split("(")[0]
+    parts = [p.strip("_").lower() for p in name.split(".")]
+    return next((s for s in _STANDINS for p in reversed(parts) if p in s.ops), _GENERAL)
+
+
+CAUSE = Cause(
+    code="GD304",
+    slug="nondifferentiable-op",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph", "not-differentiable", "legacy"),
+)

@@ -1,0 +1,215 @@
+"""GD307: autograd.grad was asked for a tensor that the output does not depend on."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program import bindings, name_usage
+from graphdoc.program.exception import events_before_failure, failing_event, field_of, raised_at, raised_span, weight
+from graphdoc.program.gradient_reads import first_derivative
+from graphdoc.program.spans import distinct, innermost, innermost_user, span
+from graphdoc.program.tensors import tensor_named
+from graphdoc.remedies.places import remedy_at
+
+TITLE = "The output does not depend on a tensor whose gradient was asked for"
+
+PAGE = Page(
+    what_happened="""\
+`torch.autograd.grad(output, inputs)` was given an input that requires gradients, and no way leads from the output
+back to it. The two are connected in the author's mind, not in the graph. Typical reasons:
+
+- the tensor was made and then dropped: a closure ignores its argument, a `forward` uses the original instead of the
+  perturbed copy, a head or branch was not taken for this batch;
+- *another object with the same values* went into the forward: `x.clone().requires_grad_()` was called and the result
+  asked about, while the model got `x`; `x.view(-1)` or `x[0]` taken after the forward is a new tensor, too;
+- the way is cut in the middle: by a detach, by NumPy, or by `optimizer.step()`, which writes new parameters in place
+  under `no_grad` and leaves no trace of the gradients that it used.
+""",
+    why="""\
+A derivative with respect to something that does not occur is zero in mathematics. In a program it is nearly always a
+mistake, so PyTorch refuses: *One of the differentiated Tensors appears to not have been used in the graph*, in newer
+versions with the index of the input. What counts is the identity of the tensor object, not its values or its name.
+
+`backward()` does not complain in this situation. It leaves `.grad` of such a tensor at None, and an optimizer skips
+it.
+""",
+    example="""\
+noise = torch.zeros_like(embedding).requires_grad_()
+score = model(lambda e: encoder(tokens), embedding + noise)  # the lambda drops its argument
+direction = torch.autograd.grad(score, noise)[0]
+""",
+    use_instead="""\
+noise = torch.zeros_like(embedding).requires_grad_()
+score = model(lambda e: encoder(e), embedding + noise)
+direction = torch.autograd.grad(score, noise)[0]
+""",
+    fix_safety="""\
+Unsafe, and it cannot be done at the failing line: the connection has to be made where it is missing, or the input
+taken out of the list.
+
+`allow_unused=True`, which the message itself suggests, returns None for that input. That is right only when the
+output truly may not depend on it (an optional branch), and the code after it expects None. In most programs it moves
+the failure to the next line, as a `TypeError`, or into a term that is silently left out. `materialize_grads=True`
+returns zeros instead, with the same warning.
+
+For a learning step that has to be differentiated (meta-learning, learned weights), an optimizer cannot be used: write
+the update as `p - lr * g` with `create_graph=True` and run the network on it with `torch.func.functional_call`.
+""",
+    not_this="""\
+- The output is itself a derivative and really does not depend on the input any more, as the second derivative of a
+  linear function: `constant-derivative`.
+- The input does not require gradients; then the message is *does not require grad*: `input-needs-grad`.
+- A reentrant checkpoint hides its parameters from `autograd.grad`: use `use_reentrant=False`.
+- The output has no graph at all: *element 0 of tensors ...*, see the `cut-by-...` causes.
+""",
+    references=(
+        links.GRAD,
+        links.FUNCTIONAL_CALL,
+        ("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
+    ),
+)
+
+
+_UNUSED = r"differentiated Tensors? (?:at index (?P<index>\d+) )?appears? to not have been used in the graph"
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """PyTorch names the input by its index; the reason is looked for in the journal and in the source."""
+    found = field_of(evidence, _UNUSED)
+    if found is None:
+        return None
+    frame = raised_at(evidence)
+    if frame and first_derivative(evidence, frame):
+        return None  # a derivative that is constant: nothing was forgotten
+    strength, confidence = weight(evidence, 0.85)
+    name = _input_name(evidence, frame, found["index"])
+    marks, why = _why(evidence, name)
+    here = (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence),) if frame else ()
+    at = found["index"]
+    facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
+    known = tensor_named(evidence, name)
+    if known and known.made:
+        made = span("created", known.made, f"{_quoted(name)} is made here", evidence)
+        marks = (*marks, made)
+    reaches = evidence.reaches
+    if reaches:
+        facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
+    return Finding(
+        strength,
+        confidence,
+        f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
+        f"No way leads from the output back to {_quoted(name)}. {why}",
+        distinct((*marks, *here, *(raised_span(evidence, "noticed here") if not here else ()))),
+        facts,
+        _pass_it_on(evidence) or _use_it(evidence),
+    )
+
+
+def _pass_it_on(evidence: Evidence) -> tuple[Remedy, ...]:
+    """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
+    idle = name_usage.idle_arguments(evidence)
+    if len(idle) != 1:
+        return ()
+    function, argument, place = idle[0]
+    for call in ast.walk(bindings.tree(evidence, place.file) or ast.Module([], [])):
+        if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
+            continue
+        left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
+        if left and left[0].value.value is None:  # type: ignore[attr-defined]
+            return remedy_at(
+                bindings.frame_of(evidence, place.file, call, function),
+                "set_keyword",
+                f"Pass `{argument}` on instead of None",
+                "unsafe",
+                "What is passed to the function enters its result, and gradients reach it.",
+                name=argument,
+                value=argument,
+            )
+    return ()
+
+
+def _use_it(evidence: Evidence) -> tuple[Remedy, ...]:
+    """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
+    idle = name_usage.idle_arguments(evidence)
+    if len(idle) != 1 or _step_between(evidence) is not None:
+        return ()
+    function, argument, place = idle[0]
+    again = name_usage.made_again(evidence, place, argument)
+    note = (
+        f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
+        "in its place."
+        if again
+        else f"Its result is made of other tensors now. What the caller passes as `{argument}` has to enter it."
+    )
+    return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}`" if name else "this input"
+
+
+def _input_name(evidence: Evidence, frame: Frame | None, index: str | None) -> str:
+    inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
+    elements = getattr(inputs, "elts", None)
+    if elements is not None and index is not None and int(index) < len(elements):
+        return bindings.text_of(elements[int(index)])
+    return bindings.text_of(inputs)
+
+
+def _why(evidence: Evidence, name: str) -> tuple[tuple[Span, ...], str]:
+    """The likeliest reason that the run or its source shows, with its place."""
+    step = _step_between(evidence)
+    frame = innermost_user(step.stack) if step else None
+    if frame:
+        return (
+            (span("cause", frame, "the step writes new parameters in place and carries no graph", evidence),),
+            "Before the call an optimizer stepped these parameters. A step is an in-place write under `no_grad`: the "
+            "new "
+            "parameters do not know from which gradients they came, so nothing behind those gradients is reached. A "
+            "step "
+            "that is to be differentiated has to be written out, with `create_graph=True`.",
+        )
+    idle = name_usage.idle_arguments(evidence)
+    if len(idle) == 1:
+        function, argument, place = idle[0]
+        return (
+            (span("cause", place, f"`{argument}` is taken by this function and never used"),),
+            f"The function `{function}` takes `{argument}` and does not use it, so what is passed to it ends there.",
+        )
+    return (), (
+        "What went into the forward is another tensor object, or the way is cut in between. The same values, or the "
+        "same "
+        "name later on, do not make it the same tensor."
+    )
+
+
+def _step_between(evidence: Evidence) -> Event | None:
+    """A step that stands above the failing call in the same function, with the backward that fed it above it."""
+    failing = failing_event(evidence)
+    before = events_before_failure(evidence)
+    last = next((e for e in reversed(before) if e.kind == "step"), None)
+    if failing is None or last is None:
+        return None
+    here, step = innermost(failing.stack), innermost_user(last.stack)
+    fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)
+    source = innermost_user(fed.stack) if fed else None
+    if here is None or step is None or source is None:
+        return None
+    mine = [f for f in failing.stack if f.user and f.file == step.file and f.function == step.function]
+    above = any(source.line <= step.line < f.line for f in mine) and source.function == step.function
+    return last if above else None
+
+
+CAUSE = Cause(
+    code="GD307",
+    slug="unused-in-graph",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("no-graph",),
+)

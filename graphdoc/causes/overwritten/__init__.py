@@ -1,0 +1,1 @@
+"""GD2: modified by an in-place operation."""

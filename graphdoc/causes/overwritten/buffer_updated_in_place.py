@@ -1,0 +1,145 @@
+"""GD205: a buffer, queue or running statistic is used in forward and written before backward."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.spans import innermost_user, span, where
+from graphdoc.remedies.in_place_write import clone_operand, out_of_place
+from graphdoc.remedies.update_order import move_behind
+from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, saved_by, story, trust
+
+TITLE = "A buffer that the forward pass used was updated in place before backward"
+
+PAGE = Page(
+    what_happened="""\
+A tensor that belongs to the model but is not trained takes part in the forward pass: a queue of keys, the codebook of a
+quantiser, a running mean, a moving average, a mask, a counter. Before `backward()` it is updated in place, often in the
+same `forward`, under `torch.no_grad()` or on a detached tensor, as such updates should be. A second forward pass
+(another view of the data, another loss) that updates it does the same.
+
+The buffer itself needs no gradient. The operation that used it does need it: the gradient of `q @ queue` with respect
+to `q` *is* the queue.
+""",
+    why="""\
+A product saves both factors, so that each can be used for the gradient of the other. For `q` the saved factor is the
+buffer, by reference and with its version. `torch.no_grad()` and `.detach()` switch off the recording of *operations*;
+they do not switch off the counter, because a silent overwrite would give a silent wrong gradient. The message has no
+"which is output" part, since no operation made the buffer.
+
+An integer type in the message (`torch.LongTensor`, `CPUBoolType`) leaves hardly another cause: indices and masks are
+saved by `gather`, indexing and `masked_fill`, and no parameter is an integer.
+
+Not every update is counted. Batch normalisation updates `running_mean` and `running_var` without raising their version
+(2.13, CPU), so two training forwards before a backward are accepted, rightly: in training mode the gradient uses the
+batch's statistics. A forward in `eval()` mode does use the running ones, and if a training forward changes them
+before its backward, the gradient is wrong without an error. `reset_running_stats()` is counted and raises. The
+broadcast of buffers in `DistributedDataParallel` was not counted when tried (2.13, gloo on a CPU); reports from earlier
+versions show it raising.
+""",
+    example="""\
+def forward(self, q, k):
+    logits = q @ self.queue             # saves the queue for the gradient of q
+    with torch.no_grad():
+        self.queue[:, self.ptr] = k     # changes it before backward
+    return logits
+""",
+    use_instead="""\
+def forward(self, q, k):
+    logits = q @ self.queue.clone()     # the graph keeps its own copy
+    with torch.no_grad():
+        self.queue[:, self.ptr] = k
+    return logits
+""",
+    fix_safety="""\
+Safe: `clone()` at the use. Values and gradients are those of the buffer at that moment; it costs a copy of the buffer
+for each forward. A `clone()` on the *updating* side does not help: the graph must hold the copy.
+
+Also right, and without a copy: make the update after `backward()`, or build a new tensor and assign it
+(`self.mean = 0.9 * self.mean + 0.1 * batch_mean`), which leaves the old one to the graph. The second keeps a
+registered buffer registered, but not its identity: whoever holds the old tensor keeps the old values. With a
+`batch_mean` that has a graph, detach it, or the buffer carries the graph into the next iteration (`carried-state`).
+
+Writing through `.data` only hides the error: it is not counted, and the gradient is that of the new values.
+""",
+    not_this="""\
+- The tensor is a parameter, written by an optimizer: `optimizer-step-before-backward`; by a copy or a soft update:
+  `parameter-overwritten`.
+- The buffer carries a graph of its own and is written in a loop: `state-overwritten-in-place`.
+- Under `DistributedDataParallel`, the broadcast of buffers at a second forward: `ddp-buffer-broadcast`.
+""",
+    references=(links.IN_PLACE, links.MODULE_BUFFERS, links.CLONE),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale tensor that is a buffer, or plain data that outlives the forward pass."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "buffer-updated-in-place":
+        return None
+    strength, confidence = trust(found, 0.95)
+    writer = found.writers[0] if found.writers else None
+    who = f"{readable(writer)} at {where(writer.frame)}" if writer is not None and writer.frame else "A write"
+    return Finding(
+        strength,
+        confidence,
+        f"{quoted(found)} is updated in place between the forward that uses it and its backward",
+        f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy, and {who} changed it before this "
+        "backward. Use a clone of it in the forward pass, or update it after backward.",
+        story(evidence, found, _causes(evidence, found)),
+        facts_of(evidence, found),
+        (
+            *clone_operand(evidence, found),
+            *out_of_place(evidence, found.writers),
+            *move_behind(evidence, found),
+        ),
+        because=reason(evidence, found),
+    )
+
+
+def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+    """The writes, and the use of the buffer itself."""
+    out: list[Span] = []
+    for w in found.writers[:2]:
+        if w.frame is not None:
+            out.append(span("cause", w.frame, f"{readable(w)} updates {called(found.stale)} in place", evidence))
+    used = innermost_user(found.node.stack)
+    if used is not None:
+        out.append(span("cause", used, f"{called(found.stale)} itself is saved here, without a copy", evidence))
+    return out
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: a leaf; almost certainly this cause where the dtype is one that no parameter can have."""
+    found = mismatch(evidence)
+    if found is None or not found.leaf or not found.may_be("buffer", "leaf", "input"):
+        return None
+    return from_message(
+        evidence,
+        VERSION,
+        strength=0.48 if found.integer else 0.32,
+        title=TITLE,
+        explanation=(
+            (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")
+            + " a buffer, queue, mask or statistic was used in the forward pass and written before backward. Use a "
+            "clone of it in the forward pass, or update it after backward."
+        ),
+        label="this backward needs the buffer as it was in the forward pass",
+    )
+
+
+CAUSE = Cause(
+    code="GD205",
+    slug="buffer-updated-in-place",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

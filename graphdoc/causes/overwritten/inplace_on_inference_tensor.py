@@ -1,0 +1,182 @@
+"""GD209: a tensor made in inference mode is written, or saved for backward, outside of it."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program.exception import raised_at, raised_span
+from graphdoc.program.inference_mode import Origin, origin_of
+from graphdoc.program.spans import distinct, place, span, where
+from graphdoc.story.message_alone import from_message, says
+
+TITLE = "A tensor made in inference mode is used in training"
+
+SAVED = r"Inference tensors cannot be saved for backward"
+WRITTEN = r"Inplace update to inference tensor outside InferenceMode is not allowed"
+COUNTER = r"Inference tensors do not track version counter|Was it created in inference mode\?"
+REQUIRES = r"Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"
+
+PAGE = Page(
+    what_happened="""\
+A tensor was computed under `torch.inference_mode()`, by a function with that decorator or in a library that uses it for
+generation and evaluation, and then leaves the block and takes part in training: generated token ids go into an
+embedding, a cached feature into a layer, a teacher's output or an advantage into a loss, a running statistic is updated
+after an evaluation. The failing line is where it is used. The line to change is the one that switched inference mode
+on.
+""",
+    why="""\
+Tensors that are made in inference mode are *inference tensors*, and stay so for life: they have no version counter and
+no record of views. That is what makes the mode cheaper than `no_grad`. Autograd cannot save such a tensor, as it would
+have no way to notice a later write; for the same reason it may not be written, or be given `requires_grad`, outside the
+mode.
+
+What is refused is *saving*, not touching. `w + x` and `w - x` need nothing of an inference tensor `x` and work; `w *
+x`, `F.mse_loss(w, x)`, `linear(x)` and `embedding(x)` save it and raise. A normal tensor that is only read or written
+inside the block stays normal, and its version counts on.
+
+`clone()`, `stack`, `cat` or arithmetic *outside* the block make normal tensors. `clone()` inside does not, nor do
+operations that have nothing to do and return the same tensor: `x.contiguous()`, `x.to(dtype)` with the dtype it has.
+`detach()` does not, either.
+""",
+    example="""\
+@torch.inference_mode()
+def generate(policy, prompt):
+    return policy.sample(prompt)
+
+tokens = generate(policy, prompt)
+log_probs = policy(tokens)           # the embedding saves the token ids
+""",
+    use_instead="""\
+@torch.no_grad()
+def generate(policy, prompt):
+    return policy.sample(prompt)
+
+tokens = generate(policy, prompt)
+log_probs = policy(tokens)
+""",
+    fix_safety="""\
+Safe: `torch.no_grad()` instead of `torch.inference_mode()` records as little, gives the same numbers and returns normal
+tensors, for all that leaves the block. It is somewhat slower inside, by the counting of versions and views.
+
+A `clone()` outside the block is right too, where the block is not yours to change: of each tensor that leaves it, at
+the place where it does. At the line that raised it is one patch for one use, and the next use raises again.
+
+Neither makes the tensor differentiable. If the training was meant to go *through* it, neither mode is right there:
+`cut-by-no-grad`.
+""",
+    not_this="""\
+- The tensor lacks a gradient, but nothing speaks of inference tensors: `cut-by-no-grad`.
+- "A view was created in inference mode": the memory is that of a normal tensor, the view is the trouble,
+  `inplace-on-view`.
+""",
+    references=(links.INFERENCE_MODE, links.GRAD_MODES, links.NO_GRAD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The messages belong to this cause alone; the run knows where inference mode was switched on."""
+    frame = raised_at(evidence)
+    if evidence.from_text or frame is None or not says(evidence, SAVED, WRITTEN, REQUIRES, COUNTER):
+        return _from_text(evidence)
+    origin = origin_of(evidence)
+    if origin.switch is None and origin.taken is None:
+        return _from_text(evidence)
+    writes = says(evidence, WRITTEN)
+    named = f"`{origin.name}`" if origin.name else "A tensor"
+    source = f" at {where(origin.switch)}" if origin.switch is not None else ""
+    return Finding(
+        0.96 if origin.sure else 0.85,
+        "certain" if origin.sure else "likely",
+        f"{named} was made in inference mode and is {'written' if writes else 'used'} in training",
+        f"{named} was made in inference mode{source}, and {where(frame)} {'writes it' if writes else 'uses it'} in a "
+        "computation that autograd records. Such tensors never take part in one. Use torch.no_grad() where it is made, "
+        "or clone what leaves inference mode.",
+        distinct((*_causes(evidence, origin), *_noticed(evidence, frame, writes))),
+        (f"{origin.name} is an inference tensor",) if origin.name else (),
+        _remedies(frame, origin, writes),
+    )
+
+
+def _causes(evidence: Evidence, origin: Origin) -> list[Span]:
+    out: list[Span] = []
+    if origin.switch is not None:
+        out.append(span("cause", origin.switch, "inference mode is switched on here", evidence))
+    if origin.taken is not None:
+        out.append(span("cause", origin.taken, f"{origin.name or 'the tensor'} leaves inference mode here", evidence))
+    return out
+
+
+def _noticed(evidence: Evidence, frame: Frame, writes: bool) -> tuple[Span, ...]:
+    if not writes:
+        return raised_span(evidence, "a computation that autograd records uses it here")
+    return (
+        span("mutated", frame, "it is written here", evidence),
+        *raised_span(evidence, "outside inference mode"),
+    )
+
+
+def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
+    out: list[Remedy] = []
+    if origin.switch is not None:
+        out.append(
+            Remedy(
+                "swap_decorator" if origin.decorated else "swap_context",
+                f"use torch.no_grad() instead of inference mode, at {where(origin.switch)}",
+                "safe",
+                "The same numbers, without gradient as before; the results are ordinary tensors.",
+                {"place": place(origin.switch)},
+            )
+        )
+    if origin.taken is not None:
+        out.append(
+            Remedy(
+                "clone_expression",
+                f"clone what leaves inference mode, at {where(origin.taken)}",
+                "safe",
+                "A clone made outside inference mode is an ordinary tensor with the same numbers.",
+                {"place": place(origin.taken)},
+            )
+        )
+    if writes:
+        out.append(
+            Remedy(
+                "out_of_place",
+                f"write a new tensor at {where(frame)}",
+                "safe",
+                "The inference tensor keeps its numbers; the new one is ordinary.",
+                {"place": place(frame)},
+            )
+        )
+    return tuple(out)
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """The messages belong to this cause alone; their line is a use of the tensor, not where it was made."""
+    return from_message(
+        evidence,
+        SAVED,
+        WRITTEN,
+        REQUIRES,
+        COUNTER,
+        strength=0.48,
+        confidence="likely",
+        title=TITLE,
+        explanation=(
+            "A tensor that this line saves or writes was made under torch.inference_mode(). Look for the block or the "
+            "decorator that made it and use torch.no_grad() there, or clone what leaves it."
+        ),
+        label="uses a tensor that was made in inference mode",
+    )
+
+
+CAUSE = Cause(
+    code="GD209",
+    slug="inplace-on-inference-tensor",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("inference-mode",),
+)

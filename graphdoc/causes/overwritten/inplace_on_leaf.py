@@ -1,0 +1,178 @@
+"""GD207: an in-place operation on a leaf that requires grad, recorded by autograd."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.exception import raised_at
+from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
+from graphdoc.program.spans import distinct, place, span, where
+from graphdoc.remedies.in_place_write import SAME, together
+from graphdoc.story.message_alone import from_message, says
+
+TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
+
+MESSAGE = r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place operation"
+OLDER = r"leaf variable has been moved into the graph interior"
+
+PAGE = Page(
+    what_happened="""\
+A tensor that was created with `requires_grad=True`, usually a parameter, is written in place: `w -= lr * w.grad`,
+`weight[0] = 0`, `p.normal_()`, `x /= 255`, an activation module with `inplace=True` applied to a parameter. The line in
+the traceback is the write itself. "A view of a leaf" is the same through a slice or a reshaped view: `weight[0] = 0`
+writes into `weight`.
+""",
+    why="""\
+A leaf is where gradients arrive: `backward()` puts them into its `.grad`, and the optimizer holds this very tensor. An
+in-place operation that is recorded would make the tensor the *result* of an operation. It would stop being a leaf, and
+the value that the gradient is taken with respect to would exist nowhere any more. So PyTorch refuses before anything is
+written, whether or not backward would have needed the old value.
+
+Nothing needs recording when the write is an update, an initialisation or a constraint. Under `torch.no_grad()` the same
+line is allowed: the numbers change, the tensor stays a leaf, and its version goes up. That is how every optimizer does
+it.
+
+`w = w - lr * w.grad` is not refused and is no substitute. It binds the name to a new tensor, which is not a leaf: after
+the next backward its `.grad` is `None`.
+""",
+    example="""\
+loss = model_output(w).pow(2).mean()
+loss.backward()
+w -= 0.1 * w.grad
+w.grad = None
+""",
+    use_instead="""\
+loss = model_output(w).pow(2).mean()
+loss.backward()
+with torch.no_grad():
+    w -= 0.1 * w.grad
+w.grad = None
+""",
+    fix_safety="""\
+What the write is for decides, so the choice is unsafe in general.
+
+- **An update, initialisation or constraint:** put it under `torch.no_grad()`, or use `torch.nn.init`. No gradient
+  should flow through it. Do it between `step()` and the next forward: a write between forward and backward raises the
+  version error (`parameter-overwritten`).
+- **A part of the model** (preprocessing an input whose gradient is wanted, masking a weight, an activation): write out
+  of place, `y = x / 255`, `w = self.weight.clone(); w[0] = 0`, `inplace=False`. This one is safe: the values are the
+  same, and the gradient reaches the leaf through the operation. Under `torch.no_grad()` it would be lost.
+- **Filling a tensor that is to be trained:** fill it first, then call `requires_grad_()`.
+
+`.data` gets round the check as well, and round the version counter with it. Prefer `no_grad`.
+""",
+    not_this="""\
+- The error comes from `backward()`, with two version numbers: `parameter-overwritten`,
+  `optimizer-step-before-backward`.
+- The message speaks of a view that was made under `no_grad` or by a function with several outputs: `inplace-on-view`.
+- "functions with out=... arguments don't support automatic differentiation": the result is to be written into an
+  existing tensor; assign the result instead.
+""",
+    references=(links.IN_PLACE, links.NO_GRAD, links.GRAD_MODES),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The message belongs to this cause alone; the run knows what is written, and by what."""
+    frame = raised_at(evidence)
+    if evidence.from_text or frame is None or not frame.column or not says(evidence, MESSAGE):
+        return _from_text(evidence)
+    target = target_of(evidence, frame)
+    built = [] if is_statement(evidence, frame) else builders(evidence, frame, _stack(evidence))
+    what = f"`{target.path}`" if target.path else "a tensor"
+    leaf = "a view of a leaf that requires grad" if says(evidence, "view of a leaf") else "a leaf that requires grad"
+    causes = [span("cause", frame, f"writes into {what}, {leaf}", evidence)]
+    causes += [span("cause", b, "built to write in place", evidence) for b in built[:2]]
+    update = _is_update(evidence, frame, target)
+    advice = (
+        "The write is an update of the tensor: put it under torch.no_grad()."
+        if update
+        else "The write is a part of the model: compute a new tensor."
+    )
+    return Finding(
+        0.96,
+        "certain",
+        f"{what} is {leaf}, and is written in place while autograd records" if target.path else TITLE,
+        f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
+        f"so there is nowhere to record what it was before. {advice}",
+        distinct((*causes, span("mutated", frame, f"{what} is written here", evidence))),
+        _facts(evidence, target),
+        _remedies(frame, target, built, update),
+    )
+
+
+def _stack(evidence: Evidence) -> list[Frame]:
+    return evidence.raised.stack if evidence.raised else []
+
+
+def _is_update(evidence: Evidence, frame: Frame, target: Target) -> bool:
+    """Whether the statement is there for what it writes: an update or an initialisation, no part of a forward."""
+    if uses_gradient(evidence, frame):
+        return True
+    if not target.whole or not is_statement(evidence, frame):
+        return False
+    name = target.path.rpartition(".")[2]
+    trained = any(p.name.rpartition(".")[2] == name and p.is_leaf for p in evidence.parameters)
+    return trained or frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
+
+
+def _facts(evidence: Evidence, target: Target) -> tuple[str, ...]:
+    name = target.path.rpartition(".")[2]
+    found = [p for p in evidence.parameters if p.name.rpartition(".")[2] == name and not p.buffer] if name else []
+    return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in found[:2])
+
+
+def _remedies(frame: Frame, target: Target, built: list[Frame], update: bool) -> tuple[Remedy, ...]:
+    at = place(frame)
+    no_grad = Remedy(
+        "under_no_grad_update",
+        f"put the write at {where(frame)} under torch.no_grad()",
+        "safe" if update else "unsafe",
+        "The write changes the numbers of the leaf and is not differentiated; the leaf stays one and is trained.",
+        {"place": at},
+    )
+    anew = Remedy(
+        "out_of_place",
+        f"compute a new tensor at {where(frame)}",
+        "unsafe",
+        "The result is a new tensor with a graph that leads to the leaf; the leaf keeps its numbers.",
+        {"place": at},
+    )
+    flags = [{"kind": "out_of_place", "args": {"place": place(b)}} for b in built]
+    lines = ", ".join(where(b) for b in built[:3])
+    out = together(flags, f"do not write in place, at {lines}", "safe", SAME)
+    if target.path and not update:
+        operand = {"place": at, "operands": [target.path]}
+        note = "The write goes into the clone, which has a graph that leads to the leaf; the leaf keeps its numbers."
+        out.append(Remedy("clone_expression", f"use a clone of {target.path} at {where(frame)}", "safe", note, operand))
+    return (no_grad, anew, *out) if update else (*out[:1], anew, *out[1:], no_grad)
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """The message belongs to this cause alone, and its line is the write."""
+    return from_message(
+        evidence,
+        MESSAGE,
+        OLDER,
+        strength=0.49,
+        confidence="likely",
+        title=TITLE,
+        explanation=(
+            "This line writes into a leaf that requires grad, while autograd records. Put the write under "
+            "torch.no_grad() if it updates or initialises the tensor; write out of place if it is part of the model."
+        ),
+        role="cause",
+        label="writes into a leaf that requires grad",
+    )
+
+
+CAUSE = Cause(
+    code="GD207",
+    slug="inplace-on-leaf",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("inplace-view", "custom-function", "optimizer"),
+)

@@ -1,0 +1,153 @@
+"""GD203: an in-place operation overwrites an intermediate result that backward needs."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.spans import span, where
+from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
+from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
+
+TITLE = "An in-place operation overwrote an intermediate result that backward needs"
+
+PAGE = Page(
+    what_happened="""\
+An intermediate result was written to after an operation had saved it: by `+=` or another augmented assignment, a method
+that ends in `_` (`relu_`, `mul_`, `masked_fill_`, `clamp_`), an assignment to a slice (`y[:, 0] = …`), a module with
+`inplace=True`, or `out=`. The line need not be near, nor look like a write: a function that does `x += pos` changes its
+caller's tensor, and a view (`y.view(-1)`, `y[0]`, `y.T`, `y.detach()`) shares its memory with the original.
+
+PyTorch notices when backward comes to the operation that saved the tensor. Even anomaly detection shows that reader and
+not the writer.
+""",
+    why="""\
+Each operation saves what its derivative is made of, and only that. Whether a write hurts depends on what was saved:
+
+- **its result:** `exp`, `sigmoid`, `tanh`, `relu`, `softmax`, `log_softmax`, `sqrt`, `rsqrt`. Their output must not be
+  written afterwards.
+- **its inputs:** `x * y`, `x / y`, `x @ y`, convolutions, `x ** 2`, `log`, `sin`, `abs`, `gelu`, `silu`, `clamp`. These
+  inputs must not be written afterwards; the output may.
+- **both:** `amax`, `norm`, `std`, `prod`.
+- **nothing of the tensor:** `+`, `-`, `sum`, `mean`, `cat`, `stack`, `view`, indexing, multiplication by a number.
+
+So `y = conv(x); y.relu_()` is fine (a convolution needs its input, not its output) and `y = sigmoid(x); y.mul_(2)` is
+not. The version counter of a tensor tells: it is noted when the tensor is saved and compared in backward, and every
+view counts on its base's counter.
+
+In "output 0 of *X*", *X* is the operation that saved its own result. If an input was saved, *X* is the operation that
+made the tensor *as it is now*: with `z += 1` recorded, the message says `Add`, the write itself.
+""",
+    example="""\
+gate = torch.sigmoid(scores)
+gate *= mask               # sigmoid needs its result for the gradient
+out = gate * values
+out.sum().backward()
+""",
+    use_instead="""\
+gate = torch.sigmoid(scores)
+gate = gate * mask         # a new tensor; the old one stays as it was
+out = gate * values
+out.sum().backward()
+""",
+    fix_safety="""\
+Safe: `x = x + y` instead of `x += y`, `x = x.masked_fill(…)` instead of `x.masked_fill_(…)`, `F.relu(x)` instead of
+`F.relu(x, inplace=True)`, `torch.where` or `torch.cat` instead of a slice write, or a `clone()` before the write.
+Forward values and gradients are those the program asked for. It costs the memory of one more tensor.
+
+One thing to look at: if *another* name refers to the same memory and was meant to see the change (a view, the caller's
+argument), it no longer does. Usually that is a second bug disappearing.
+
+`.data` and `.detach()` are no cure. Writing through `.detach()` is counted and fails in the same way. Writing through
+`.data` is not counted: the error goes away and the gradient is computed from the overwritten numbers, silently.
+""",
+    not_this="""\
+- The message has no "which is output …" part, or the shape is that of a weight: `optimizer-step-before-backward`,
+  `parameter-overwritten`, `buffer-updated-in-place`.
+- A tensor is filled or updated piece by piece in a loop and its older pieces are in the graph:
+  `state-overwritten-in-place`.
+- The error is raised by the writing line itself: `inplace-on-leaf`, `inplace-on-view`, `inplace-on-inference-tensor`.
+""",
+    references=(links.IN_PLACE, links.SAVED_TENSORS, links.TENSOR_VIEWS, links.CLONE),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale intermediate result, and the line that wrote it."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "inplace-on-saved-activation":
+        return None
+    strength, confidence = trust(found, 0.95)
+    writer = found.writers[0] if found.writers else None
+    who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
+    return Finding(
+        strength,
+        confidence,
+        f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it",
+        f"{who} {called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its "
+        "gradient needs are gone. Compute a new tensor instead of writing into this one.",
+        story(evidence, found, _causes(evidence, found)),
+        facts_of(evidence, found),
+        (
+            *out_of_place(evidence, found.writers),
+            *clone_what_is_saved(evidence, found),
+            *clone_operand(evidence, found),
+        ),
+        because=reason(evidence, found),
+    )
+
+
+def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+    """The writes; for a module with inplace=True also the call that built it."""
+    out: list[Span] = []
+    for w in found.writers:
+        if w.frame is None:
+            continue
+        what = called(w.stale or found.stale)
+        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", evidence))
+        for built in write_places(evidence, w):
+            if (built.file, built.line) != (w.frame.file, w.frame.line):
+                out.append(span("cause", built, "built to write in place", evidence))
+    return out
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: a named operation that is no transposed weight made the tensor, so it is an activation."""
+    found = mismatch(evidence)
+    if found is None or not found.may_be("activation"):
+        return None
+    if found.leaf:
+        strength = 0.22
+    elif found.transposed_weight or found.sliced:
+        strength = 0.28
+    else:
+        strength = 0.46
+    named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
+    return from_message(
+        evidence,
+        VERSION,
+        strength=strength,
+        title=TITLE,
+        explanation=(
+            f"An intermediate result{named} was saved for backward and then written in place: by an augmented "
+            "assignment, a method ending in an underscore, a slice assignment or a module with inplace=True. Write a "
+            "new tensor instead."
+        ),
+        label="this backward needs the result as it was before the write",
+    )
+
+
+CAUSE = Cause(
+    code="GD203",
+    slug="inplace-on-saved-activation",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

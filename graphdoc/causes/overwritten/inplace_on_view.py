@@ -1,0 +1,194 @@
+"""GD208: an in-place operation on a view for which autograd cannot, or will not, track the write."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program.exception import raised_at
+from graphdoc.program.in_place_writes import Target, bound_before, builders, is_statement, target_of
+from graphdoc.program.spans import distinct, innermost_user, place, span, where
+from graphdoc.program.tensors import frames
+from graphdoc.remedies.in_place_write import together
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+from graphdoc.story.message_alone import from_message, says
+
+TITLE = "An in-place operation on a view whose writes autograd does not track"
+
+SEVERAL = r"is (?:the|an) output of a function that returns multiple views|must return a single Variable"
+UNDER_NO_GRAD = r"view (?:which )?was created in (?:no_grad|inference) mode and is being modified inplace"
+CUSTOM = r"This view was created inside a custom Function"
+OVERLAP = r"more than one element of the written-to tensor refers to a single memory location|objects sharing it"
+
+PAGE = Page(
+    what_happened="""\
+A tensor that shares the memory of another one is written in place, and it is one of the views for which this is
+refused:
+
+- an output of a function that returns **several views**: `unbind`, `chunk`, `split`, and also `for row in x:`, which is
+  an `unbind`; or its base was written and an output is used afterwards;
+- a view that was made **under `no_grad`** (or in inference mode) and is written outside, with something that has a
+  gradient;
+- a view made **inside a custom Function**, which includes the output of any module with a full backward hook;
+- an **expanded** tensor, in which several elements are one memory cell.
+""",
+    why="""\
+A recorded write to a view has to change the history of its base, too: both are the same memory. For a single view
+(`x[0]`, `x[:, :3]`, `x.view(…)`) autograd does this: `x[0].mul_(2)` makes `x` the result of a `CopySlices` that
+contains the write. For one output of a function with several outputs it cannot, because one node stands for all of
+them. A view that was made under `no_grad` has a base but no recorded path to it. PyTorch could treat the write as
+recorded or as not recorded; both are plausible, so it refuses. With an expanded tensor the result would depend on the
+order of the writes.
+
+Small differences decide. `chunk` and `split` are refused; `tensor_split`, `hsplit` and slices, which make the same
+pieces as single views, are allowed (2.13). On an expanded tensor `m += 1` is refused, but `m[0] = 0` is not, and sets
+*every* row to zero, since they are all the same memory.
+""",
+    example="""\
+gates = linear(x)
+i, f = gates.chunk(2, dim=-1)
+i.sigmoid_()                     # i is one of several views of `gates`
+""",
+    use_instead="""\
+gates = linear(x)
+i, f = gates.chunk(2, dim=-1)
+i = i.sigmoid()                  # a new tensor
+""",
+    fix_safety="""\
+Safe: write out of place (`row = row * 2`), or on a `clone()` of the view, if only the view's new value is used from
+then on. The base keeps its old values, which is what to look at: where the base was *meant* to change, build it anew
+with `torch.stack` or `torch.cat`, or index it, `for i in range(len(x)): x[i].mul_(2)`.
+
+For a view made under `no_grad` PyTorch's message proposes moving both lines inside or both outside. Inside, the write
+is not recorded and what is written gets no gradient. Outside, the write is recorded *and still changes the base*, which
+is often the caller's data: a batch that the next epoch reads again, now with a graph in it (`carried-state`). A
+`clone()` at the place where the view is made avoids both.
+""",
+    not_this="""\
+- The base is a parameter, "a view of a leaf Variable": `inplace-on-leaf`.
+- The tensor itself was made in inference mode: `inplace-on-inference-tensor`.
+- The write succeeds and `backward()` fails with two versions: `inplace-on-saved-activation`,
+  `state-overwritten-in-place`.
+""",
+    references=(links.TENSOR_VIEWS, links.IN_PLACE, links.NO_GRAD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
+    frame = raised_at(evidence)
+    known = says(evidence, SEVERAL, UNDER_NO_GRAD, CUSTOM, OVERLAP)
+    if evidence.from_text or frame is None or not frame.column or not known:
+        return _from_text(evidence)
+    target = target_of(evidence, frame)
+    stack = evidence.raised.stack if evidence.raised else []
+    places = [frame] if is_statement(evidence, frame) else builders(evidence, frame, stack)
+    what = f"`{target.path}`" if target.path else "a view"
+    made = bound_before(evidence, frame, target.path)
+    spans = [span("cause", frame, f"writes into {what}", evidence)]
+    spans += [span("cause", b, "built to write in place", evidence) for b in places if b.line != frame.line][:1]
+    if made is not None:
+        spans.append(span("cause", made, f"{what} comes from here", evidence))
+    return Finding(
+        0.96,
+        "certain",
+        f"{what} is written in place, and it is a view whose writes autograd does not track",
+        f"{where(frame)} writes into {what}, {_kind(evidence)}. Write into a clone of it, or compute a new tensor.",
+        distinct((*spans, span("mutated", frame, f"{what} is written here", evidence), *_switch(evidence))),
+        (),
+        _remedies(evidence, places, target),
+    )
+
+
+def _kind(evidence: Evidence) -> str:
+    """What is special about the view, as far as the message tells."""
+    if says(evidence, UNDER_NO_GRAD):
+        return (
+            "a view that was made while gradients were switched off: autograd cannot tell whether the write is to be "
+            "recorded, and recording it would write into the tensor that it is a view of"
+        )
+    if says(evidence, OVERLAP):
+        return "an expanded tensor, several elements of which are one place in memory"
+    if says(evidence, CUSTOM):
+        return "a view that a custom Function has returned: its backward knows nothing of the write"
+    return "one of several views that one call has returned: autograd does not track writes into those"
+
+
+def _switch(evidence: Evidence) -> tuple[Span, ...]:
+    """Where gradients were switched off when the view was made, as far as the last switch tells."""
+    switches = evidence.extras.get("switches")
+    if not says(evidence, UNDER_NO_GRAD) or not isinstance(switches, dict):
+        return ()
+    mode = "inference_mode" if says(evidence, r"created in inference mode") else "no_grad"
+    at = innermost_user(frames(switches.get(mode)))
+    return (span("related", at, f"{mode} was switched on here last", evidence),) if at is not None else ()
+
+
+def _remedies(evidence: Evidence, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
+    joined = [_joined(evidence, f) for f in places] if says(evidence, SEVERAL) else []
+    if joined and all(joined):
+        # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
+        return tuple(
+            together(
+                [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
+                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at "
+                + ", ".join(where(f) for f in places[:3]),
+                "unsafe",
+                "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
+                "write would have changed.",
+            )
+        )
+    auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
+    clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
+    lines = ", ".join(where(f) for f in places[:3])
+    note = "The write makes a new tensor and is differentiated; what it was a view of keeps its numbers."
+    out = [
+        *together(auto, f"write out of place, at {lines}", "unsafe", note),
+        *together(clones, f"clone the view before it is written, at {lines}", "unsafe", note),
+    ]
+    if not target.sliced and target.kept:
+        out.reverse()
+    return tuple(out)
+
+
+def _joined(evidence: Evidence, frame: Frame) -> str:
+    """The tensor over whose pieces a loop around the write runs; empty where there is none."""
+    from graphdoc.fixes.join_pieces import pieces_at
+
+    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    found = pieces_at(source, owner) if owner is not None else None
+    return source.segment(found.base) if found is not None else ""
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """The messages belong to this cause alone, and their line is the write."""
+    return from_message(
+        evidence,
+        SEVERAL,
+        UNDER_NO_GRAD,
+        CUSTOM,
+        OVERLAP,
+        strength=0.49,
+        confidence="likely",
+        title=TITLE,
+        explanation=(
+            "This line writes in place into a view (a piece of a chunk, split or unbind, a view made under no_grad, an "
+            "expanded tensor) for which autograd does not track writes. Write out of place, or on a clone of the view."
+        ),
+        role="cause",
+        label="writes into a view",
+    )
+
+
+CAUSE = Cause(
+    code="GD208",
+    slug="inplace-on-view",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("inplace-view", "legacy"),
+)

@@ -1,0 +1,197 @@
+"""GD201: parameters were stepped between a forward and a backward that still needs the old ones."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.spans import moment, span, where
+from graphdoc.program.update_function import Scene, scene
+from graphdoc.remedies.update_order import stepped_remedies
+from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.older_graph import cause_places
+from graphdoc.story.overwrite import called, facts_of, quoted, reason, story, trust
+
+TITLE = "An optimizer stepped between the forward pass and the backward that still needs the old weights"
+
+PAGE = Page(
+    what_happened="""\
+A forward pass ran with the weights of that moment. Then an `optimizer.step()` changed some of these weights in place,
+and only afterwards `backward()` was called on a loss of that forward pass. The message speaks of "an inplace
+operation", but no line of the program looks like one: the operation is the step, and the tensor is a parameter.
+
+The message hides this. `[torch.FloatTensor [64, 1]], which is output 0 of AsStrided` is the weight of a
+`Linear(64, 1)`, which is saved transposed (older wordings say `TBackward` or `AsStridedBackward0`). A message without
+"which is output" means a leaf: the weight of a convolution, of a normalisation, of `nn.LSTM`, or a bare parameter.
+
+Typical places: a GAN that scores the fakes, steps the discriminator and then differentiates the generator's loss; an
+actor's loss that was computed before the critic's step; agents that are updated in turn from one joint forward pass;
+the next state, encoded before the step and used after it.
+""",
+    why="""\
+Every tensor has a version counter (`tensor._version`) that each in-place write raises. An operation that saves a tensor
+for backward notes the count, and backward compares. If they differ, the numbers that the derivative needs are gone:
+they were overwritten, and PyTorch keeps no copy.
+
+`SGD`, `Adam` and `RMSprop` raise the counter of each parameter by 1 per step, `AdamW` by 2 (weight decay and update).
+The gap between the two versions in the message is the number of writes since the forward pass: 1 or 2 mean a single
+step.
+
+A layer needs its weight only for the gradient of its *input*. The first layer, fed with data, does not save it: a
+network of one layer passes where one with two layers fails.
+
+Before PyTorch 1.5 the steps were not counted: a program that "worked in 1.4" trained with a mixture of old activations
+and new weights. `fused=True` optimizers do not raise the counter to this day (tried with `SGD`, `Adam`, `AdamW` and
+`Adagrad` of 2.13 on a CPU): no error, the same wrong gradient (`stale-parameter-unseen`).
+""",
+    example="""\
+fake = generator(noise)
+score = discriminator(fake)
+d_loss = softplus(-discriminator(real)).mean() + softplus(discriminator(fake.detach())).mean()
+g_loss = softplus(-score).mean()         # uses the discriminator of now
+
+d_opt.zero_grad()
+d_loss.backward()
+d_opt.step()                             # changes it in place
+
+g_opt.zero_grad()
+g_loss.backward()                        # needs the one from before
+g_opt.step()
+""",
+    use_instead="""\
+fake = generator(noise)
+d_loss = softplus(-discriminator(real)).mean() + softplus(discriminator(fake.detach())).mean()
+d_opt.zero_grad()
+d_loss.backward()
+d_opt.step()
+
+g_loss = softplus(-discriminator(fake)).mean()  # scored again, after the step
+g_opt.zero_grad()
+g_loss.backward()
+g_opt.step()
+""",
+    fix_safety="""\
+Unsafe: each of four changes is valid, and they differ in the weights that the gradient belongs to.
+
+- **Forward again after the step.** The second loss sees the new weights: the updates alternate, as the usual recipes
+  for GANs, SAC and TD3 have it. Costs one more forward pass of the network that was stepped.
+- **Both backward calls before the first step.** Both gradients belong to the old weights: a simultaneous update. Each
+  backward also fills the `.grad` of the *other* network, so clear it (`d_opt.zero_grad()` after `g_loss.backward()`) or
+  take each gradient for its own parameters with `torch.autograd.grad(loss, parameters)`.
+- **Detach,** if the stepped network's output is only a constant for this loss (an advantage, a target). Its gradient
+  does not reach that network any more, which is then what is wanted: see `undetached-target`.
+- **Forward with cloned parameters,** if the old weights' gradient is wanted and the step cannot move:
+  `functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))`, or `F.linear(x, w.clone(),
+  b.clone())` for one layer. The step writes into the parameters, the graph keeps the clones, and the gradient flows
+  through `clone` to the parameters. Costs a copy of the weights.
+""",
+    not_this="""\
+- `retain_graph=True` stands in the program and the stale graph is one that an earlier backward has already walked:
+  `retain-graph-cover-up`. The real fault is a missing detach.
+- A tensor computed before the step is carried into the next iteration: `carried-state` shows as this error too.
+- The parameter was written by `copy_`, `load_state_dict`, a soft update or a clamp: `parameter-overwritten`.
+- The message names `Sigmoid`, `Relu`, `Exp`, `Softmax` …: an activation was written, `inplace-on-saved-activation`.
+""",
+    references=(links.IN_PLACE, links.SAVED_TENSORS, links.FUNCTIONAL_CALL, links.OPTIM),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale parameter whose first write since it was saved is an optimizer's step."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "optimizer-step-before-backward":
+        return None
+    at = scene(evidence, found)
+    # A state that goes round and round is the better-known fault; both name the same tensor.
+    recurrent = found.reuse is not None and found.reuse.kind == "carried-state"
+    stored = found.reuse is not None and found.reuse.kind == "stored-with-graph" and found.constant
+    strength, confidence = trust(found, 0.88 if recurrent or stored else 0.96)
+    return Finding(
+        strength,
+        confidence,
+        _title(evidence, found),
+        _explain(found, at),
+        story(evidence, found, _causes(evidence, found, at)),
+        facts_of(evidence, found),
+        stepped_remedies(evidence, found),
+        because=reason(evidence, found),
+    )
+
+
+def _title(evidence: Evidence, found: Mutation) -> str:
+    """The step by the optimizer's own name, and the parameter that it has moved."""
+    writer = found.writers[0] if found.writers else None
+    event = writer.event if writer is not None else None
+    known = next((o for o in evidence.optimizers if event is not None and o.id == event.optimizer), None)
+    step = f"`{known.name}.step()`" if known is not None and known.name else f"`{writer.op}`" if writer else "a step"
+    return f"{step} changes {quoted(found)} before a backward that needs its old value"
+
+
+def _causes(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Span]:
+    """The step, the forward that ran before it, and what keeps the result for a later iteration."""
+    writer = found.writers[0] if found.writers else None
+    out: list[Span] = []
+    if writer is not None and writer.frame is not None:
+        text = f"{writer.op} changes {called(found.stale)} in place"
+        out.append(span("cause", writer.frame, text, evidence, moment(writer.event)))
+    before = "this forward ran with the weights from before the step"
+    kept: tuple[Span, ...] = ()
+    if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
+        kept = cause_places(evidence, found.reuse, "what was computed before the step is kept here for later")[:1]
+    for frame in at.lines[: 2 - len(kept)] if at is not None else ():
+        out.append(span("cause", frame, before, evidence, moment(found.node)))
+    return [*out, *kept]
+
+
+def _explain(found: Mutation, at: Scene | None) -> str:
+    writer = found.writers[0] if found.writers else None
+    step = f"{writer.op} at {where(writer.frame)}" if writer is not None and writer.frame is not None else "A step"
+    text = f"{step} wrote into {called(found.stale)} after a forward pass had saved it"
+    if at is not None and at.forwards:
+        text += f" (through {where(at.forwards[0])})"
+    text += ". This backward still needs the weights from before."
+    if found.constant:
+        return text + " The loss is not meant to train what lies there: it can take the value as a constant."
+    if at is not None and at.order == "late":
+        return text + " Several steps lie between: give each forward clones of the weights."
+    return text + " Run the forward again after the step, or give it clones of the weights."
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: a leaf or a transposed weight whose version moved is most often a parameter that was stepped."""
+    found = mismatch(evidence)
+    if found is None or not found.may_be("parameter") or found.integer:
+        return None
+    if found.transposed_weight:
+        strength, what = 0.44, f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
+    elif found.leaf:
+        strength, what = 0.42, "The message names no operation that made the tensor: a leaf, probably a parameter"
+    else:
+        return None
+    gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
+    return from_message(
+        evidence,
+        VERSION,
+        strength=strength,
+        title=TITLE,
+        explanation=(
+            f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "
+            "Run the forward pass after the step, or every backward before it."
+        ),
+        label="this backward needs the weights from before the step",
+    )
+
+
+CAUSE = Cause(
+    code="GD201",
+    slug="optimizer-step-before-backward",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

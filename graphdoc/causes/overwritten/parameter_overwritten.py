@@ -1,0 +1,160 @@
+"""GD206: a parameter is overwritten between forward and backward by something that is no optimizer."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.spans import span, where
+from graphdoc.program.update_function import scene
+from graphdoc.remedies.forward_hooks import Hook, hook_of
+from graphdoc.remedies.update_order import overwritten_remedies
+from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.older_graph import constant_places
+from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, story, trust
+
+TITLE = "A parameter was overwritten between the forward pass and its backward"
+
+PAGE = Page(
+    what_happened="""\
+The forward pass used a parameter, something wrote into it, and then came the backward that needs the old values. No
+optimizer was at work: it was `load_state_dict` (restoring the start of an inner loop, loading a checkpoint), a soft
+update of a target network (`copy_`, `lerp_`, `mul_().add_()`), weight clipping (`clamp_`), a re-initialisation, a
+perturbation of the weights that is taken back (`add_` … `sub_`), or an embedding that renormalises the rows it looks up
+(`max_norm=`). The write is often in another class than the loss.
+""",
+    why="""\
+A layer saves a reference to its weight, not a copy, together with the version that the weight has. `load_state_dict`
+copies into the existing parameters and raises each version by 1; so do `copy_`, `lerp_` and `clamp_` under
+`torch.no_grad()`, and `mul_().add_()` raises it by 2. That the values return to what they were (perturb, restore) does
+not matter to the counter, nor can PyTorch know it.
+
+Three ways of writing are *not* counted: through `.data` (`p.data.copy_(q)`), by assigning `p.data = q`, and
+`torch.nn.utils.vector_to_parameters`, which does the latter. Of these `p.data.copy_` is the dangerous one: backward
+runs and multiplies with the new values. With `p.data = q` the graph goes on holding the old memory, and the gradient is
+right.
+""",
+    example="""\
+start = copy.deepcopy(net.state_dict())
+for task in tasks:
+    adapt(net, task)
+    query_losses.append(task.query_loss(net))
+    net.load_state_dict(start)               # writes into the weights that the loss used
+torch.stack(query_losses).mean().backward()
+""",
+    use_instead="""\
+start = copy.deepcopy(net.state_dict())
+meta_grads = [torch.zeros_like(p) for p in net.parameters()]
+for task in tasks:
+    adapt(net, task)
+    grads = torch.autograd.grad(task.query_loss(net), list(net.parameters()))
+    meta_grads = [m + g / len(tasks) for m, g in zip(meta_grads, grads)]
+    net.load_state_dict(start)               # nothing needs the adapted weights any more
+for p, g in zip(net.parameters(), meta_grads):
+    p.grad = g
+""",
+    fix_safety="""\
+Unsafe in most cases, because the write or the backward moves and the order of the two is part of the algorithm.
+
+- **Write after the backward** (soft update, clipping): the usual order. Losses that are computed later see the new
+  values, as they did before.
+- **Backward before the write** (restore after an inner loop): differentiate each loss while its weights are in place.
+- **No gradient through the overwritten network** (a target network in a TD target): compute its output under
+  `torch.no_grad()`. Nothing of it is saved then, and the update may come at any time.
+- **Keep the network and pass weights** (second-order meta-learning): `torch.func.functional_call(net, weights, (x,))`
+  with the adapted weights as tensors of their own. Nothing is written in place.
+
+Switching to `.data` is no fix: it removes the counter, not the overwrite.
+""",
+    not_this="""\
+- An optimizer stepped in between: `optimizer-step-before-backward`, `retain-graph-cover-up`.
+- The tensor is no parameter: `buffer-updated-in-place`, `state-overwritten-in-place`.
+- The writing line itself raises *a leaf Variable that requires grad is being used in an in-place operation*:
+  `inplace-on-leaf`.
+""",
+    references=(links.IN_PLACE, links.LOAD_STATE_DICT, links.NO_GRAD, links.FUNCTIONAL_CALL),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale parameter whose first write since it was saved is no optimizer's step."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "parameter-overwritten":
+        return None
+    strength, confidence = trust(found, 0.96)
+    writer = found.writers[0] if found.writers else None
+    who = f"{readable(writer)} at {where(writer.frame)}" if writer is not None and writer.frame else "A write"
+    advice = (
+        "This loss is not meant to train what lies there: it can take the value as a constant."
+        if found.constant
+        else "Let it write after the backward, or run the forward on clones of the parameters."
+    )
+    told = f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the"
+    told += f" old values. {advice}"
+    at = scene(evidence, found)
+    hook = hook_of(evidence, writer) if at is not None and at.order == "within" else None
+    if hook is not None:
+        told = (
+            f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
+            "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
+        )
+    return Finding(
+        strength,
+        confidence,
+        f"{quoted(found)} is overwritten between the forward that uses it and its backward",
+        told,
+        story(evidence, found, _causes(evidence, found, hook)),
+        facts_of(evidence, found),
+        overwritten_remedies(evidence, found),
+        because=reason(evidence, found),
+    )
+
+
+def _causes(evidence: Evidence, found: Mutation, hook: Hook | None) -> list[Span]:
+    """The write as the user calls it; the forward that ran before it, or the value that should be a constant."""
+    writer = found.writers[0] if found.writers else None
+    at = scene(evidence, found)
+    out: list[Span] = []
+    if writer is not None and writer.frame is not None:
+        out.append(span("cause", writer.frame, f"{readable(writer)} overwrites {called(found.stale)}", evidence))
+    if hook is not None:
+        return [*out, *(span("cause", f, "registered to run behind the layer", evidence) for f in hook.registered[:2])]
+    if found.constant and found.reuse is not None and found.reuse.carries:
+        return [*out, *constant_places(evidence, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
+    for frame in at.lines[:2] if at is not None else ():
+        out.append(span("cause", frame, "this forward ran with the values from before", evidence))
+    return out
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: as for a step, but less frequent."""
+    found = mismatch(evidence)
+    if found is None or not found.may_be("parameter") or found.integer or not (found.leaf or found.transposed_weight):
+        return None
+    return from_message(
+        evidence,
+        VERSION,
+        strength=0.30,
+        title=TITLE,
+        explanation=(
+            "If no optimizer stepped between the forward pass and this backward, something else wrote into the "
+            "parameter: load_state_dict, a soft update, a clamp or a restored perturbation. Let it write after the "
+            "backward."
+        ),
+        label="this backward needs the parameter as it was in the forward pass",
+    )
+
+
+CAUSE = Cause(
+    code="GD206",
+    slug="parameter-overwritten",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,161 @@
+"""GD202: retain_graph=True had silenced a backward-twice error, and now the versions differ."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import distinct, span
+from graphdoc.program.update_function import scene
+from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses
+from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, name_of
+from graphdoc.story.overwrite import called, facts_of, failed_spans, reason, saved_spans, trust, write_spans
+from graphdoc.story.wording import folded
+
+TITLE = "retain_graph=True keeps an old graph alive, and the weights it needs have been stepped since"
+
+PAGE = Page(
+    what_happened="""\
+The program once failed with *Trying to backward through the graph a second time*, whose text proposes
+`retain_graph=True`. With the flag that message is gone and another one comes: *modified by an inplace operation*. The
+fault is the same as before. A tensor of an earlier iteration or of another objective still connects this loss to an old
+graph. The flag has kept that graph walkable, so backward walks it once more, and finds that the optimizer has changed
+the weights in the meantime.
+""",
+    why="""\
+`retain_graph=True` tells backward not to free the saved tensors. It does not copy them. What a layer saves of its
+weight is a reference to the parameter itself, with the version that it had; `optimizer.step()` writes into the same
+memory and raises the version. Walking the old graph again would multiply the gradients of the old activations with the
+new weights: a derivative of nothing. Hence the check.
+
+Where no parameter was saved (or a fused optimizer wrote without counting) the flag does silence everything, and the
+program runs on with a graph that grows by one iteration in every iteration: slower each time, more memory each time,
+and old losses counted again.
+""",
+    example="""\
+hidden = torch.zeros(1, 16)
+for x, y in batches:
+    hidden = cell(x, hidden)
+    loss = F.mse_loss(head(hidden), y)
+    optimizer.zero_grad()
+    loss.backward(retain_graph=True)   # silences the first error ...
+    optimizer.step()                   # ... and causes the second
+""",
+    use_instead="""\
+hidden = torch.zeros(1, 16)
+for x, y in batches:
+    hidden = cell(x, hidden)
+    loss = F.mse_loss(head(hidden), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    hidden = hidden.detach()           # the cause of both
+""",
+    fix_safety="""\
+Unsafe, as is the fix of the fault below: detach what is carried, stored or used as a constant, and *then* take the flag
+out. Removing `retain_graph=True` alone brings the first message back, and that is a good way to find the place: it
+names the same old graph.
+
+Leave the flag where it has a reason of its own: two gradients of one graph with no step in between (a gradient penalty,
+the norm of one term, the first of two losses). There the graph is walked again before any weight changes.
+""",
+    not_this="""\
+- No earlier backward has walked the stale part; it was computed before the step and is differentiated for the first
+  time: `optimizer-step-before-backward`.
+- The faults below, without the flag: `carried-state`, `stored-with-graph`, `undetached-target`, `graph-built-once`,
+  `accumulated-loss`.
+- The stale tensor is an activation or a buffer, not a parameter: `inplace-on-saved-activation`,
+  `buffer-updated-in-place`.
+""",
+    references=(links.BACKWARD, links.SAVED_TENSORS, links.IN_PLACE),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a stale parameter in a part that an earlier call walked and kept, and that does not belong here."""
+    found = analyse(evidence)
+    if found is None:
+        return _from_text(evidence)
+    if found.cause != "retain-graph-cover-up":
+        return None
+    strength, confidence = trust(found, 0.97)
+    reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
+    names = list(dict.fromkeys(name_of(c) for c in reuse.carries if c.tensor.name)) if reuse is not None else []
+    what = f"{' and '.join(names[:2])} connect{'s' if len(names) == 1 else ''}" if names else "A tensor connects"
+    behind = reuse.behind if reuse is not None else found.behind
+    return Finding(
+        strength,
+        confidence,
+        f"{what} this loss to a graph that `retain_graph=True` kept and a step has made stale" if names else TITLE,
+        f"{what} this loss to a graph that an earlier backward has walked. Without retain_graph=True that call would "
+        f"have freed it, and the message would be *second time*. Kept, the graph needs {called(found.stale)} as it was "
+        "before the step. The fault is the connection: part it and drop the flag.",
+        distinct(
+            (
+                *_causes(evidence, found, reuse),
+                *write_spans(found),
+                *saved_spans(evidence, found),
+                *(flow(evidence, reuse) if reuse is not None else ()),
+                *(calls_of(evidence, reuse) if reuse is not None else failed_spans(evidence, found)),
+            )
+        ),
+        (*facts_of(evidence, found), f"behind the old part: {folded(behind)}"),
+        covered_remedies(evidence, found),
+        covers=reuse.kind if reuse is not None else "",
+        because=reason(evidence, found),
+    )
+
+
+def _causes(evidence: Evidence, found: Mutation, reuse: Reuse | None) -> list[Span]:
+    """The places of the fault below, then a call with the flag."""
+    label = "this connects the loss to the old graph"
+    places: tuple[Span, ...]
+    if reuse is None:
+        at = scene(evidence, found)
+        frames = (*uses(evidence, found, at), *at.lines) if at is not None else ()
+        places = distinct(span("cause", f, label, evidence) for f in frames)
+    elif reuse.kind in ("undetached-target", "shared-subgraph-losses"):
+        carries = evidence.siblings if reuse.detach_in_freeing and evidence.siblings else reuse.carries
+        places = constant_places(evidence, carries, label)
+    else:
+        places = cause_places(evidence, reuse, label)
+    flags = [
+        span("cause", f, "retain_graph=True keeps the old graph", evidence) for f in flagged_calls(evidence, found)
+    ]
+    lines = list({(s.file, s.line): s for s in reversed(places)}.values())[::-1]
+    return [*lines[: 2 if flags else 3], *flags[:1]]
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: stronger where the program's own lines, if they are known, contain the flag."""
+    found = mismatch(evidence)
+    if found is None or not found.may_be("parameter") or found.integer or not (found.leaf or found.transposed_weight):
+        return None
+    flagged = any("retain_graph=True" in text for text in evidence.sources.values())
+    return from_message(
+        evidence,
+        VERSION,
+        strength=0.46 if flagged else 0.34,
+        title=TITLE,
+        explanation=(
+            "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "
+            "fault: an old graph is walked again, after the optimizer has changed the weights it needs. Detach what "
+            "is carried over and remove the flag."
+        ),
+        label="this backward walks a graph whose weights have been stepped",
+    )
+
+
+CAUSE = Cause(
+    code="GD202",
+    slug="retain-graph-cover-up",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,1 @@
+"""GD1: trying to backward through the graph a second time."""

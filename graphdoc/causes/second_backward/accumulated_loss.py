@@ -1,0 +1,117 @@
+"""GD106: the loss accumulates over iterations, and backward runs on the sum."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.reuse import analyse
+from graphdoc.program.spans import distinct
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
+
+TITLE = "backward() runs on a loss that is still being added up over the iterations"
+
+PAGE = Page(
+    what_happened="""\
+A variable collects the loss (`total_loss += loss`), and `backward()` is called on the collecting variable inside the
+loop, or a second time after it went on collecting. The sum holds the graphs of all its terms. The first call frees the
+graph of the first term; in the next iteration that term is still in the sum, and the walk comes to it again. A reset
+that is missing between two phases (a second pass, the next epoch) has the same effect.
+""",
+    why="""\
+`total_loss + loss` is an operation like any other: its node has one edge to the new loss and one to the former total.
+`+=` on a tensor that has a graph records the same edges. Setting the gradients to zero does not help, since
+`zero_grad()` touches `.grad` and not the graph.
+
+Nor would the result be the wanted one if the graph were kept. With `retain_graph=True` the first term is differentiated
+in every iteration, the second in all but one: after *n* iterations the first loss has counted *n* times. Gradients
+accumulate without any help: each `backward()` *adds* to `.grad`.
+""",
+    example="""\
+total_loss = 0
+for x, y in batches:
+    total_loss += F.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    total_loss.backward()
+    optimizer.step()
+print(total_loss.item())
+""",
+    use_instead="""\
+total_loss = 0.0
+for x, y in batches:
+    loss = F.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total_loss += loss.item()  # a number, for the log
+print(total_loss)
+""",
+    fix_safety="""\
+Unsafe, because it decides what one step trains on.
+
+- **One step for each batch:** call `backward()` on this iteration's loss and keep a number for the log: `loss.item()`,
+  or `loss.detach()`, which does not wait for the GPU. The first iteration trains as before; the later ones no longer
+  contain the old batches.
+- **One step for all of them:** leave the sum and move `zero_grad()`, `backward()` and `step()` behind the loop. The
+  memory of all the graphs is needed at once. A sum that is used again must start from zero again.
+- **Gradient accumulation:** call `backward()` on each batch's own loss, and `step()` and `zero_grad()` every *k*
+  batches. This gives the gradient of the sum with the memory of one batch.
+""",
+    not_this="""\
+- What is added up is not the loss but a state, an average or a penalty that the loss uses: `carried-state`.
+- The sum is used for the log alone and never differentiated: no error, but memory grows (`graph-grows`).
+- The same, unchanged loss is differentiated twice: `repeated-backward`.
+""",
+    references=(links.FAQ_MEMORY, links.BACKWARD, links.ZERO_GRAD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: the loss is a sum, and one side of it is the root of an earlier backward call."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "accumulated-loss":
+        return None
+    named = names_of(evidence, reuse.carries, 1)
+    return Finding(
+        0.97,
+        "certain",
+        f"{named} adds up the losses with their graphs, and each backward walks the earlier ones again"
+        if named
+        else TITLE,
+        "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
+        "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",
+        distinct((*accumulators(evidence, reuse), *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=f"a term of this loss was made {before(evidence, reuse)}, which differentiated it already",
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.28,
+        title=TITLE,
+        explanation=(
+            "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "
+            "the terms that an earlier backward has freed. Call backward on this iteration's loss and add up numbers."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD106",
+    slug="accumulated-loss",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,156 @@
+"""GD101: a tensor kept from one iteration to the next brings the last iteration's graph along."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.reuse import Reuse, analyse
+from graphdoc.program.spans import distinct, span
+from graphdoc.program.stored_values import dropped_detaches
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import SECOND_TIME, VERSION, from_message, mismatch
+from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
+
+TITLE = "State carried over from the previous iteration still holds that iteration's graph"
+
+PAGE = Page(
+    what_happened="""\
+A tensor computed in one iteration is kept and used again in the next: the hidden state of an LSTM, a memory, a running
+average, the previous output. A tensor is more than its numbers. Its `grad_fn` points at the computation that produced
+it, and through it at everything before, so the new loss is connected to the last iteration's graph and `backward()`
+walks on into it. The last `backward()` has already freed that part. This is why the first iteration works and a later
+one fails, although `backward()` is written only once in the program.
+
+It need not be the second iteration. The error comes when the carried tensor first reaches a loss again: on the next
+batch, at the start of the second epoch, or a week of time steps later when an old entry of a queue is read.
+""",
+    why="""\
+To differentiate an operation PyTorch needs some of its inputs or its result: `tanh` its result, a product both its
+factors. These *saved tensors* take most of the memory of a training step. `backward()` runs every node of the graph
+once and lets go of what it saved right after. A node that is reached again has nothing to compute with, and PyTorch
+raises rather than make up a gradient.
+
+The check belongs to the node, not to the tensor. `+`, `-`, `sum`, `mean`, `view`, `cat` and slicing save nothing and
+can be walked any number of times. A carried tensor that was made by such operations alone raises nothing: with
+`h = h + w` in a loop, the gradient of `w` is 1, then 2, then 3, and the graph grows with every iteration.
+
+The same fault has a second face. If this backward is the first to walk the carried part (the last loss did not use it),
+nothing was freed, but the optimizer has changed the weights in the meantime: then the error is *modified by an inplace
+operation*.
+""",
+    example="""\
+hidden = torch.zeros(1, 16)
+for x, y in batches:
+    hidden = cell(x, hidden)
+    loss = F.mse_loss(head(hidden), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    use_instead="""\
+hidden = torch.zeros(1, 16)
+for x, y in batches:
+    hidden = cell(x, hidden)
+    loss = F.mse_loss(head(hidden), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    hidden = hidden.detach()  # the numbers go on, the graph ends here
+""",
+    fix_safety="""\
+Unsafe: `.detach()` changes no number of the forward pass, but it decides how far back in time gradients reach. After it
+a loss trains the weights through the current iteration alone, which is called truncated backpropagation through time
+and is what a loop with one backward for each step nearly always means.
+
+Three ways to cut wrongly:
+
+- **Too early.** Cut after the step, not where the state is written. `hidden = cell(x, hidden).detach()` followed by
+  `loss = f(head(hidden))` ends the error and leaves `cell` without any gradient.
+- **By half.** An LSTM carries `h` *and* `c`; a dict or a dataclass may carry more. With one of them cut, the error
+  moves to the other.
+- **Not at all.** `hidden.detach()` as a statement of its own has no effect, since it returns a new tensor.
+  `hidden.zero_()` sets the numbers and adds a node to the graph, so it does not cut either.
+
+Where gradients are meant to cross iterations, add up the losses of a window of steps, call `backward()` once at its end
+and detach there. `retain_graph=True` is no way out: it keeps every past graph in memory, makes each backward longer
+than the last, and after an optimizer step it turns into the version error (`retain-graph-cover-up`).
+""",
+    not_this="""\
+- Tensors of many steps lie in a list or a buffer, and several updates read them: `stored-with-graph`.
+- The tensor was computed once, before the loop, and is never renewed: `graph-built-once`.
+- What is carried is the loss itself, as a sum: `accumulated-loss`.
+- The tensor is a constant for this loss and belongs to another optimizer's network: `undetached-target`.
+- Both backward calls stand in the same iteration: `shared-subgraph-losses` or `repeated-backward`.
+""",
+    references=(links.SAVED_TENSORS, links.GRAPH_HISTORY, links.DETACH),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "carried-state":
+        return None
+    named = names_of(evidence, reuse.carries)
+    what = named or "A tensor"
+    carry = "carry" if several(named) else "carries"
+    proven = any(c.recurrent for c in reuse.carries)
+    files = dict.fromkeys(s.file for s in flow(evidence, reuse))
+    ignored = [
+        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", evidence)
+        for f in dropped_detaches(evidence, files)
+    ]
+    places = cause_places(evidence, reuse, "kept here with its graph, and used again in the next iteration")
+    return Finding(
+        0.95 if proven else 0.85,
+        "certain" if proven else "likely",
+        f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
+        f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
+        "to it. The earlier call has already used that graph up. Keep the numbers and let go of the graph once each "
+        "iteration.",
+        distinct((*ignored[:1], *places[: 3 - len(ignored[:1])], *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=_because(evidence, reuse, what),
+    )
+
+
+def _because(evidence: Evidence, reuse: Reuse, what: str) -> str:
+    were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
+    return (
+        f"{what} {were} made {before(evidence, reuse)}, which used {their} graph up, and nothing has cut {them} since"
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone: the most frequent cause of "a second time", and now and then behind a version error."""
+    found = mismatch(evidence)
+    if found is not None and not (found.may_be("parameter") and (found.leaf or found.transposed_weight)):
+        return None
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        VERSION,
+        strength=0.40 if found is None else 0.26,
+        title=TITLE,
+        explanation=(
+            "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "
+            "this one with its graph, which the previous backward has freed or whose weights have been stepped since. "
+            "The line of this call is where it is noticed; the tensor to detach was kept elsewhere."
+        ),
+        label="this backward reaches a part of the graph that belongs to an earlier iteration",
+    )
+
+
+CAUSE = Cause(
+    code="GD101",
+    slug="carried-state",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,153 @@
+"""GD105: a part of the forward pass was computed once, before the loop, and every iteration uses it."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.reuse import analyse
+from graphdoc.program.spans import distinct
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.stored_graph import lost
+from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.older_graph import (
+    before,
+    below_places,
+    cached_context,
+    calls_of,
+    cause_places,
+    facts_of,
+    flow,
+    names_of,
+)
+from graphdoc.story.wording import folded
+
+TITLE = "Part of the forward pass was computed once and is used in every iteration"
+
+PAGE = Page(
+    what_happened="""\
+A tensor that depends on parameters was computed a single time: before the training loop, in `__init__`, in a cached
+property, in a memo or under `parametrize.cached()`. The loop only reads it. The first `backward()` goes through that
+computation and frees it; the second one goes there again. The failing line often lies inside a library's `fit` or in
+the loop, which are right; what is wrong is the line that ran before them.
+""",
+    why="""\
+PyTorch records the graph while the operations run. There is no second recording: a line that runs once makes its nodes
+once, and they last for one backward. Everything that leads from a trained parameter to the loss has to run again in
+each iteration.
+
+Not only the graph would be old, the *value* is old as well. The optimizer changes the parameter, and the tensor that
+was computed from it stays what it was at the start. Where the computation saves nothing (`points + offset`), no error
+is raised at all, and the loss is evaluated for ever at the first value of the parameter.
+""",
+    example="""\
+weights = torch.softmax(logits, dim=0)     # once
+for x, y in batches:
+    loss = F.mse_loss((weights * x).sum(1), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    use_instead="""\
+for x, y in batches:
+    weights = torch.softmax(logits, dim=0)  # with the parameter's value of now
+    loss = F.mse_loss((weights * x).sum(1), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, since there are two readings and they train differently.
+
+- **What is behind the tensor is to be trained** (its parameters are in an optimizer): compute it in the loop, or in
+  `forward` instead of `__init__`. This is the usual case; `.detach()` would end the error and the learning.
+- **The tensor is data** (features of a frozen encoder, a preprocessing network in no optimizer): compute it once under
+  `torch.no_grad()`, or detach it once. No trained parameter loses its gradient.
+
+`retain_graph=True` in every iteration does not do either: the value stays old, and as soon as the computation has saved
+a parameter that is stepped, the version error follows.
+""",
+    not_this="""\
+- The tensor is renewed in every iteration from its former value: `carried-state`.
+- There are many such tensors, gathered during a rollout: `stored-with-graph`.
+- It belongs to another network's objective: `undetached-target`.
+- The backward itself stands twice in the iteration: `shared-subgraph-losses`, `repeated-backward`.
+""",
+    references=(links.GRAPH_HISTORY, links.SAVED_TENSORS, links.PARAMETRIZATIONS),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "graph-built-once":
+        return None
+    context = cached_context(evidence, reuse)
+    named = names_of(evidence, reuse.carries, 2)
+    trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
+    missing = lost(evidence, reuse)
+    if missing:
+        is_one = len(missing) == 1
+        advice = (
+            f"{folded(missing, 3)} {'is' if is_one else 'are'} to learn through it and through nothing else, so it "
+            "must be computed in every iteration."
+        )
+    elif trained:
+        advice = (
+            f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
+            "constant, take it without its graph."
+        )
+    else:
+        advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
+    return Finding(
+        0.9,
+        "certain" if not any(c.remade for c in reuse.carries) else "likely",
+        f"{named} {'were' if ' and ' in named else 'was'} computed once, and every backward walks the same graph"
+        if named
+        else TITLE,
+        "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
+        f"used its graph up. {advice}",
+        distinct(
+            (
+                *context,
+                *cause_places(evidence, reuse, "computed once, with a graph that serves one backward call")[
+                    : 3 - len(context)
+                ],
+                *below_places(evidence, reuse.carries),
+                *flow(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=f"made {before(evidence, reuse)}, which used the graph up, and not computed again since",
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.30,
+        title=TITLE,
+        explanation=(
+            "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "
+            "first backward frees its graph. Compute it in the loop where it is to be trained, or without a graph "
+            "where it is data."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD105",
+    slug="graph-built-once",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

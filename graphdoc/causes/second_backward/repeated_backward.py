@@ -1,0 +1,160 @@
+"""GD107: backward is called twice on the same tensor."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.inner_gradient import is_inner
+from graphdoc.program.reuse import Reuse, analyse
+from graphdoc.program.spans import code_at, distinct, innermost_user, span_of, where
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of
+
+TITLE = "The same tensor is differentiated twice"
+
+PAGE = Page(
+    what_happened="""\
+`backward()` or `torch.autograd.grad()` is called a second time on a tensor whose graph the first call has freed. The
+two calls may stand far apart: one in a helper that "computes the loss" and one in the training loop; one plain and one
+through a gradient scaler; one in a hook or a logging function that measures a gradient. Or one line runs several times
+on one result: a gradient for each input, each class, each repetition of an inner loop that does not run the forward
+pass again.
+""",
+    why="""\
+Calling backward frees the graph below the tensor, unless `retain_graph=True` was given, or `create_graph=True`, which
+implies it where `retain_graph` is not set. A loss that has been differentiated is a number afterwards, as far as
+autograd is concerned. To differentiate again, run the forward pass again.
+
+Repeating a backward on a kept graph brings nothing new: the same gradients are computed once more and added to `.grad`
+again.
+""",
+    example="""\
+output = model(a, b)
+grads = [torch.autograd.grad(output.sum(), x)[0] for x in (a, b)]
+""",
+    use_instead="""\
+output = model(a, b)
+grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
+""",
+    fix_safety="""\
+- **Two calls by accident:** removing one is safe if nothing happens between them; keep the one that `zero_grad()` and
+  `step()` surround. Both together, with the graph kept, would double the gradient.
+- **A gradient for each of several inputs:** ask for all of them in one call. Safe, and cheaper.
+- **Several steps on one batch:** move the forward pass into the inner loop, so that each step sees the new weights.
+  Unsafe: it changes the training, to what was probably meant.
+- **Several gradients of one graph, and no step between them** (each row of a Jacobian, the norm of one term's gradient
+  before the real backward): this is where `retain_graph=True` belongs, on all calls but the last. Safe.
+- **An inner `autograd.grad`, and its loss is a term of the outer one:** `retain_graph=True` on the inner call leaves
+  its result a number (first order); `create_graph=True` lets the outer loss differentiate through it as well (second
+  order, what MAML is defined with). Unsafe, since the two train differently.
+""",
+    not_this="""\
+- Two *different* losses, one common forward pass: `shared-subgraph-losses`.
+- The tensor has grown in between: `accumulated-loss`.
+- The call stands once in the program and fails in a later iteration: `carried-state`, `graph-built-once`.
+- A gradient is differentiated, and the first call had no `create_graph=True`: `missing-create-graph`.
+""",
+    references=(links.BACKWARD, links.GRAD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The journal: two calls on the very same root."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "repeated-backward" or reuse.failing is None:
+        return None
+    failed = span_of("cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence)
+    first = reuse.freeing.stack if reuse.freeing is not None else []
+    kept = reuse.freeing is not None and reuse.freeing.retain_graph
+    # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
+    freed = span_of("freed" if kept else "cause", first, "the first call on this result freed its graph", evidence)
+    if reuse.carries and is_inner(evidence, reuse.failing, reuse.freeing):
+        return _term(evidence, reuse)
+    return Finding(
+        0.94,
+        "certain",
+        _title(evidence, reuse),
+        f"This {call_name(reuse.failing)} starts from the very tensor from which an earlier call started. Every call "
+        "frees the graph that it has walked unless it is told to keep it.",
+        distinct(
+            (
+                *failed,
+                *freed,
+                *span_of("failed", reuse.failing.stack, "the second call on the same result", evidence),
+            )
+        ),
+        (),
+        remedies_for(evidence, reuse),
+        because=f"both calls start from the same tensor ({reuse.failing.root_op})" if reuse.failing.root_op else "",
+    )
+
+
+def _title(evidence: Evidence, reuse: Reuse) -> str:
+    """The result by the expression that is differentiated."""
+    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    what, call, _ = code_at(evidence, frame).partition(".backward(")
+    if not call or "\n" in what or len(what) > 60:
+        return TITLE
+    return f"`{what}` is differentiated twice, and the first call frees its graph"
+
+
+def _term(evidence: Evidence, reuse: Reuse) -> Finding:
+    """``autograd.grad`` has differentiated something that the loss contains as a term."""
+    assert reuse.failing is not None and reuse.freeing is not None
+    frame = innermost_user(reuse.freeing.stack)
+    name = names_of(evidence, reuse.carries, 1)
+    terms = [
+        s
+        for c in distinct_carries(evidence, reuse.carries)[:2]
+        if (n := evidence.node(c.consumer)) is not None
+        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", evidence)
+    ]
+    return Finding(
+        0.94,
+        "certain",
+        f"autograd.grad frees the graph of {name}, which is also a part of this loss" if name else TITLE,
+        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees its graph; the tensor "
+        f"then becomes a part of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
+        "call whose graph is needed later has to keep it.",
+        distinct(
+            (
+                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", evidence),
+                *terms,
+                *flow(evidence, reuse),
+                *span_of("failed", reuse.failing.stack, "goes through the same graph again", evidence),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=f"the call at {where(frame)} walked what this loss contains, without retain_graph=True",
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.26,
+        title=TITLE,
+        explanation=(
+            "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "
+            "one of the two, ask for all inputs in one call, or run the forward pass again in between."
+        ),
+        label="this call differentiates a graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD107",
+    slug="repeated-backward",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,182 @@
+"""GD104: two losses of one iteration share a part of the graph, and each calls backward."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.head_optimizers import only_heads_stepped
+from graphdoc.program.inner_gradient import is_inner
+from graphdoc.program.reuse import Reuse, analyse, read_apart
+from graphdoc.program.spans import distinct, moment, span_of
+from graphdoc.remedies.merged_backward import can_merge
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
+from graphdoc.story.wording import folded
+
+TITLE = "Two losses share a part of the forward pass, and the first backward frees it for the second"
+
+PAGE = Page(
+    what_happened="""\
+Two losses are computed from the same features: two heads on one encoder, a policy and a value loss on one trunk, a
+reconstruction and an adversarial loss of one generated image. Each calls `backward()`. The two graphs are separate near
+the losses and one and the same further down. The first backward frees the saved tensors of the common part, and the
+second arrives there and finds nothing.
+""",
+    why="""\
+A backward frees what it has passed, and it cannot know that another loss is still going to come along the same way.
+Two losses of one forward pass are no trouble as such: if the parts that they share save nothing (an addition, a slice,
+the parameters themselves), both backward calls succeed.
+
+The sum of the losses has one graph in which the common part occurs once. Since the derivative of a sum is the sum of
+the derivatives, one backward of the sum leaves in every `.grad` what two calls would have added up there, at the price
+of one walk through the common part instead of two.
+""",
+    example="""\
+features = encoder(x)
+class_loss = F.cross_entropy(classifier(features), labels)
+depth_loss = F.mse_loss(depth_head(features), depth)
+
+optimizer.zero_grad()
+class_loss.backward()
+depth_loss.backward()
+optimizer.step()
+""",
+    use_instead="""\
+features = encoder(x)
+class_loss = F.cross_entropy(classifier(features), labels)
+depth_loss = F.mse_loss(depth_head(features), depth)
+
+optimizer.zero_grad()
+(class_loss + depth_loss).backward()
+optimizer.step()
+""",
+    fix_safety="""\
+Safe where nothing happens between the two calls: no `step()`, no `zero_grad()`, no reading or clipping of gradients.
+The merged call then gives the same gradients, up to the rounding of sums in another order, in less time.
+
+A step of an optimizer that holds nothing which the second loss goes through (each head with an optimizer of its own)
+does not stand in the way: it moves behind the merged call. That is shown as unsafe because a step moves; the gradients
+stay what they were meant to be.
+
+Here, and in few other places, `retain_graph=True` on the first call is correct too: the second call needs the graph
+intact, no weight has changed in between, and the second call frees it. It costs a second walk through the common part
+and keeps its memory for longer, so merging comes first. Give the flag to the first call only; on the last one it keeps
+the graph for nobody.
+
+With a `step()` between the two calls neither is right as it stands: see `optimizer-step-before-backward`. With two
+optimizers, merging sends each loss into both networks; if one loss was not meant for the other's parameters, detach
+instead: `undetached-target`.
+""",
+    not_this="""\
+- The shared part leads only to parameters that this loss should not train: `undetached-target`.
+- Both calls start from the same tensor: `repeated-backward`.
+- The shared part was computed before the loop: `graph-built-once`.
+- The first of the two calls belongs to an earlier iteration: `carried-state`.
+""",
+    references=(links.BACKWARD, links.SAVED_TENSORS),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: two backward calls of one pass, and what they share is meant to learn from both."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "shared-subgraph-losses":
+        return None
+    named = names_of(evidence, reuse.carries, 2)
+    calls: list[Span] = []
+    if reuse.freeing is not None:
+        calls += span_of("cause", reuse.freeing.stack, "this call freed the part that both losses share", evidence)
+    if reuse.failing is not None:
+        name = call_name(reuse.failing)
+        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", evidence)
+    shared = [
+        s
+        for c in reuse.carries[:1]
+        if (n := evidence.node(c.producer))
+        for s in span_of("cause", n.stack, "both losses come through here", evidence, moment(n))
+    ]
+    heads = only_heads_stepped(evidence, reuse.failing, reuse.freeing)
+    exact = heads or bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
+    return Finding(
+        0.92 if exact else 0.8,
+        "certain" if exact else "likely",
+        f"two losses share the graph behind {named}, and the first backward frees it for the second"
+        if named
+        else TITLE,
+        f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
+        "The first call frees what it has walked, so the second finds nothing there. "
+        f"{_advice(evidence, reuse, heads)}",
+        distinct((*shared[:1], *calls, *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=_because(evidence, reuse),
+    )
+
+
+def _because(evidence: Evidence, reuse: Reuse) -> str:
+    """What both calls reach, and whether anything was stepped in between."""
+    failing, freeing = reuse.failing, reuse.freeing
+    shared = folded(_common(reuse))
+    text = f"both losses lead to {shared}" if shared else "both losses come through the same operations"
+    if failing is None or freeing is None:
+        return text
+    between = [e for e in evidence.events if freeing.index < e.index < failing.index]
+    complete = len(between) == failing.index - freeing.index - 1
+    calm = complete and not any(e.kind == "step" for e in between)
+    return f"{text}; no optimizer steps between the two calls" if calm else text
+
+
+def _common(reuse: Reuse) -> set[str]:
+    """The parameters that both losses reach, where the journal has measured that."""
+    if reuse.failing is None or reuse.freeing is None:
+        return reuse.behind
+    return set(reuse.failing.reaches) & set(reuse.freeing.reaches) & reuse.behind or reuse.behind
+
+
+def _advice(evidence: Evidence, reuse: Reuse, heads: bool) -> str:
+    if is_inner(evidence, reuse.failing, reuse.freeing):
+        return "An inner autograd.grad whose graph is needed again has to keep it."
+    if read_apart(evidence, reuse):
+        return (
+            "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
+            "call but the last has to keep the graph (one backward on the sum would mix the gradients)."
+        )
+    if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
+        return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
+    meant = "Both are meant to train these parameters"
+    if heads:
+        meant += ", and what has stepped in between is in neither's way"
+    if can_merge(evidence, reuse):
+        return f"{meant}: add the losses and differentiate once."
+    return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.32,
+        title=TITLE,
+        explanation=(
+            "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "
+            "the part that they share. With no optimizer step in between, add the losses and call backward once."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD104",
+    slug="shared-subgraph-losses",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,179 @@
+"""GD102: a rollout, replay or history keeps tensors with their graph, and several updates use them."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.reuse import Reuse, analyse
+from graphdoc.program.spans import distinct
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.stored_graph import is_data, kept_places, lost
+from graphdoc.story.message_alone import SECOND_TIME, VERSION, from_message, mismatch
+from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
+from graphdoc.story.wording import folded
+
+TITLE = "A buffer stores tensors with their graph, and more than one update reads them"
+
+PAGE = Page(
+    what_happened="""\
+While data is collected, tensors that come out of a network are put into a list, a replay memory or a rollout buffer:
+log-probabilities, values, hidden states, features. Each entry keeps the graph of the forward pass that produced it.
+Later several updates (epochs, minibatches, sampled episodes) read the buffer. The first backward that reaches an entry
+frees the graph behind it. The next update that reads the same entry, or one that shares a part of its graph (the
+recurrent state of one rollout connects all its steps), finds it freed.
+
+Where each update reads another entry, nothing is freed twice, and the first step makes the rest of the buffer stale:
+the error is then *modified by an inplace operation*.
+""",
+    why="""\
+A backward frees the saved tensors of every node that it runs, whoever else still holds a tensor made by that node.
+Storing the tensor keeps the node alive, not what the node has saved. Slicing, stacking or indexing the stored tensors
+makes new nodes on top and leaves the old ones below as they were: freed.
+
+Even where freeing is prevented with `retain_graph=True`, the stored graph is one of the *old* weights. After the first
+optimizer step its backward fails with *modified by an inplace operation*, because its gradient would be that of a
+network which no longer exists. Stored numbers stay valid as data; a stored graph is good for one update.
+""",
+    example="""\
+for obs in rollout:
+    dist = policy(obs)
+    action = dist.sample()
+    memory.append((obs, action, dist.log_prob(action)))
+
+for epoch in range(4):
+    loss = -sum(log_prob * advantage(obs) for obs, action, log_prob in memory)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    use_instead="""\
+for obs in rollout:
+    with torch.no_grad():
+        dist = policy(obs)
+        action = dist.sample()
+        memory.append((obs, action, dist.log_prob(action)))  # plain data
+
+for epoch in range(4):
+    loss = 0.0
+    for obs, action, old_log_prob in memory:
+        log_prob = policy(obs).log_prob(action)  # computed again, with the weights of now
+        ratio = (log_prob - old_log_prob).exp()
+        loss = loss - ratio * advantage(obs)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, because two different changes end the error and only the purpose of the stored tensor tells which is right.
+
+- **It is data for the update** (a starting hidden state, an old log-probability, a value used as baseline, a feature):
+  detach it when storing, or collect under `torch.no_grad()`. No gradient is lost that the update was meant to have.
+- **It is what the update trains** (the log-probability of a policy gradient, the prediction in a loss): detaching would
+  leave nothing to train, and the next message is *element 0 of tensors does not require grad*. Store the inputs and the
+  action, and compute the tensor again in every update.
+
+A buffer that is read by one single backward and then emptied needs neither.
+""",
+    not_this="""\
+- One tensor is carried from step to step, and each step has its own backward: `carried-state`.
+- The tensors were computed once, before any update, by a network that the loop trains: `graph-built-once`.
+- The stored tensor enters the loss of another network as a target or an advantage: `undetached-target`.
+- What is gathered is the loss, in one sum that is differentiated again and again: `accumulated-loss`.
+""",
+    references=(links.SAVED_TENSORS, links.DETACH, links.NO_GRAD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: several results of one expression, made between the same two backward calls, used by several more."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    if reuse.kind != "stored-with-graph":
+        return None
+    if is_data(evidence, reuse):
+        return _reference(evidence, reuse)
+    missing = lost(evidence, reuse)
+    named = names_of(evidence, reuse.carries, 2)
+    their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
+    title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else TITLE
+    advice = (
+        f"Detached, they would leave {folded(missing)} without any gradient: keep what they were computed from, and "
+        "compute them again in each update."
+        if missing
+        else "They are data for the updates: store them without their graph."
+    )
+    return Finding(
+        0.9,
+        "likely",
+        title,
+        f"{len(reuse.carries)} tensors of this loss were stored earlier together with the graph that made them, and an "
+        f"earlier update has used that graph up. {advice}",
+        distinct(
+            (
+                *cause_places(evidence, reuse, "stored here with its graph"),
+                *flow(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=f"{len(reuse.carries)} tensors of this loss were made {before(evidence, reuse)}, which used them up",
+    )
+
+
+def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
+    """One value from before the updates, which each of them compares with what it computes anew."""
+    what = names_of(evidence, reuse.carries) or "A value"
+    places = cause_places(evidence, reuse, "kept here with its graph")
+    kept = kept_places(evidence, reuse)
+    return Finding(
+        0.9,
+        "likely",
+        f"{what} is kept for several updates and still holds the graph that made it",
+        f"{what} was computed before the updates, and each update compares it with what it computes anew. There it "
+        f"is a constant: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
+        "value. The first update has used the old graph up. Keep the numbers only.",
+        distinct(
+            (
+                *([s for s in places if (s.file, s.line) in kept] or places),
+                *flow(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=f"{what} was made {before(evidence, reuse)}, which used its graph up; the loss learns through others",
+    )
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    found = mismatch(evidence)
+    if found is not None and not (found.may_be("parameter") and (found.leaf or found.transposed_weight)):
+        return None
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        VERSION,
+        strength=0.36 if found is None else 0.24,
+        title=TITLE,
+        explanation=(
+            "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "
+            "with their graph, and the first update freed it or stepped the weights it needs. Store plain data, and "
+            "compute again in each update what it is meant to train."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed or made stale",
+    )
+
+
+CAUSE = Cause(
+    code="GD102",
+    slug="stored-with-graph",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

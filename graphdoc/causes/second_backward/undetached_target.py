@@ -1,0 +1,203 @@
+"""GD103: what should be a constant for this loss carries the graph of another objective."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.reuse import Reuse, analyse, optimizers_for
+from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.older_graph import (
+    calls_of,
+    constant_places,
+    earlier_uses,
+    facts_of,
+    flow,
+    names_of,
+    steps_of,
+    trained_by,
+)
+from graphdoc.story.wording import folded, listing
+
+TITLE = "A target or advantage, meant as a constant, carries another network's graph"
+
+PAGE = Page(
+    what_happened="""\
+Two networks have a loss and an optimizer each, and the output of one enters the loss of the other: the critic's value
+as the advantage of a policy, the target network's estimate as a TD target, a teacher's output, the generator's image
+given to the discriminator. For that loss the value is meant to be a number to compare with. As a tensor it still has
+its `grad_fn`, so the backward of one loss runs on through the *other* network and frees that network's graph. The
+other loss then finds it gone, or this one does if it comes second.
+""",
+    why="""\
+Autograd does not know which loss was written for which network. It follows every edge from the loss down to the leaves,
+computes a gradient for every parameter that it meets, and frees the saved tensors on the way. An optimizer plays no
+part in this: it only decides which of the accumulated gradients are used.
+
+The crash is the lucky outcome. Where both graphs happen to be fresh, nothing is raised, and the foreign loss adds its
+gradient to the critic's or generator's `.grad`, where that network's own optimizer takes it unless `zero_grad()` comes
+in between.
+""",
+    example="""\
+value = critic(obs)
+advantage = returns - value                 # carries the critic's graph
+critic_optimizer.zero_grad()
+advantage.pow(2).mean().backward()          # frees it
+critic_optimizer.step()
+
+actor_loss = -(log_prob * advantage).mean()
+actor_loss.backward()                       # walks into the critic again
+""",
+    use_instead="""\
+value = critic(obs)
+advantage = returns - value
+critic_optimizer.zero_grad()
+advantage.pow(2).mean().backward()
+critic_optimizer.step()
+
+actor_loss = -(log_prob * advantage.detach()).mean()  # a constant for the actor
+actor_loss.backward()
+""",
+    fix_safety="""\
+Unsafe: after `.detach()` this loss sends no gradient into the network behind the value. That is what algorithms with
+separate optimizers (actor-critic, DQN, the discriminator's step of a GAN, distillation) call for. Who owns which
+parameter confirms it: the loss must not lose a parameter that its own optimizer holds.
+
+Detach at the *use*, not where the value is computed: the network's own loss still needs the graph. A value that no loss
+differentiates (a target network, a teacher) is better computed under `torch.no_grad()`, which saves the memory as well.
+
+Adding the two losses and calling `backward()` once also ends the error, and changes the training: the critic is then
+trained by the actor's loss too. Where the other network's gradient is truly wanted (a generator trained through its
+discriminator, an actor trained through `critic(obs, actor(obs))`) do not detach: see `optimizer-step-before-backward`
+for the right order.
+""",
+    not_this="""\
+- The shared part leads to parameters that *both* losses train, with one optimizer: `shared-subgraph-losses`.
+- The value comes from the previous iteration of the same network: `carried-state`.
+- It was stored in a rollout and several updates read it: `stored-with-graph`.
+- The message is *modified by an inplace operation*: the other optimizer has stepped already. The same `.detach()` is
+  right if the value is a constant: `optimizer-step-before-backward`.
+""",
+    references=(links.DETACH, links.NO_GRAD, links.GRAPH_HISTORY),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: what lies behind the shared part belongs to another optimizer than the one this loss is for."""
+    reuse = analyse(evidence)
+    if reuse is None or not evidence.nodes:
+        return _from_text(evidence)
+    return found_in(evidence, reuse) if reuse.kind == "undetached-target" else None
+
+
+def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
+    """The finding for a reuse of this kind."""
+    carries = evidence.siblings if reuse.detach_in_freeing and evidence.siblings else reuse.carries
+    if reuse.coupling is not None:
+        carries = reuse.carries
+    what = names_of(evidence, carries, 2) or "a value"
+    earlier = (
+        [
+            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", evidence)
+            for frame, name in earlier_uses(evidence, reuse)
+        ]
+        if reuse.detach_in_freeing and not evidence.siblings
+        else []
+    )
+    whose = "The earlier loss" if reuse.detach_in_freeing else "This loss"
+    return Finding(
+        0.93 if reuse.meant_known else 0.7,
+        "certain" if reuse.meant_known and reuse.behind else "likely",
+        _title(evidence, reuse, what),
+        f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
+        f"{folded(reuse.behind) or 'other parameters'}. Another "
+        "loss and its optimizer train those; for this one they are constants. Two backward calls meet in "
+        "one graph, and the first one has used it up.",
+        distinct(
+            (
+                *earlier[:2],
+                *targets_of(evidence, reuse),
+                *constant_places(
+                    evidence,
+                    carries,
+                    "enters this loss with the graph of another objective",
+                    "cause" if reuse.coupling is None else "related",
+                ),
+                *flow(evidence, reuse),
+                *steps_of(evidence, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=_because(evidence, reuse),
+    )
+
+
+def _title(evidence: Evidence, reuse: Reuse, what: str) -> str:
+    """The value by its name, and the loss that it has no business in."""
+    several = " and " in what
+    loss = "an earlier loss" if reuse.detach_in_freeing else "this loss"
+    if what == "a value":
+        return TITLE
+    return f"{what} bring{'' if several else 's'} another network's graph into {loss}"
+
+
+def _because(evidence: Evidence, reuse: Reuse) -> str:
+    """Who trains what lies behind, and whom the loss is for."""
+    text = f"behind it lie {folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
+    call = reuse.freeing if reuse.detach_in_freeing else reuse.failing
+    ours = optimizers_for(evidence, call) if call is not None else set()
+    names = [
+        f"`{o.name}`" for o in evidence.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
+    ]
+    if not names:
+        return text
+    return f"{text}; this loss is for {listing(names)}, which {'have' if len(names) > 1 else 'has'} none of it"
+
+
+def targets_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """Where each of two losses takes in what it only aims at."""
+    if reuse.coupling is None:
+        return ()
+    used = [
+        s
+        for c in (*reuse.coupling.late, *reuse.coupling.early)
+        if (n := evidence.node(c.consumer)) is not None
+        for s in span_of("cause", n.stack, "enters this loss with the graph of another objective", evidence)
+    ]
+    aims = [
+        span("cause", frame, f"what {loss} compares with" if loss else "taken in as it is", evidence)
+        for frame, loss in reuse.coupling.places
+    ]
+    return distinct((*distinct(used)[:2], *aims))[:3]
+
+
+def _from_text(evidence: Evidence) -> Finding | None:
+    """Text alone."""
+    return from_message(
+        evidence,
+        SECOND_TIME,
+        strength=0.34,
+        title=TITLE,
+        explanation=(
+            "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
+            "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
+            "constant."
+        ),
+        label="this backward reaches a part of the graph that an earlier one has freed",
+    )
+
+
+CAUSE = Cause(
+    code="GD103",
+    slug="undetached-target",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("graph-reuse",),
+)

@@ -1,0 +1,1 @@
+"""The observed program: what the evidence and the sources answer about it."""

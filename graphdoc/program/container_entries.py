@@ -1,0 +1,171 @@
+"""The entries of lists, deques and dicts: which statement puts one in, and which expression in it is the tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame, Holder, Step
+from graphdoc.program.bindings import frame_of, function_around, tree
+
+FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
+
+
+def statements(scope: ast.AST) -> Iterator[ast.stmt]:
+    """Statements of a scope in order of the source, without those of functions inside it."""
+    for child in ast.iter_child_nodes(scope):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from statements(child)
+
+
+def targets_of(statement: ast.stmt) -> list[ast.expr]:
+    """What a statement assigns, tuples taken apart."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return [p for t in targets if t is not None for p in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
+
+
+def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
+    """What an assignment assigns to what, tuples on both sides taken apart: ``a, b = 0.0, []`` gives two."""
+    if isinstance(statement, ast.AnnAssign):
+        return [(statement.target, statement.value)] if statement.value is not None else []
+    out: list[tuple[ast.expr, ast.expr]] = []
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        value = statement.value  # type: ignore[attr-defined]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            out += zip(target.elts, value.elts, strict=True)
+        else:
+            out.append((target, value))
+    return out
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tensor in a container: the container's name, the class of the entry, and where in the entry the tensor is.
+
+    ``field`` is the attribute, key (as Python text) or position of the tensor inside the entry; None where the entry is
+    the tensor. ``rest`` are the steps behind the field.
+    """
+
+    container: str
+    type: str
+    field: Step | None
+    rest: tuple[Step, ...] = ()
+
+
+_CONTAINERS = frozenset({"list", "deque", "dict", "defaultdict", "OrderedDict"})
+
+
+def entry_of(holder: Holder) -> Entry | None:
+    """The entry of a list, deque or dict through which a tensor is held; None for a variable or attribute."""
+    steps = holder.steps
+    for i in range(len(steps) - 1, 0, -1):
+        if steps[i].kind in ("index", "key") and steps[i - 1].type in _CONTAINERS:
+            name = next((s.key for s in reversed(steps[:i]) if s.kind in ("name", "attribute")), "")
+            rest = tuple(steps[i + 1 :])
+            return Entry(name, steps[i].type, rest[0] if rest else None, rest[1:])
+    return None
+
+
+def putting(evidence: Evidence, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
+    """The statements of the functions on a stack, innermost first, that put such an entry into its container."""
+    for frame in frames:
+        root = tree(evidence, frame.file)
+        scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+        hits = [s for s in statements(scope) if _puts(s, entry)] if scope is not None else []
+        if hits:
+            hits = [_built(scope, s, entry) or s for s in reversed(hits[-2:])] if scope is not None else []
+            return [(frame_of(evidence, frame.file, s, frame.function), s) for s in hits]
+        if scope is not None and entry.field is not None and entry.field.kind == "attribute":
+            # The object in the container keeps it itself: `self.state = …` in one of its methods.
+            for s in statements(scope):
+                if any(isinstance(t, ast.Attribute) and t.attr == entry.field.key for t in targets_of(s)):
+                    return []
+    return []
+
+
+def _puts(statement: ast.stmt, entry: Entry) -> bool:
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
+            return False
+        built = any(isinstance(a, ast.Call) and _last(a.func) == entry.type for a in call.args)
+        return built or _last(call.func.value) == entry.container
+    return any(isinstance(t, ast.Subscript) and _last(t.value) == entry.container for t in targets_of(statement))
+
+
+def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None:
+    """Where the entry was put together, if that is an earlier statement: ``step = Step(…)`` before ``append(step)``."""
+    value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
+    put = value.args[-1] if isinstance(value, ast.Call) and value.args and isinstance(statement, ast.Expr) else value
+    if not isinstance(put, ast.Name) or entry.field is None:
+        return None
+    found = [
+        s
+        for s in statements(scope)
+        if isinstance(s, ast.Assign)
+        and s.lineno < statement.lineno
+        and any(isinstance(t, ast.Name) and t.id == put.id for t in s.targets)
+        and isinstance(s.value, ast.Call | ast.Dict | ast.Tuple)
+        and (not isinstance(s.value, ast.Call) or _last(s.value.func) == entry.type)
+    ]
+    return found[-1] if found else None
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def given(evidence: Evidence, statement: ast.stmt, entry: Entry) -> ast.expr | None:
+    """The expression in such a statement that becomes the tensor's field of the entry; None where it is not written
+    there."""
+    value: ast.expr | None = getattr(statement, "value", None)
+    if isinstance(statement, ast.Expr) and isinstance(value, ast.Call):
+        value = value.args[-1] if value.args and not value.keywords else None
+    if value is None or isinstance(value, ast.Starred) or entry.field is None:
+        return value if entry.field is None and not isinstance(value, ast.Starred) else None
+    wanted = entry.field
+    if isinstance(value, ast.Dict) and wanted.kind == "key":
+        return next(
+            (
+                v
+                for k, v in zip(value.keys, value.values, strict=True)
+                if k is not None and ast.unparse(k) == wanted.key
+            ),
+            None,
+        )
+    if isinstance(value, ast.Tuple | ast.List) and wanted.kind == "index":
+        plain = not any(isinstance(e, ast.Starred) for e in value.elts)
+        return value.elts[int(wanted.key)] if plain and int(wanted.key) < len(value.elts) else None
+    if isinstance(value, ast.Call) and _last(value.func) == entry.type and wanted.kind == "attribute":
+        named = next((k.value for k in value.keywords if k.arg == wanted.key), None)
+        if named is not None or any(isinstance(a, ast.Starred) for a in value.args):
+            return named
+        fields = _fields(evidence, entry.type)
+        position = fields.index(wanted.key) if wanted.key in fields else len(value.args)
+        return value.args[position] if position < len(value.args) else None
+    return None
+
+
+def _fields(evidence: Evidence, name: str) -> list[str]:
+    """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
+    for file in evidence.sources:
+        root = tree(evidence, file)
+        for n in ast.walk(root) if root is not None else ():
+            if isinstance(n, ast.ClassDef) and n.name == name:
+                if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):
+                    return [
+                        s.target.id for s in n.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+                    ]
+                return []
+            if isinstance(n, ast.Call) and _last(n.func) == "namedtuple" and len(n.args) > 1:
+                first, second = n.args[0], n.args[1]
+                if isinstance(first, ast.Constant) and first.value == name:
+                    if isinstance(second, ast.Constant) and isinstance(second.value, str):
+                        return second.value.replace(",", " ").split()
+                    if isinstance(second, ast.List | ast.Tuple):
+                        return [str(e.value) for e in second.elts if isinstance(e, ast.Constant)]
+    return []

@@ -1,0 +1,226 @@
+"""Two losses of one pass that each train a network of its own, and take the other's output as something to aim at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from graphdoc.evidence import Carry, Event, Evidence, Frame
+from graphdoc.program.bindings import argument, frame_of, function_around, shallow, text_of, tree
+from graphdoc.program.head_optimizers import owners_of
+from graphdoc.program.spans import innermost_user
+
+MOST_STEPS = 6
+
+# The losses of torch.nn.functional whose second argument is what the first one is to become.
+_WITH_TARGET = frozenset(
+    {
+        "kl_div",
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "cross_entropy",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "nll_loss",
+        "gaussian_nll_loss",
+        "poisson_nll_loss",
+        "soft_margin_loss",
+        "multilabel_soft_margin_loss",
+    }
+)
+
+Target = tuple[Frame, str]
+Spot = tuple[str, int, int, int, int]
+
+
+@dataclass
+class Coupling:
+    """Where a loss takes in the output of a network that it is not for.
+
+    ``late`` are such edges of the failing loss, ``early`` those of the one before, ``places`` the expressions that are
+    to be constants, with what they are the targets of (empty where the two losses alone show it). ``own`` are the
+    optimizers of the parameters that the failing loss reaches otherwise.
+    """
+
+    late: list[Carry] = field(default_factory=list)
+    early: list[Carry] = field(default_factory=list)
+    places: list[tuple[Frame, str]] = field(default_factory=list)
+    own: set[int] = field(default_factory=set)
+
+
+def one_way(evidence: Evidence, failing: Event | None, freeing: Event | None) -> Coupling | None:
+    """The coupling of two losses that is meant to go one way; None where nothing says so.
+
+    Only where each loss has an optimizer of its own: what one takes in of the other belongs to an optimizer that holds
+    nothing else this loss reaches. It has to be taken in as a target alone, or both losses have to do the same with
+    roles exchanged, and more with what is their own.
+    """
+    if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
+        return None
+    dead = [c for c in evidence.carries if c.dead]
+    late, own = _as_target(evidence, dead, set(evidence.fresh_reaches))
+    early: list[tuple[Carry, Target]] = []
+    its: set[int] = set()
+    if evidence.siblings:  # the earlier loss still lives
+        rest = set(freeing.reaches) - {n for c in evidence.siblings for n in c.behind}
+        early, its = _as_target(evidence, evidence.siblings, rest)
+    if not late and not early:
+        return _exchanged(evidence, dead)
+    if own & its:
+        return None
+    found = Coupling([c for c, _ in late], [c for c, _ in early], [p for _, p in (*late, *early)], own)
+    found.own = own or owners_of(evidence, {n for c in dead if c not in found.late for n in c.behind})
+    return found
+
+
+def _as_target(
+    evidence: Evidence, carries: Iterable[Carry], rest: set[str]
+) -> tuple[list[tuple[Carry, Target]], set[int]]:
+    """The edges that are targets and lead to another optimizer than all others do; and the optimizers of the others.
+
+    ``rest`` are the parameters that the loss reaches beside these edges.
+    """
+    targets: list[tuple[Carry, Target]] = []
+    others: set[str] = set(rest)
+    for c in carries:
+        found = _target_of(evidence, c)
+        if found is not None:
+            targets.append((c, found))
+        else:
+            others |= set(c.behind)
+    own = owners_of(evidence, others)
+    foreign = owners_of(evidence, {n for c, _ in targets for n in c.behind})
+    if not targets or not own or not foreign or own & foreign:
+        return [], own
+    return targets, own
+
+
+def _target_of(evidence: Evidence, carry: Carry) -> tuple[Frame, str] | None:
+    """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
+
+    Looked for outwards from the operation that takes the value in, through assignments of each function.
+    """
+    node = evidence.node(carry.consumer)
+    names = {h.path for h in carry.tensor.holders} | {h.base for h in carry.tensor.holders}
+    for frame in reversed(node.stack if node is not None else []):
+        root = tree(evidence, frame.file) if frame.user else None
+        if root is None:
+            continue
+        scope: ast.AST = function_around(root, frame.line) or root
+        for call in _losses(evidence, scope):
+            target = argument(call, 1, "target")
+            given = argument(call, 0, "input")
+            if target is None or given is None:
+                continue
+            place = frame_of(evidence, frame.file, target, frame.function)
+            if _inside(frame, place):
+                return place, text_of(call.func)
+            if _same(frame, frame_of(evidence, frame.file, call)):
+                # The loss itself takes the value in: its name tells as which of the two.
+                return (place, text_of(call.func)) if text_of(target) in names - {text_of(given)} else None
+            if _comes_from(evidence, scope, target, frame):
+                return None if _comes_from(evidence, scope, given, frame) else (place, text_of(call.func))
+            if _inside(frame, frame_of(evidence, frame.file, given)) or _comes_from(evidence, scope, given, frame):
+                return None
+    return None
+
+
+def _losses(evidence: Evidence, scope: ast.AST) -> list[ast.Call]:
+    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call)]
+    modules = _loss_modules(evidence)
+    return [c for c in calls if text_of(c.func).rsplit(".", 1)[-1] in _WITH_TARGET or text_of(c.func) in modules]
+
+
+def _loss_modules(evidence: Evidence) -> set[str]:
+    """Names to which the program gives a loss of ``torch.nn``: ``self.distance = nn.KLDivLoss()``."""
+    found: set[str] = set()
+    for file in evidence.sources:
+        for node in ast.walk(tree(evidence, file) or ast.Module([], [])):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                name = text_of(node.value.func)
+                if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):
+                    found |= {text_of(t) for t in node.targets}
+    return found
+
+
+def _comes_from(evidence: Evidence, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
+    """Whether an expression is made, through assignments of its function, of what is computed at the frame."""
+    todo, seen = [value], set()
+    for _ in range(MOST_STEPS):
+        following: list[ast.expr] = []
+        for expression in todo:
+            place = frame_of(evidence, frame.file, expression)
+            if _inside(frame, place):
+                return True
+            for n in ast.walk(expression):
+                if isinstance(n, ast.Name) and n.id not in seen:
+                    seen.add(n.id)
+                    following += _assigned(scope, n.id, expression.lineno)
+        todo = following
+    return False
+
+
+def _assigned(scope: ast.AST, name: str, before: int) -> list[ast.expr]:
+    """The latest value that a function gives a name above a line; of a tuple the element."""
+    best: tuple[int, ast.expr] | None = None
+    for node in shallow(scope):
+        if not isinstance(node, ast.Assign) or node.lineno > before:
+            continue
+        for target in node.targets:
+            pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=False))
+            for one, its in pairs:
+                if isinstance(one, ast.Name) and one.id == name and (best is None or node.lineno >= best[0]):
+                    best = (node.lineno, its)
+    return [best[1]] if best is not None else []
+
+
+def _inside(inner: Frame, outer: Frame) -> bool:
+    if not inner.column or inner.file != outer.file:
+        return False
+    start = (outer.line, outer.column) <= (inner.line, inner.column)
+    return start and (inner.end_line or inner.line, inner.end_column) <= (outer.end_line, outer.end_column)
+
+
+def _same(one: Frame, other: Frame) -> bool:
+    return _spot(one) == _spot(other)
+
+
+def _spot(f: Frame) -> Spot:
+    return (f.file, f.line, f.column, f.end_line or f.line, f.end_column)
+
+
+def _exchanged(evidence: Evidence, dead: list[Carry]) -> Coupling | None:
+    """Both losses do the same with roles exchanged: what each does more of is done with its own network's output."""
+    late, early = _by_owner(evidence, dead), _by_owner(evidence, evidence.siblings)
+    if late is None or early is None or len(late) != 2 or set(late) != set(early):
+        return None
+    one, other = late
+    if set(late[one]) != set(early[other]) or set(late[other]) != set(early[one]) or set(late[one]) & set(late[other]):
+        return None
+    if len(late[one]) == len(late[other]):
+        return None
+    foreign, own = (one, other) if len(late[one]) < len(late[other]) else (other, one)
+    return Coupling(
+        [c for found in late[foreign].values() for c, _ in found],
+        [c for found in early[own].values() for c, _ in found],
+        [(frame, "") for found in late[foreign].values() for _, frame in found[:1]],
+        {own},
+    )
+
+
+def _by_owner(evidence: Evidence, carries: list[Carry]) -> dict[int, dict[Spot, list[tuple[Carry, Frame]]]] | None:
+    """Edges by the one optimizer to which they lead, and by place; None where one leads to none or to several."""
+    found: dict[int, dict[Spot, list[tuple[Carry, Frame]]]] = {}
+    for c in carries:
+        node = evidence.node(c.consumer)
+        frame = innermost_user(node.stack) if node is not None else None
+        owners = owners_of(evidence, set(c.behind))
+        if frame is None or not frame.column or len(owners) != 1:
+            return None
+        found.setdefault(min(owners), {}).setdefault(_spot(frame), []).append((c, frame))
+    return found

@@ -1,0 +1,52 @@
+"""Where the source reads a gradient, ``x.grad`` or ``autograd.grad(…)``, and of what."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
+from graphdoc.program.exception import events_before_failure
+from graphdoc.program.spans import innermost_user
+
+_MODULES = ("autograd", "func", "torch")
+"""``torch.autograd.grad`` is a function, not a gradient."""
+
+
+def reads_gradient(evidence: Evidence, frame: Frame | None) -> str:
+    """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
+    if frame is None:
+        return ""
+    last = frame.end_line or frame.line
+    for node in ast.walk(bindings.tree(evidence, frame.file) or ast.Module([], [])):
+        if not (isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)):
+            continue
+        name = bindings.text_of(node.value)
+        if node.lineno <= last and frame.line <= (node.end_lineno or 0) and name.rsplit(".", 1)[-1] not in _MODULES:
+            return name
+    return ""
+
+
+def rebound(evidence: Evidence, frame: Frame, name: str) -> bool:
+    """Whether the name is bound again to something computed from itself: ``w = w - lr * w.grad``."""
+    return any(
+        name in bindings.names_in(v) or f"{name}.grad" in bindings.names_in(v)
+        for _, v in bindings.assignments(evidence, frame, name)
+    )
+
+
+def first_derivative(evidence: Evidence, here: Frame) -> Frame | None:
+    """The place of the last grad call with ``create_graph`` and the same inputs, other than the failing one's."""
+    wanted = _inputs(evidence, here)
+    for event in reversed(events_before_failure(evidence)):
+        frame = innermost_user(event.stack)
+        if event.kind != "grad" or not event.create_graph or frame is None:
+            continue
+        if (frame.file, frame.line, frame.column) == (here.file, here.line, here.column):
+            continue
+        return frame if wanted and _inputs(evidence, frame) == wanted else None
+    return None
+
+
+def _inputs(evidence: Evidence, frame: Frame) -> str:
+    return bindings.text_of(bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")).strip("[]()")

@@ -1,0 +1,300 @@
+"""What the source says of an in-place write: what it writes into, a part or the whole, kept or local, built where."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+
+_VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
+MOST_FLAGS = 6
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a write goes into: ``path`` as the program spells it (``self.state``), empty where it is no plain path.
+
+    ``sliced``: a part of the tensor is written. ``kept``: the path reaches it through an object, so it outlives the
+    call. ``local``: a plain name is bound anew in the loop or function that writes. ``whole``: the write is a
+    statement of its own, so nothing uses its value. ``parameter``: it is an argument of the function around.
+    """
+
+    path: str = ""
+    sliced: bool = False
+    kept: bool = False
+    local: bool = False
+    whole: bool = False
+    parameter: bool = False
+
+
+def target_of(evidence: Evidence, frame: Frame | None) -> Target:
+    """What the statement at this place writes into."""
+    found = _write_at(evidence, frame)
+    if found is None or frame is None:
+        return Target()
+    source, owner, written = found
+    sliced = False
+    node: ast.expr = written
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Subscript):
+            if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+                break
+            sliced = True
+            node = node.value
+        elif isinstance(node, ast.Attribute):
+            if node.attr not in _VIEWS:
+                break
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _library(node.func.value):
+            node = node.func.value
+        else:
+            return Target(sliced=sliced)
+    whole = isinstance(owner, ast.AugAssign | ast.Assign) or (
+        isinstance(owner, ast.Expr) and isinstance(owner.value, ast.Call)
+    )
+    if isinstance(owner, ast.Assign) and not any(isinstance(t, ast.Subscript) for t in owner.targets):
+        whole = False
+    if not isinstance(node, ast.Name):
+        return Target(ast.unparse(node), sliced, True, False, whole)
+    around = source.node_loop(owner) or source.node_function(owner)
+    function = source.node_function(owner)
+    parameter = function is not None and any(
+        a.arg == node.id for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    )
+    local = around is not None and _binds(around, node.id)
+    if function is not None and not local:
+        # Bound before the loop: data of this call, unless the call is still running when backward fails.
+        running = {f.function for f in evidence.raised.stack} if evidence.raised else set()
+        local = frame.function not in running and _binds(function, node.id)
+    return Target(node.id, sliced, False, local, whole, parameter)
+
+
+def _binds(scope: ast.AST, name: str) -> bool:
+    for node in ast.walk(scope):
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign):
+            targets = list(node.targets)
+        elif isinstance(node, ast.AnnAssign | ast.For | ast.NamedExpr):
+            targets = [node.target]
+        elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+            targets = [node.optional_vars]
+        while targets:
+            target = targets.pop()
+            if isinstance(target, ast.Tuple | ast.List):
+                targets += target.elts
+            elif isinstance(target, ast.Name) and target.id == name:
+                return True
+    return False
+
+
+def _write_at(evidence: Evidence, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:
+    """The statement at a place and the expression that it writes into."""
+    text = evidence.sources.get(frame.file) if frame else None
+    if frame is None or text is None:
+        return None
+    source = Source(frame.file, text)
+    at = Place.of(frame)
+    owner = source.node_statement(at)
+    if owner is None:
+        return None
+    if isinstance(owner, ast.AugAssign):
+        return source, owner, owner.target
+    node = source.node_expression(at)
+    if isinstance(owner, ast.Assign):
+        parts = [t for t in owner.targets if isinstance(t, ast.Subscript)]
+        if parts and not isinstance(node, ast.Call):
+            return source, owner, next((t for t in parts if t is node), parts[0])
+    if not isinstance(node, ast.Call):
+        value = getattr(owner, "value", None)
+        node = value if isinstance(value, ast.Call) else None
+    if node is None:
+        return None
+    out = next((k.value for k in node.keywords if k.arg == "out"), None)
+    if out is not None:
+        return source, owner, out
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name.endswith("_") and isinstance(node.func, ast.Attribute):
+        root = node.func.value
+        if not _library(root):
+            return source, owner, root
+    if node.args and not isinstance(node.args[0], ast.Starred):
+        return source, owner, node.args[0]
+    return None
+
+
+def _library(node: ast.expr) -> bool:
+    """Whether a function is looked up here, rather than a method of a tensor."""
+    return isinstance(node, ast.Name) and node.id in ("torch", "F", "init", "nn", "functional")
+
+
+def is_statement(evidence: Evidence, frame: Frame | None) -> bool:
+    """Whether an in-place write visibly stands at this place, rather than inside what is called there."""
+    found = _write_at(evidence, frame)
+    if found is None or frame is None:
+        return False
+    source, owner, _ = found
+    if isinstance(owner, ast.AugAssign | ast.Delete):
+        return True
+    node = source.node_expression(Place.of(frame))
+    if isinstance(owner, ast.Assign) and not isinstance(node, ast.Call):
+        return any(isinstance(t, ast.Subscript) for t in owner.targets)
+    call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
+    if not isinstance(call, ast.Call):
+        return False
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    flagged = any(k.arg in ("inplace", "out") for k in call.keywords)
+    return flagged or (name.endswith("_") and not name.startswith("_"))
+
+
+def uses_gradient(evidence: Evidence, frame: Frame | None) -> bool:
+    """Whether the statement at this place reads some ``.grad``: an update written by hand."""
+    found = _write_at(evidence, frame)
+    return found is not None and any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(found[1]))
+
+
+def in_loop(evidence: Evidence, frame: Frame | None) -> bool:
+    """Whether a loop stands around this place in its own function."""
+    text = evidence.sources.get(frame.file) if frame else None
+    if frame is None or text is None:
+        return False
+    source = Source(frame.file, text)
+    owner = source.node_statement(Place.of(frame))
+    return owner is not None and source.node_loop(owner) is not None
+
+
+def builders(evidence: Evidence, frame: Frame | None, stack: list[Frame]) -> list[Frame]:
+    """The calls that gave a module or function ``inplace=True``: for a write inside what is called at this place.
+
+    Looked for at the place itself, then in what builds the called attribute, then by the class on the stack.
+    """
+    if frame is None:
+        return []
+    root = tree(evidence, frame.file)
+    called = _called(evidence, frame)
+    if root is None or called is None:
+        return []
+    here = list(_flagged(called))
+    if here:
+        return [frame_of(evidence, frame.file, c, frame.function) for c in here]
+    name = called.func.attr if isinstance(called.func, ast.Attribute) else getattr(called.func, "id", "")
+    found: list[Frame] = []
+    for file in (frame.file, *(f for f in evidence.sources if f != frame.file)):
+        for value in _values(evidence, file, name):
+            found += [frame_of(evidence, file, c) for c in _flagged(value)]
+            for inner in ast.walk(value):
+                if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
+                    found += _factory(evidence, file, inner.func.id)
+        if found:
+            break
+    if not found:
+        kind = next((f.function.partition(".")[0] for f in reversed(stack) if f.function.endswith(".forward")), "")
+        for file in evidence.sources:
+            module = tree(evidence, file)
+            for call in _flagged(module) if module is not None and kind else ():
+                named = {n.attr for n in ast.walk(call) if isinstance(n, ast.Attribute)}
+                if kind in named | {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}:
+                    found.append(frame_of(evidence, file, call))
+    unique = list({(f.file, f.line, f.column): f for f in found}.values())
+    return unique if len(unique) <= MOST_FLAGS else []
+
+
+def _called(evidence: Evidence, frame: Frame) -> ast.Call | None:
+    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+    node = source.node_expression(Place.of(frame))
+    if isinstance(node, ast.Call):
+        return node
+    owner = source.node_statement(Place.of(frame))
+    value = getattr(owner, "value", None)
+    return value if isinstance(value, ast.Call) else None
+
+
+def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
+    """Calls with ``inplace=True``, or with True where torch's class of that name takes ``inplace``."""
+    from graphdoc.source.in_place_names import POSITIONS
+
+    for node in ast.walk(scope):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        at = POSITIONS.get(name)
+        by_name = any(k.arg == "inplace" and getattr(k.value, "value", None) is True for k in node.keywords)
+        by_place = at is not None and len(node.args) > at and getattr(node.args[at], "value", None) is True
+        if by_name or by_place:
+            yield node
+
+
+def _values(evidence: Evidence, file: str, name: str) -> list[ast.expr]:
+    root = tree(evidence, file)
+    out: list[ast.expr] = []
+    for node in ast.walk(root) if root is not None and name else ():
+        if isinstance(node, ast.Assign):
+            for t in node.targets:
+                last = t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "")
+                if last == name:
+                    out.append(node.value)
+    return out
+
+
+def _factory(evidence: Evidence, file: str, name: str) -> list[Frame]:
+    """The flag inside a factory: ``act = partial(nn.ReLU, inplace=True)``, ``def act(): return nn.ReLU(True)``."""
+    for other in (file, *(f for f in evidence.sources if f != file)):
+        root = tree(evidence, other)
+        scopes: list[ast.AST] = list(_values(evidence, other, name))
+        for node in ast.walk(root) if root is not None else ():
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+                scopes.append(node)
+        found = [frame_of(evidence, other, c) for s in scopes for c in _flagged(s)]
+        if found:
+            return found
+    return []
+
+
+def operands_named(evidence: Evidence, frame: Frame | None, name: str) -> list[str]:
+    """The spellings of a tensor in the expression at this place: paths that end as ``name`` does (``self.queue``)."""
+    last = _last(name)
+    if frame is None or not last:
+        return []
+    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+    at = Place.of(frame)
+    node: ast.AST | None = source.node_expression(at) or source.node_statement(at)
+    found: dict[str, None] = {}
+    todo = [node] if node is not None else []
+    while todo:
+        part = todo.pop(0)
+        if isinstance(part, ast.Attribute | ast.Name | ast.Subscript) and isinstance(part.ctx, ast.Load):
+            spelled = ast.unparse(part)
+            if _last(spelled) == last:
+                found[spelled] = None
+                continue
+        todo += list(ast.iter_child_nodes(part))
+    return list(found)
+
+
+def _last(path: str) -> str:
+    """The last step of a path with the keys behind it: ``queue`` of ``model.queue``, ``stats["h"]`` of itself."""
+    head, bracket, keys = path.partition("[")
+    return head.rpartition(".")[2] + (bracket + keys).replace('"', "'")
+
+
+def bound_before(evidence: Evidence, frame: Frame | None, name: str) -> Frame | None:
+    """The last statement above this line, in the same function, that binds a plain name."""
+    root = tree(evidence, frame.file) if frame else None
+    if frame is None or root is None or not name.isidentifier():
+        return None
+    scope: ast.AST = function_around(root, frame.line) or root
+    best: ast.AST | None = None
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.For) and node.lineno < frame.line:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            if name in names and (best is None or node.lineno > best.lineno):  # type: ignore[attr-defined]
+                best = node
+    if best is None:
+        return None
+    value = best.iter if isinstance(best, ast.For) else getattr(best, "value", None)
+    return frame_of(evidence, frame.file, value if value is not None else best, frame.function)

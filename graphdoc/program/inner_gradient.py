@@ -1,0 +1,222 @@
+"""An ``autograd.grad`` inside a forward pass that frees what the outer loss still needs; where its result goes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from graphdoc.evidence import Carry, Event, Evidence, Frame
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.spans import innermost_user, place, where
+
+_NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
+_PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
+_ATTRIBUTES = frozenset({"data", "shape", "dtype", "device", "ndim"})
+_REDUCING = frozenset({"norm", "sum", "mean", "max", "min", "abs", "vector_norm"})
+_FILLING = frozenset({"append", "extend", "insert", "update"})
+MOST_PASSES = 4
+_CALLS = ast.Call | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
+
+Marks = set[str]
+
+
+def is_inner(evidence: Evidence, failing: Event | None, freeing: Event | None) -> bool:
+    """Whether an ``autograd.grad`` has freed the graph, in a pass in which no optimizer has stepped since."""
+    if failing is None or freeing is None or freeing.kind != "grad" or freeing.retain_graph or freeing.create_graph:
+        return False
+    return not stepped_between(evidence, freeing, failing)
+
+
+def stepped_between(evidence: Evidence, freeing: Event | None, failing: Event | None) -> bool:
+    """Whether an optimizer stepped behind the call that freed the graph and before the one that needed it."""
+    if freeing is None or failing is None:
+        return False
+    return any(e.kind == "step" and freeing.index < e.index < failing.index for e in evidence.events)
+
+
+def is_term(evidence: Evidence, carries: Sequence[Carry]) -> bool:
+    """Whether the very tensor that ``autograd.grad`` started from is itself a part of the failing loss."""
+    roots = {e.root for e in evidence.events if e.kind == "grad" and e.root >= 0 and not e.failed}
+    return any((n := evidence.node(c.producer)) is not None and n.sequence in roots for c in carries)
+
+
+def keep_inner_graph(evidence: Evidence, failing: Event, freeing: Event) -> tuple[Remedy, ...]:
+    """Keep the graph of the inner call; where the loss is built on its result, as a graph of its own first."""
+    frame = innermost_user(freeing.stack)
+    if frame is None:
+        return ()
+    first_order = Remedy(
+        "retain_graph",
+        f"keep the graph in the autograd.grad call at {where(frame)}",
+        "safe",
+        "Its result stays a number for the loss (first order): gradient flows through what else the loss is made of. "
+        "Nothing is stepped in between.",
+        {"place": place(frame)},
+    )
+    if not reaches_loss(evidence, failing, freeing):
+        return (first_order,)
+    second_order = Remedy(
+        "set_keyword",
+        f"compute the gradient at {where(frame)} with create_graph=True",
+        "unsafe",
+        "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph stays "
+        "for whatever else needs it.",
+        {"place": place(frame), "name": "create_graph", "value": "True"},
+    )
+    return (second_order, first_order)
+
+
+def reaches_loss(evidence: Evidence, failing: Event, freeing: Event) -> bool:
+    """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term.
+
+    The source is followed from the call through assignments and returns, along the frames that were under way.
+    """
+    calls = [f for f in reversed(freeing.stack) if f.user]
+    ends = [f for f in failing.stack if f.user]
+    parts: list[bool] = []
+    for frame in calls:
+        root = tree(evidence, frame.file)
+        if root is None:
+            return False
+        scope: ast.AST = function_around(root, frame.line) or root
+        if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
+            continue
+        flow = _Flow(evidence, scope, frame, parts)
+        end = next((e for e in ends if (e.file, e.function) == (frame.file, frame.function)), None)
+        if end is not None:
+            return flow.read_on(end.line)
+        parts = flow.returned()
+        if not any(parts):
+            return False
+    return False
+
+
+class _Flow:
+    """The names of one function that depend on the value that is computed at a place in it."""
+
+    def __init__(self, evidence: Evidence, scope: ast.AST, source: Frame, parts: list[bool]) -> None:
+        self.evidence, self.source, self.parts = evidence, source, parts
+        self.marks: Marks = set()
+        self.reduced: Marks = set()
+        self.computed: Marks = set()
+        self.statements = list(_own(scope))
+        for _ in range(MOST_PASSES):  # what a loop carries round is found in a later pass
+            before = len(self.marks)
+            for statement in self.statements:
+                self._take(statement)
+            if len(self.marks) == before:
+                break
+
+    def read_on(self, line: int) -> bool:
+        return any(
+            self._reads(s.value)
+            for s in self.statements
+            if isinstance(s, ast.Expr | ast.Assign | ast.Return) and s.value is not None
+            if s.lineno <= line <= (s.end_lineno or s.lineno)
+        )
+
+    def returned(self) -> list[bool]:
+        """For each element of what is returned (one where it is no tuple) whether it depends on the value."""
+        for s in self.statements:
+            if isinstance(s, ast.Return) and s.value is not None:
+                elements = s.value.elts if isinstance(s.value, ast.Tuple) else [s.value]
+                return [self._reads(e) for e in elements]
+        return []
+
+    def _take(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.For):
+            if self._reads(statement.iter):
+                self._mark(statement.target)
+        elif isinstance(statement, ast.Expr):
+            call = statement.value
+            filling = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _FILLING
+            if filling and any(map(self._reads, call.args)):  # type: ignore[attr-defined]
+                self._mark(call.func.value)  # type: ignore[attr-defined]
+        elif isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                self._bind(target, statement.value)
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        elements = target.elts if isinstance(target, ast.Tuple | ast.List) else None
+        values = value.elts if isinstance(value, ast.Tuple | ast.List) else None
+        if elements is not None and values is not None and len(elements) == len(values):
+            for one, its in zip(elements, values, strict=True):
+                self._bind(one, its)
+            return
+        if any(isinstance(n, ast.Call) for n in ast.walk(value)):
+            self._mark(target, self.computed)
+        if elements is not None and len(self.parts) == len(elements) and self._starts(value):
+            for one, marked in zip(elements, self.parts, strict=True):
+                if marked:
+                    self._mark(one)
+        elif self._reads(value):
+            self._mark(target)
+            if self._is_reduced(value):
+                self._mark(target, self.reduced)
+
+    def _mark(self, target: ast.expr, marks: Marks | None = None) -> None:
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name | ast.Attribute):
+                (self.marks if marks is None else marks).add(ast.unparse(node))
+                if isinstance(target, ast.Attribute):
+                    break
+
+    def _starts(self, value: ast.AST) -> bool:
+        return any(self._is_source(n) for n in ast.walk(value))
+
+    def _is_source(self, node: ast.AST) -> bool:
+        if not isinstance(node, _CALLS) or node.lineno != self.source.line:
+            return False
+        return not self.source.column or frame_of(self.evidence, self.source.file, node).column == self.source.column
+
+    def _reads(self, node: ast.AST) -> bool:
+        """Whether an expression depends on the value as a tensor."""
+        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in self.marks:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+            return False
+        if self._is_source(node):
+            return not self.parts or any(self.parts)
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS:
+                return node.func.attr == "cpu" and self._reads(node.func.value)
+            if isinstance(node.func, ast.Name) and node.func.id in _PLAIN:
+                return False
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+            one, other = self._reads(node.left), self._reads(node.right)
+            if one != other:
+                weight, term = (node.left, node.right) if one else (node.right, node.left)
+                # A norm that scales something computed from the parameters is looked at, not differentiated.
+                return not (self._is_reduced(weight) and self._is_computed(term))
+            return one
+        if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp) and any(
+            self._reads(g.iter) for g in node.generators
+        ):
+            return True
+        return any(self._reads(child) for child in ast.iter_child_nodes(node))
+
+    def _is_reduced(self, node: ast.AST) -> bool:
+        names = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
+        called = {ast.unparse(n.func).rsplit(".", 1)[-1] for n in ast.walk(node) if isinstance(n, ast.Call)}
+        return bool(names & self.reduced or called & _REDUCING)
+
+    def _is_computed(self, node: ast.AST) -> bool:
+        return any(isinstance(n, ast.Call) or ast.unparse(n) in self.computed for n in ast.walk(node) if _named(n))
+
+
+def _named(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call | ast.Name | ast.Attribute)
+
+
+def _own(scope: ast.AST) -> Iterator[ast.stmt]:
+    """Statements of a function in order of the source, without those under ``no_grad`` and of inner functions."""
+    for child in ast.iter_child_nodes(scope):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(child, ast.With) and any("no_grad" in ast.unparse(i.context_expr) for i in child.items):
+            continue
+        if isinstance(child, ast.stmt):
+            yield child
+        yield from _own(child)

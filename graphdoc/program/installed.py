@@ -1,0 +1,215 @@
+"""What an installed package does itself: its version and line, the user's call above it, and what turned it on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from graphdoc.evidence import Evidence, Frame, Package
+from graphdoc.model import Role, Span
+from graphdoc.program.bindings import frame_of, tree
+from graphdoc.program.in_place_writes import in_loop
+from graphdoc.program.spans import Moment, innermost_user, span, where
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+
+MOST_FILES = 40
+"""Files that are searched for what turned something on, and files of packages that are shown."""
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Something that an installed package's own code did: ``frame`` is its line, ``caller`` the user's expression.
+
+    ``caller`` is None where no code of the user's was running.
+    """
+
+    package: Package
+    frame: Frame
+    caller: Frame | None
+
+    @property
+    def place(self) -> str:
+        """``unet/encoding.py:101``: the file as the package has it."""
+        path = re.sub(r".*-packages/", "", self.frame.file.replace("\\", "/"))
+        return f"{path}:{self.frame.line}"
+
+
+def deed_of(evidence: Evidence, stack: Sequence[Frame]) -> Deed | None:
+    """The deed of the innermost frame that is neither PyTorch's nor Python's, if that is a package's; else None."""
+    for frame in reversed(stack):
+        if frame.user:
+            return None
+        package = evidence.package(frame.file)
+        if package is not None:
+            return Deed(package, frame, innermost_user(stack))
+    return None
+
+
+def deed_span(role: Role, deed: Deed, label: str, when: Moment | None = None) -> Span:
+    """The package's line as a place, with its name and version in the label."""
+    return span(role, deed.frame, f"{label}, in {deed.package.told}", when=when)
+
+
+def package_sources(evidence: Evidence) -> dict[str, str]:
+    """What is kept of packages' files, to be shown: other lines than those of the functions on the stacks are empty."""
+    files = [(package, file) for package in evidence.packages for file in package.sources]
+    return {file: package.text(file) for package, file in files[:MOST_FILES]}
+
+
+def same_call(evidence: Evidence, one: Deed, other: Deed) -> bool:
+    """Whether both happened within one call of the user's, so that nothing the user does to its result lies between.
+
+    Two deeds below one expression in a loop that takes up its own result (``h = layer(h)``) can be of two rounds.
+    """
+    a, b = one.caller, other.caller
+    if a is None or b is None:
+        return a is b
+    return _is_same(a, b) and not _feeds_itself(evidence, a)
+
+
+def _feeds_itself(evidence: Evidence, frame: Frame) -> bool:
+    text = evidence.sources.get(frame.file)
+    if text is None or not in_loop(evidence, frame):
+        return False
+    source = Source(frame.file, text)
+    owner = source.node_statement(Place.of(frame))
+    call = source.node_expression(Place.of(frame))
+    loop = source.node_loop(owner) if owner is not None else None
+    if not isinstance(owner, ast.Assign) or loop is None or call is None:
+        return False
+    bound = {n.id for t in owner.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    read = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
+    bindings = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id in bound]
+    own = [n for t in owner.targets for n in ast.walk(t)]
+    return bool(bound & read) and all(any(n is o for o in own) for n in bindings)
+
+
+# -- what turned it on -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Switch:
+    """An argument of the user's by which a package does what it does: its name, its place, and the call around it."""
+
+    name: str
+    frame: Frame
+    call: Frame
+
+
+def switch_of(evidence: Evidence, deed: Deed) -> Switch | None:
+    """The user's argument under whose condition the package's line stands: ``residual=True`` for ``if self.residual:``.
+
+    Found by the name that both have, in a call of something that comes from that package, or in a call whose own name
+    says that it switches this on (``model.residual_enable()``).
+    """
+    for name in _conditions(deed):
+        for file in list(evidence.sources)[:MOST_FILES]:
+            for switch in given(evidence, file, name):
+                if switch.frame is switch.call or _comes_from(evidence, switch, deed.package):
+                    return switch
+    return None
+
+
+def _conditions(deed: Deed) -> list[str]:
+    """The names that the ``if`` statements around a package's line ask for, innermost first."""
+    lines = deed.package.sources.get(deed.frame.file, {})
+    number = deed.frame.line
+    first = number
+    while str(first - 1) in lines and not re.match(r"\s*(async\s+)?def\s", lines.get(str(first), "")):
+        first -= 1
+    last = number
+    while str(last + 1) in lines:
+        last += 1
+    block = textwrap.dedent("\n".join(lines.get(str(n), "") for n in range(first, last + 1)))
+    try:
+        root = ast.parse(block)
+    except (SyntaxError, ValueError):
+        return []
+    at = number - first + 1
+    tests: list[tuple[int, ast.expr]] = []
+    for node in ast.walk(root):
+        if isinstance(node, ast.If) and any(s.lineno <= at <= (s.end_lineno or s.lineno) for s in node.body):
+            tests.append((node.lineno, node.test))
+    return [n for _, test in sorted(tests, key=lambda t: -t[0]) for n in _asked(test)]
+
+
+def _asked(test: ast.expr) -> Iterator[str]:
+    """The names of which a condition says that they are true or something."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for value in test.values:
+            yield from _asked(value)
+    elif isinstance(test, ast.Attribute):
+        yield test.attr
+    elif isinstance(test, ast.Name):
+        yield test.id
+    elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot | ast.Eq | ast.Gt | ast.NotEq):
+        yield from _asked(test.left)
+
+
+def given(evidence: Evidence, file: str, name: str) -> Iterator[Switch]:
+    """Where the user's code gives a thing of this name a value that is not plainly off."""
+    root = tree(evidence, file)
+    for node in ast.walk(root) if root is not None else ():
+        if not isinstance(node, ast.Call):
+            continue
+        call = frame_of(evidence, file, node)
+        for k in node.keywords:
+            if k.arg == name and not (isinstance(k.value, ast.Constant) and not k.value.value):
+                yield Switch(name, frame_of(evidence, file, k), call)
+        if isinstance(node.func, ast.Attribute) and node.func.attr in (f"{name}_enable", f"enable_{name}"):
+            yield Switch(name, call, call)
+
+
+def makers_of(evidence: Evidence, deed: Deed) -> list[Frame]:
+    """The user's calls of what he imported from a package: where he chose its code."""
+    out: list[Frame] = []
+    for file in list(evidence.sources)[:MOST_FILES]:
+        root = tree(evidence, file)
+        for node in ast.walk(root) if root is not None else ():
+            if isinstance(node, ast.Call) and _imported(root, node, deed.package):
+                out.append(frame_of(evidence, file, node))
+    return out
+
+
+def _comes_from(evidence: Evidence, switch: Switch, package: Package) -> bool:
+    """Whether what is called there was imported from the package."""
+    root = tree(evidence, switch.call.file)
+    calls = (n for n in ast.walk(root) if isinstance(n, ast.Call)) if root is not None else ()
+    call = next((c for c in calls if _is_same(frame_of(evidence, switch.call.file, c), switch.call)), None)
+    return call is not None and _imported(root, call, package)
+
+
+def _is_same(one: Frame, other: Frame) -> bool:
+    return vars(replace(one, function="")) == vars(replace(other, function=""))
+
+
+def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool:
+    """Whether the function that is called was imported from the package: its first name says."""
+    modules = {re.sub(r".*-packages/", "", f.replace("\\", "/")).partition("/")[0] for f in package.files}
+    modules |= {m.removesuffix(".py") for m in modules}
+    function: ast.expr = call.func
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    first = function.id if isinstance(function, ast.Name) else ""
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in modules:
+            if any((a.asname or a.name) == first for a in node.names):
+                return True
+        elif isinstance(node, ast.Import):
+            tops = [a.name.partition(".")[0] for a in node.names if a.asname in (first, None)]
+            if any(t in modules and (t == first or len(node.names) == 1) for t in tops):
+                return True
+    return False
+
+
+def turned_on(evidence: Evidence, switch: Switch) -> str:
+    """``residual=True` at train.py:6`` for a sentence."""
+    text = evidence.sources.get(switch.frame.file, "").splitlines()
+    line = text[switch.frame.line - 1] if 0 < switch.frame.line <= len(text) else ""
+    whole = switch.frame.line == switch.frame.end_line
+    code = line[switch.frame.column - 1 : switch.frame.end_column - 1] if whole else f"{switch.name}=…"
+    return f"`{code}` at {where(switch.frame)}"

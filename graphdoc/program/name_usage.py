@@ -1,0 +1,119 @@
+"""How the source of a run uses what it names: what is never read, what is rewritten, what feeds what."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program.bindings import dotted, frame_of, function_around, methods_named, names_in, shallow, text_of, tree
+
+
+def idle_arguments(evidence: Evidence) -> list[tuple[str, str, Frame]]:
+    """Functions that take an argument and never read it: (function, argument, place of the body or the definition).
+
+    Left out: names that begin with an underscore, special methods, methods that only raise or pass, and functions with
+    a signature that PyTorch prescribes (hooks, ``forward`` and ``backward`` of a Function).
+    """
+    found: list[tuple[str, str, Frame]] = []
+    for file in evidence.sources:
+        for node in ast.walk(tree(evidence, file) or ast.Module([], [])):
+            if not isinstance(node, ast.FunctionDef | ast.Lambda):
+                continue
+            name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
+            body: list[ast.AST] = list(node.body) if isinstance(node, ast.FunctionDef) else [node.body]
+            taken = [x.arg for x in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            prescribed = "hook" in name or taken[:1] == ["ctx"] or (name.startswith("__") and name.endswith("__"))
+            if prescribed or all(isinstance(b, ast.Pass | ast.Raise | ast.Expr) for b in body):
+                continue
+            read = {n.id for b in body for n in ast.walk(b) if isinstance(n, ast.Name)}
+            idle = [t for t in taken if t not in read and t not in ("self", "cls") and not t.startswith("_")]
+            if idle:
+                last = body[-1] if len(body) == 1 or isinstance(body[-1], ast.Return) else node
+                found.append((name, idle[0], frame_of(evidence, file, last, name)))
+    return found
+
+
+def made_again(evidence: Evidence, place: Frame, argument: str) -> str:
+    """The expression at ``place`` that a name like the unread argument is assigned elsewhere in the file; else empty.
+
+    A function that takes ``embed`` and computes ``self.embeddings(ids)``, with ``embed = self.embeddings(ids)`` around.
+    """
+    root = tree(evidence, place.file)
+    if root is None:
+        return ""
+    values = {
+        text_of(n.value)
+        for n in ast.walk(root)
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == argument for t in n.targets)
+    }
+    inside = [
+        n
+        for n in ast.walk(root)
+        if isinstance(n, ast.Call) and place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
+    ]
+    return next((text_of(n) for n in inside if text_of(n) in values), "")
+
+
+def feeds(evidence: Evidence, source: Frame, sink: Frame) -> bool:
+    """Whether a name assigned from the expression at ``source`` is used, through assignments, on the line of ``sink``.
+
+    Both have to stand in the same function; what happens across functions is not followed.
+    """
+    root = tree(evidence, source.file)
+    if root is None or source.file != sink.file:
+        return False
+    scope = function_around(root, source.line)
+    if scope is not function_around(root, sink.line):
+        return False
+    statements = [n for n in shallow(scope or root) if isinstance(n, ast.Assign | ast.AugAssign | ast.AnnAssign)]
+    tainted: set[str] = set()
+    for statement in sorted(statements, key=lambda n: n.lineno):
+        reads = set(names_in(statement.value))
+        starts = statement.lineno <= source.line <= (statement.end_lineno or 0)
+        if starts or any(r == t or r.startswith(t + ".") for r in reads for t in tainted):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            tainted |= {n for t in targets for n in names_in(t)}
+    used = [n for n in ast.walk(root) if isinstance(n, ast.Expr | ast.Assign | ast.Return) and n.lineno == sink.line]
+    read = {r for n in used for r in names_in(n.value)}
+    return any(r == t or r.startswith(t + ".") for r in read for t in tainted)
+
+
+def attributes_through(evidence: Evidence, attribute: str) -> list[Frame]:
+    """Expressions that read something behind an attribute of this name, ``model.module.head.weight``: whole chains.
+
+    A method that is called is left out of the chain, and with it calls of the inner object itself
+    (``model.module.state_dict()``).
+    """
+    found: list[Frame] = []
+    for file in evidence.sources:
+        root = tree(evidence, file) or ast.Module([], [])
+        called = {id(n.func) for n in ast.walk(root) if isinstance(n, ast.Call)}
+        chains = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and id(n) not in called]
+        inner = {id(n.value) for n in chains}
+        for node in chains:
+            if id(node) in inner:
+                continue
+            if f".{attribute}." in f"{text_of(node)}." and not text_of(node).endswith(f".{attribute}"):
+                found.append(frame_of(evidence, file, node))
+    return found
+
+
+def state_written_by(evidence: Evidence, function: str) -> list[tuple[str, Frame]]:
+    """Attributes of ``self`` that a method of this name reads and assigns: (``self.cache``, the assignment)."""
+    found: list[tuple[str, Frame]] = []
+    for file, node in methods_named(evidence, function, "self"):
+        read = {
+            text_of(n)
+            for n in ast.walk(node)
+            if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and dotted(n).startswith("self.")
+        }
+        for statement in ast.walk(node):
+            targets: list[ast.expr] = []
+            if isinstance(statement, ast.Assign):
+                targets = [e for t in statement.targets for e in (t.elts if isinstance(t, ast.Tuple) else [t])]
+            elif isinstance(statement, ast.AugAssign):
+                targets = [statement.target]
+            own = [text_of(t) for t in targets if isinstance(t, ast.Attribute) and dotted(t).startswith("self.")]
+            if own and (isinstance(statement, ast.AugAssign) or own[0] in read):
+                found.append((own[0], frame_of(evidence, file, statement)))
+    return found

@@ -1,0 +1,158 @@
+"""The calls of a GradScaler up to the one that it refused, and the ways through the loop that leave ``update`` out."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
+from graphdoc.program.spans import innermost_user
+from graphdoc.program.tensors import frames
+
+_Loop = ast.For | ast.AsyncFor | ast.While
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The call that the scaler refused, and the earlier one because of which it did.
+
+    ``backwards`` are the backward calls between the two, ``waiting`` those since the last ``update``; -1 where no
+    update was seen.
+    """
+
+    now: Frame
+    earlier: Frame
+    kind: str
+    update: Frame | None
+    backwards: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Call:
+    kind: str
+    stack: list[Frame]
+    index: int
+
+
+def refused(evidence: Evidence, *kinds: str) -> Refused | None:
+    """The refused call and the one of these kinds before it, if no ``update`` came in between; None if not observed."""
+    told = evidence.extras.get("scaler")
+    calls = [
+        Call(str(c.get("kind")), [f for f in frames(c.get("stack")) if f.user], int(c.get("index", -1)))
+        for c in (told if isinstance(told, list) else [])
+        if isinstance(c, dict)
+    ]
+    if not calls or not calls[-1].stack:
+        return None
+    last = calls[-1]
+    updates = [i for i, c in enumerate(calls) if c.kind == "update"]
+    since = calls[updates[-1] + 1 : -1] if updates else calls[:-1]
+    earlier = next((c for c in reversed(since) if c.kind in kinds and c.stack), None)
+    if earlier is None:
+        return None
+    update = calls[updates[-1]] if updates else None
+    back = [e.index for e in evidence.events if e.kind == "backward"]
+    now, once = _level(last.stack, earlier.stack, update.stack if update else [])
+    return Refused(
+        now,
+        once,
+        earlier.kind,
+        innermost_user(update.stack) if update else None,
+        sum(earlier.index <= i < last.index for i in back),
+        sum(update.index <= i < last.index for i in back) if update else -1,
+    )
+
+
+def _level(now: list[Frame], earlier: list[Frame], update: list[Frame]) -> tuple[Frame, Frame]:
+    """The places of the two calls in the function in which ``update`` is called; their innermost ones otherwise."""
+    for frame in reversed(update):
+        here = [
+            next((f for f in s if (f.file, f.function) == (frame.file, frame.function)), None) for s in (now, earlier)
+        ]
+        if here[0] is not None and here[1] is not None:
+            return here[0], here[1]
+    return now[-1], earlier[-1]
+
+
+def ways_out(evidence: Evidence, found: Refused) -> tuple[list[Frame], Frame | None]:
+    """The statements between the refused call and ``update`` that leave the iteration, and the update's statement.
+
+    Empty where the two do not stand in one function, the update behind the call and in the same loop.
+    """
+    root = bindings.tree(evidence, found.now.file)
+    update = _update_statement(evidence, found, root) if root is not None else None
+    if root is None or update is None:
+        return [], None
+    scope = bindings.function_around(root, found.now.line) or root
+    inside = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and _holds(n, found.now.line)]
+    loop = max(inside, key=lambda n: n.lineno, default=None)
+    if not found.now.line < update.lineno or (loop is not None and not _holds(loop, update.lineno)):
+        return [], None
+    body = bindings.shallow(scope)
+    exits = [n for n in body if isinstance(n, ast.Continue | ast.Break | ast.Return)]
+    leaving = [
+        n
+        for n in exits
+        if found.now.line < n.lineno < update.lineno
+        and (isinstance(n, ast.Return) or _innermost_loop(scope, n) is loop)
+        and not _made_before(scope, n, update)
+    ]
+    leaving.sort(key=lambda n: n.lineno)
+    return (
+        [bindings.frame_of(evidence, found.now.file, n, found.now.function) for n in leaving],
+        bindings.frame_of(evidence, found.now.file, update, found.now.function),
+    )
+
+
+def condition(evidence: Evidence, found: Refused) -> Frame | None:
+    """The test of the ``if`` under which ``update`` stands and the refused call does not."""
+    root = bindings.tree(evidence, found.now.file)
+    update = _update_statement(evidence, found, root) if root is not None else None
+    if root is None or update is None:
+        return None
+    around = [
+        n
+        for n in ast.walk(root)
+        if isinstance(n, ast.If) and _holds(n, update.lineno) and not _holds(n, found.now.line)
+    ]
+    inner = max(around, key=lambda n: n.lineno, default=None)
+    return bindings.frame_of(evidence, found.now.file, inner.test) if inner is not None else None
+
+
+def _update_statement(evidence: Evidence, found: Refused, root: ast.Module) -> ast.Expr | None:
+    """The ``update()`` that the run made last; where it made none, the only one in the refused call's function."""
+    scope = bindings.function_around(root, found.now.line) or root
+    every = [
+        n
+        for n in bindings.shallow(scope)
+        if isinstance(n, ast.Expr)
+        and isinstance(n.value, ast.Call)
+        and isinstance(n.value.func, ast.Attribute)
+        and n.value.func.attr == "update"
+    ]
+    if found.update is not None:
+        same = found.update.file == found.now.file
+        return next((n for n in every if same and n.lineno == found.update.line), None)
+    receiver = bindings.text_of(getattr(getattr(bindings.call_at(evidence, found.now), "func", None), "value", None))
+    own = [n for n in every if receiver and bindings.text_of(n.value).startswith(f"{receiver}.update(")]
+    return own[0] if len(own) == 1 else None
+
+
+def _holds(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _innermost_loop(scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
+    loops = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and _holds(n, node.lineno)]
+    return max(loops, key=lambda n: n.lineno, default=None)
+
+
+def _made_before(scope: ast.AST, node: ast.stmt, update: ast.Expr) -> bool:
+    """Whether the block that ends with this statement makes the same call itself."""
+    for parent in (scope, *bindings.shallow(scope)):
+        for block in (getattr(parent, "body", []), getattr(parent, "orelse", []), getattr(parent, "finalbody", [])):
+            if isinstance(block, list) and node in block:
+                return any(ast.dump(b) == ast.dump(update) for b in block[: block.index(node)])
+    return False

@@ -1,0 +1,352 @@
+"""Where in the source a carried value is kept, where it is bound to a name, and behind which step it can be cut."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from graphdoc.evidence import Evidence, Frame, Holder, Node
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
+
+Statement = ast.stmt
+
+
+def user_frames(stack: Sequence[Frame]) -> list[Frame]:
+    """The user's frames, innermost first."""
+    return [f for f in reversed(stack) if f.user]
+
+
+def kept_at(evidence: Evidence, holders: Iterable[Holder], producer: Node) -> list[Frame]:
+    """The statements that keep a value under the names by which it is held, most likely first.
+
+    Looked for in the function of a local name; for an attribute in the functions on the producer's stack, innermost
+    first, then in those on the failing stack, then anywhere in the user's files.
+    """
+    out: list[Frame] = []
+    for holder in holders:
+        for frame in _kept_by(evidence, holder, producer):
+            if not any(_same_place(frame, f) for f in out):
+                out.append(frame)
+    return out
+
+
+def kept_name(holder: Holder) -> str:
+    """The last name on the way to the tensor: the field, attribute or variable whose entries are what is kept."""
+    return next((s.key for s in reversed(holder.steps) if s.kind in ("name", "attribute")), holder.base)
+
+
+def _kept_by(evidence: Evidence, holder: Holder, producer: Node) -> list[Frame]:
+    name = kept_name(holder)
+    raised = evidence.raised.stack if evidence.raised else []
+    entry = entry_of(holder)
+    if entry is not None and entry.field:
+        put = [f for f, _ in putting(evidence, user_frames(producer.stack), entry)]
+        if put:
+            return put
+    if not any(s.kind == "attribute" for s in holder.steps):
+        if len(holder.steps) > 1:
+            # An entry of a dict or list: the statement that puts it in may stand in another function.
+            written = _stores(evidence, user_frames(producer.stack), name, entries=True)
+            if written:
+                return written
+        scopes = [f for f in (*user_frames(raised), *user_frames(producer.stack)) if f.function == holder.function]
+        return _stores(evidence, scopes[:1], name, plain=True)
+    found = _stores(evidence, user_frames(producer.stack), name) or _stores(evidence, user_frames(raised), name)
+    return found or _anywhere(evidence, name)
+
+
+def _stores(
+    evidence: Evidence, frames: Sequence[Frame], name: str, plain: bool = False, entries: bool = False
+) -> list[Frame]:
+    for frame in frames:
+        root = tree(evidence, frame.file)
+        if root is None:
+            continue
+        scope: ast.AST = function_around(root, frame.line) or root
+        hits = [s for s in statements(scope) if _keeps(s, name, plain) and not (entries and _is_plain(s))]
+        if plain:
+            # A loop variable is bound again and again: the binding that takes it out of a computation counts.
+            hits = [s for s in hits if not _is_start(s)] or hits
+        if hits:
+            # The last one is in force when the function ends or its loop goes round.
+            return [frame_of(evidence, frame.file, s, frame.function) for s in reversed(hits[-2:])]
+    return []
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    """``name = …``: the name itself is bound, no entry is put in."""
+    return any(isinstance(p, ast.Name) for p in targets_of(statement))
+
+
+def _anywhere(evidence: Evidence, name: str) -> list[Frame]:
+    out: list[Frame] = []
+    starts: list[Frame] = []
+    for file in evidence.sources:
+        root = tree(evidence, file)
+        for scope in ast.walk(root) if root is not None else ():
+            if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+                for s in statements(scope):
+                    if _keeps(s, name, False):
+                        first = scope.name == "__init__" or _is_start(s)
+                        (starts if first else out).append(frame_of(evidence, file, s, scope.name))
+    return (out or starts)[:2]
+
+
+def _is_start(statement: ast.stmt) -> bool:
+    """``h = None``, ``loss = 0``, ``state = torch.zeros(…)``: a start value, not what is carried."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Constant):
+        return True
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.attr in ("zeros", "zeros_like", "ones", "empty", "init_hidden", "reset", "full", "randn")
+    return isinstance(value, ast.List | ast.Dict | ast.Tuple) and not (
+        getattr(value, "elts", None) or getattr(value, "keys", None)
+    )
+
+
+def _keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = list(statement.targets)
+        if not plain and any(k.arg == name and _is_kept(k.value) for k in _keywords(statement.value)):
+            return True
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        targets = [statement.target]
+    for target in targets:
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        if any(_names(part, name, plain) for part in parts):
+            return True
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value.func
+        return isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain)
+    return False
+
+
+def _keywords(value: ast.expr) -> list[ast.keyword]:
+    return value.keywords if isinstance(value, ast.Call) else []
+
+
+def _is_kept(value: ast.expr) -> bool:
+    """Not an empty start value that is filled later."""
+    return not isinstance(value, ast.Constant) and not (
+        isinstance(value, ast.List | ast.Dict) and not ast.unparse(value)[1:-1]
+    )
+
+
+def alias_of(evidence: Evidence, frame: Frame) -> Frame | None:
+    """Where the local name that is written through at ``frame`` was bound to an entry of something that lives longer.
+
+    ``row = table.data[i]`` gives a view: what is written into ``row`` stays in the table.
+    """
+    root = tree(evidence, frame.file)
+    if root is None:
+        return None
+    scope: ast.AST = function_around(root, frame.line) or root
+    name = ""
+    for s in statements(scope):
+        if s.lineno <= frame.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Assign | ast.AugAssign):
+            target: ast.expr = s.targets[0] if isinstance(s, ast.Assign) else s.target
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            name = target.id if isinstance(target, ast.Name) else ""
+    if not name:
+        return None
+    bound = [
+        s
+        for s in statements(scope)
+        if isinstance(s, ast.Assign)
+        and s.lineno < frame.line
+        and any(isinstance(t, ast.Name) and t.id == name for t in s.targets)
+    ]
+    if not bound or not isinstance(bound[-1].value, ast.Subscript | ast.Attribute):
+        return None
+    return frame_of(evidence, frame.file, bound[-1].value, frame.function)
+
+
+def _names(target: ast.expr, name: str, plain: bool) -> bool:
+    while isinstance(target, ast.Subscript | ast.Starred):
+        target = target.value
+    if isinstance(target, ast.Attribute):
+        return not plain and target.attr == name
+    return isinstance(target, ast.Name) and target.id == name
+
+
+def dropped_detaches(evidence: Evidence, files: Iterable[str]) -> list[Frame]:
+    """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
+    out = []
+    for file in files:
+        root = tree(evidence, file)
+        for node in ast.walk(root) if root is not None else ():
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Call)
+                and isinstance(node.value.func, ast.Attribute)
+                and node.value.func.attr == "detach"
+                and not node.value.args
+            ):
+                out.append(frame_of(evidence, file, node))
+    return out
+
+
+def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
+    """The innermost function in which both a value's making and its use are under way: (where made, where used).
+
+    Where that is one and the same call, which led to different functions at different times (``self.value(batch)`` of
+    several classes), nothing is handed on there: the places are those in the functions that it led to.
+    """
+    making, using = user_frames(producer.stack), user_frames(consumer.stack)
+    for i, made in enumerate(making):
+        for j, used in enumerate(using):
+            if made.file == used.file and made.function == used.function:
+                one = (made.line, made.column) == (used.line, used.column)
+                return (making[i - 1], using[j - 1]) if one and i and j else (made, used)
+    return None
+
+
+def bound_names(evidence: Evidence, frame: Frame) -> list[str]:
+    """The names that the statement around this place assigns."""
+    from graphdoc.source.module import Source
+
+    text = evidence.sources.get(frame.file)
+    if text is None:
+        return []
+    return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
+
+
+def operands_in(evidence: Evidence, frame: Frame, names: Iterable[str]) -> list[str]:
+    """Those of the names (or paths) that are read in the expression at this place."""
+    from graphdoc.source.module import Source
+
+    text = evidence.sources.get(frame.file)
+    if text is None or not frame.column:
+        return []
+    found = {_spelling(o.text) for o in Source(frame.file, text).operands(frame)}
+    return [n for n in dict.fromkeys(names) if _spelling(n) in found]
+
+
+def _spelling(path: str) -> str:
+    from graphdoc.source.paths import key, parse_expression
+
+    node = parse_expression(path)
+    return key(node) if node is not None else path
+
+
+def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
+    """Where the loss of a backward call takes up one of these names: in the call itself or in what was assigned to it.
+
+    Followed through at most ``depth`` assignments of the function that makes the call.
+    """
+    root = tree(evidence, call.file)
+    if root is None or not names:
+        return []
+    scope: ast.AST = function_around(root, call.line) or root
+    earlier = [s for s in statements(scope) if s.lineno <= call.line]
+    start = [s for s in earlier if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)]
+    if not start:
+        return []
+    todo: list[tuple[ast.expr, int]] = [(start[-1].value, 0)]
+    seen: set[str] = set()
+    out: list[tuple[Frame, str]] = []
+    while todo:
+        value, level = todo.pop(0)
+        read = {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)}
+        hits = [n for n in names if n in read]
+        if hits:
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
+                value = value.func.value
+            out.append((frame_of(evidence, call.file, value, call.function), hits[0]))
+            continue
+        if level >= depth:
+            continue
+        for name in read - seen:
+            seen.add(name)
+            for s in reversed(earlier):
+                if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets):
+                    todo.append((s.value, level + 1))
+                    break
+    return out
+
+
+def behind_the_step(evidence: Evidence, frame: Frame) -> tuple[Frame, Frame]:
+    """The statement of this function behind which an iteration's graph has done its work, and the line of the step.
+
+    The last optimizer step that this function makes behind the backward call at ``frame``, else the call itself. The
+    journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
+    inside a branch.
+    """
+    root = tree(evidence, frame.file)
+    if root is None:
+        return frame, frame
+    scope: ast.AST = function_around(root, frame.line) or root
+    lines = {
+        f.line
+        for e in evidence.events
+        if e.kind == "step"
+        for f in e.stack
+        if f.user and f.file == frame.file and f.function == frame.function
+    }
+    block = _block_with(scope, frame.line)
+    later = [s for s in block if s.lineno > frame.line]
+    chosen = [s for s in later if any(s.lineno <= line <= (s.end_lineno or s.lineno) for line in lines)]
+    if not chosen:
+        chosen = [s for s in later if _calls_step(s)]
+    if not chosen:
+        return frame, frame
+    anchor = frame_of(evidence, frame.file, chosen[-1], frame.function)
+    inside = [n for n in ast.walk(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
+    steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
+    return anchor, frame_of(evidence, frame.file, steps[-1], frame.function) if steps else anchor
+
+
+def started_again(evidence: Evidence, frame: Frame, anchor: Frame, path: str) -> bool:
+    """Whether a path may hold a plain start value (``total = 0.0``, ``h = None``) behind the statement at ``anchor``.
+
+    Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
+    """
+    root = tree(evidence, frame.file)
+    scope = (function_around(root, frame.line) or root) if root is not None else None
+    last = anchor.end_line or anchor.line
+    for s in statements(scope) if scope is not None else ():
+        if not frame.line < s.lineno <= last:
+            continue
+        for target, value in pairs(s):
+            if isinstance(value, ast.Constant | ast.List | ast.Dict) and ast.unparse(target) == path:
+                return True
+    return False
+
+
+def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
+    """The innermost list of statements with one that covers the line; a ``with`` around it is looked out of."""
+    best: list[ast.stmt] = []
+    for node in ast.walk(scope):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and any(
+                isinstance(s, ast.stmt) and s.lineno <= line <= (s.end_lineno or s.lineno) for s in block
+            ):
+                if isinstance(node, ast.With | ast.If | ast.Try) and best:
+                    continue
+                best = block
+    return best
+
+
+def _calls_step(statement: ast.stmt) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
+        for n in ast.walk(statement)
+    )
+
+
+def _same_place(a: Frame, b: Frame) -> bool:
+    return (a.file, a.line, a.column) == (b.file, b.line, b.column)
+
+
+def element_of(structure: object, path_steps: int) -> object:
+    """The structure of an entry, ``path_steps`` levels inside a container."""
+    for _ in range(path_steps):
+        if not isinstance(structure, dict) or not structure:
+            return structure
+        inner = next(iter(structure.values()))
+        structure = inner[0] if isinstance(inner, list) and inner else inner
+    return structure

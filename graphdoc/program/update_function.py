@@ -1,0 +1,122 @@
+"""The function in which a forward, a write and a failing backward all stand, and in which order they run there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program.loop_owner import driver, is_at
+from graphdoc.program.overwrites import Mutation
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+
+MOST_FORWARDS = 8
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The innermost function in which the stale forwards, the write and the failing backward are all under way.
+
+    ``order``: "straight" (forward, write, backward), "within" (one call does both, forward and write), "late" (the
+    write and the forward repeat in a loop, and backward comes behind it) or "carried" (the forward serves the next
+    iteration's backward).
+    """
+
+    forwards: tuple[Frame, ...]
+    write: Frame
+    backward: Frame
+    order: str
+
+    @property
+    def lines(self) -> list[Frame]:
+        """One forward for each line."""
+        return list({f.line: f for f in reversed(self.forwards)}.values())[::-1]
+
+
+def scene(evidence: Evidence, found: Mutation) -> Scene | None:
+    """Where the three meet; None where they share no function, or nothing is known of one of them."""
+    write = found.writers[0] if found.writers else None
+    if write is None or found.failing is None:
+        return None
+    at = level_of(found.node.stack, write.stack, found.failing.stack)
+    line = driver(evidence)
+    if at is None or (line is not None and all(is_at(line, f) for f in at)):
+        return None  # all three below one line that runs the loop: nothing can be put between them there
+    forward, _, backward = at
+    last = max(_latest(evidence, found, forward), key=lambda f: (f.line, f.column))
+    forwards: dict[tuple[int, int], Frame] = {}
+    for stale in found.stales:
+        node = evidence.node(stale.node)
+        level = level_of(node.stack, write.stack, found.failing.stack) if node is not None else None
+        if level is not None and level[0].function == forward.function and level[0].file == forward.file:
+            forwards.setdefault((level[0].line, level[0].column), level[0])
+    return Scene(
+        tuple(sorted(forwards.values(), key=lambda f: (f.line, f.column)))[:MOST_FORWARDS],
+        last,
+        backward,
+        _order(evidence, forward, last, backward),
+    )
+
+
+def _latest(evidence: Evidence, found: Mutation, forward: Frame) -> list[Frame]:
+    """The writes as this function has them, of all that wrote."""
+    assert found.failing is not None
+    out = []
+    for w in found.writers:
+        at = level_of(found.node.stack, w.stack, found.failing.stack)
+        if at is not None and at[1].function == forward.function and at[1].file == forward.file:
+            out.append(at[1])
+    return out
+
+
+def level_of(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> tuple[Frame, ...] | None:
+    found: tuple[Frame, ...] | None = None
+    for three in zip(*([f for f in s if f.user] for s in (forward, write, backward)), strict=False):
+        if len({(f.file, f.function) for f in three}) > 1:
+            break
+        found = three
+        if len({(f.line, f.column, f.end_line, f.end_column) for f in three}) > 1:
+            break
+    return found
+
+
+def depth(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> int:
+    """How many user frames stand above the function in which the three part."""
+    level = level_of(forward, write, backward)
+    users = [f for f in forward if f.user]
+    return users.index(level[0]) if level is not None else 0
+
+
+def _order(evidence: Evidence, forward: Frame, write: Frame, backward: Frame) -> str:
+    source = Source(forward.file, evidence.sources.get(forward.file, ""))
+    owners = [source.node_statement(Place.of(f)) for f in (forward, write, backward)]
+    loops = [_loops(source, o) for o in owners]
+    if any(loop in loops[1] and loop not in loops[2] for loop in loops[0]):
+        return "late"
+    if place_of(forward) == place_of(write):
+        # Of a comprehension's rounds a later one may have written what an earlier one saved.
+        node = source.node_expression(Place.of(forward))
+        several = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        above = source.node_ancestors(node) if node is not None else ()
+        return "late" if any(isinstance(a, several) for a in above) else "within"
+    return "straight" if forward.line < write.line < backward.line else "carried"
+
+
+def place_of(frame: Frame) -> tuple[object, ...]:
+    return (frame.file, frame.line, frame.column, frame.end_line, frame.end_column)
+
+
+def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
+    """How many calls of the user's code a forward and a write have in common."""
+    number = 0
+    for one, other in zip(*([f for f in s if f.user] for s in (forward, write)), strict=False):
+        if (one.function, place_of(one)) != (other.function, place_of(other)):
+            break
+        number += 1
+    return number
+
+
+def _loops(source: Source, owner: ast.stmt | None) -> list[ast.AST]:
+    return [a for a in source.node_ancestors(owner) if isinstance(a, ast.For | ast.While)] if owner else []

@@ -1,0 +1,1 @@
+"""Which fixes fit a fault, in which order."""

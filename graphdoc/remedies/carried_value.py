@@ -1,0 +1,303 @@
+"""Ways to keep the numbers of a carried or stored value without its graph."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from graphdoc.evidence import Carry, Evidence, Frame, Holder
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.container_entries import entry_of, given, putting
+from graphdoc.program.expression_values import calls_into, in_training
+from graphdoc.program.loop_owner import driver, inside, is_at
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import code_at, place, where
+from graphdoc.program.stored_values import (
+    behind_the_step,
+    bound_names,
+    element_of,
+    kept_at,
+    kept_name,
+    started_again,
+    user_frames,
+)
+from graphdoc.remedies.constant_value import frame_at, together
+from graphdoc.story.older_graph import aliases, distinct_carries
+
+
+def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Cut everything that is carried once, behind the step, in the innermost function that can name all of it."""
+    out: list[Remedy] = []
+    line = driver(evidence)
+    for call in user_frames(reuse.failing.stack if reuse.failing else []):
+        if line is not None and is_at(call, line):
+            # Behind this line all batches are done: what is called for each of them is the place.
+            return [*out, *_detach_in_batch(evidence, reuse)]
+        paths = _paths_in(evidence, reuse.carries, call)
+        if not paths:
+            continue
+        paths += [p for p in _lingering_in(evidence, call, paths) if p not in paths]
+        anchor, step = behind_the_step(evidence, call)
+        if any(started_again(evidence, call, anchor, p) for p, _ in paths):
+            continue
+        shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+        out.append(
+            Remedy(
+                "detach_after",
+                f"detach {shown} once each iteration, after {_verb(evidence, anchor, call)} at {where(step)}",
+                "unsafe",
+                "The values go on into the next iteration; gradients stop there, and every parameter still gets its "
+                "gradient from the current iteration.",
+                {"after": place(anchor), "paths": [list(p) for p in paths]},
+            )
+        )
+    return out
+
+
+def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Cut behind the forward, in the function of the user's that a package calls for each batch, where it can name it.
+
+    The loss is computed by then and keeps its graph; what the function returns must not be made by that statement.
+    """
+    paths: list[list[Any]] = []
+    anchor: Frame | None = None
+    for c in distinct_carries(evidence, reuse.carries):
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        frames = inside(evidence, consumer.stack) if consumer is not None else []
+        if producer is None or not frames or len(frames) < 2:
+            return []  # computed in the batch's function itself: it is cut where it is kept
+        root = tree(evidence, frames[0].file)
+        scope = function_around(root, frames[0].line) if root is not None else None
+        owner = next((s for s in scope.body if _covers(s, frames[0])), None) if scope is not None else None
+        if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
+            return []
+        found = next(
+            (
+                edit["args"]["targets"][0]
+                for holder in c.tensor.holders
+                for frame in kept_at(evidence, [holder], producer)[:1]
+                if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
+                and (edit := _assignment(evidence, frame, holder)) is not None
+            ),
+            None,
+        )
+        if found is None or not found[0].startswith("self."):
+            return []
+        if found not in paths:
+            paths.append(found)
+        at = frame_of(evidence, frames[0].file, owner, frames[0].function)
+        anchor = at if anchor is None or at.line > anchor.line else anchor
+    if anchor is None:
+        return []
+    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    return [
+        Remedy(
+            "detach_after",
+            f"detach {shown} once each batch, in `{anchor.function}` after {where(anchor)}",
+            "unsafe",
+            "The values go on into the next batch; gradients stop there, and every parameter still gets its gradient "
+            "from the current one.",
+            {"after": place(anchor), "paths": paths},
+        )
+    ]
+
+
+def _covers(statement: ast.stmt, frame: Frame) -> bool:
+    return statement.lineno <= frame.line <= (statement.end_lineno or statement.lineno)
+
+
+def _verb(evidence: Evidence, anchor: Frame, call: Frame) -> str:
+    """What the line does after which the cut comes; a call of the user's own is just that."""
+    code = code_at(evidence, anchor)
+    if anchor is call:
+        return "the backward call" if "backward(" in code or "grad(" in code else "the call"
+    return "the optimizer step" if ".step(" in code else "the call"
+
+
+def _paths_in(evidence: Evidence, carries: list[Carry], call: Frame) -> list[tuple[str, Any]]:
+    paths: list[tuple[str, Any]] = []
+    for c in carries:
+        here = [h for h in c.tensor.holders if _in_frame(h, call) and h.structure is not None]
+        if not here:
+            return []
+        # The function's own names before globals; what is kept on an object before a plain name; then the shortest.
+        best = min(here, key=lambda h: (h.function != call.function, "." not in h.base, len(h.base)))
+        # Of a list of layers, all of which keep a state under this name, none is the only one.
+        alike = [best] if best.exact else [h for h in here if _kind_of(h.base) == _kind_of(best.base)]
+        for h in sorted(alike, key=lambda h: (len(h.base), h.base)):
+            if (h.base, h.structure) not in paths:
+                paths.append((h.base, h.structure))
+    return paths
+
+
+def _in_frame(holder: Holder, call: Frame) -> bool:
+    if holder.file != call.file:
+        return False
+    return holder.function == call.function or (holder.function == "<module>" and "." in holder.base)
+
+
+def _lingering_in(evidence: Evidence, call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """What the same object, or its sibling in a list of layers, keeps besides with a graph from before: the next
+    to fail."""
+    owners = {_owner(p) for p, _ in paths if "." in p}
+    out: list[tuple[str, Any]] = []
+    for tensor in evidence.lingering:
+        for h in tensor.holders:
+            if (
+                _in_frame(h, call)
+                and h.structure is not None
+                and _owner(h.base) in owners
+                and (h.base, h.structure) not in out
+            ):
+                out.append((h.base, h.structure))
+    return out
+
+
+def _owner(path: str) -> str:
+    """What an attribute belongs to; the same for all entries of one list of objects."""
+    return _kind_of(path.rpartition(".")[0])
+
+
+def _kind_of(path: str) -> str:
+    """A path without its positions: the same for all entries of one list of objects."""
+    return re.sub(r"\.\d+(?=\.|$)|\[\d+\]", ".*", path)
+
+
+def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Cut where the value is assigned or stored."""
+    edits: list[dict[str, Any]] = []
+    for c in distinct_carries(evidence, reuse.carries):
+        producer = evidence.node(c.producer)
+        if producer is None:
+            continue
+        found = (
+            edit
+            for holder in c.tensor.holders
+            for frame in kept_at(evidence, [holder], producer)[:1]
+            if (edit := _assignment(evidence, frame, holder)) is not None
+        )
+        edit = next(found, None)
+        if edit is not None and edit not in edits:
+            edits.append(edit)
+    if not edits:
+        return []
+    shown = where(frame_at(edits[0]["args"]["place"]))
+    return [
+        Remedy(
+            "several",
+            f"detach the value where it is kept, at {shown}",
+            "unsafe",
+            "What is kept has the numbers only; the pass that computed it is unchanged as far as it uses the value "
+            "under another name.",
+            {"edits": edits},
+        )
+    ]
+
+
+def _assignment(evidence: Evidence, frame: Frame, holder: Holder) -> dict[str, Any] | None:
+    last = kept_name(holder)
+    names = bound_names(evidence, frame)
+    target = next((n for n in names if n.split("[")[0].rsplit(".", 1)[-1] == last), None)
+    structure = _structure_at(holder, target, last) if target is not None else None
+    if structure is None:
+        return None
+    return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[target, structure]]}}
+
+
+def _structure_at(holder: Holder, target: str, last: str) -> Any:
+    """What an assignment to this target binds, as far as the path of the held tensor tells; None where it does not."""
+    steps = holder.steps
+    at = max((i for i, s in enumerate(steps) if s.key == last and s.kind in ("name", "attribute")), default=-1)
+    if at < 0:
+        return None
+    inner = target.count("[")
+    rest = steps[at + 1 + inner :]
+    if not rest:
+        return "tensor" if len(steps) >= at + 1 + inner else None
+    base = next((i for i, s in enumerate(steps) if s.kind not in ("name", "attribute")), len(steps))
+    if at + 1 == base:
+        return element_of(holder.structure, inner)
+    return _tuple_of(steps[at + inner].type) if all(s.kind == "index" for s in rest) and len(rest) == 1 else None
+
+
+def _tuple_of(kind: str) -> Any:
+    return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
+
+
+def copy_of_entry(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
+    return [
+        Remedy(
+            "clone_expression",
+            f"take a copy of the entry, at {where(frame)}",
+            "unsafe",
+            "The data keep their values; each pass works on its own copy and every parameter gets its gradient.",
+            {"place": place(frame)},
+        )
+        for frame in aliases(evidence, reuse)[:1]
+    ]
+
+
+def stored(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Cut at the expression that goes into the store: an argument of the call that keeps it."""
+    edits: list[dict[str, Any]] = []
+    for c in distinct_carries(evidence, reuse.carries):
+        producer = evidence.node(c.producer)
+        frames = user_frames(producer.stack) if producer is not None else []
+        seen: set[tuple[str, str, str]] = set()
+        for holder in c.tensor.holders:
+            entry = entry_of(holder)
+            if entry is None or (told := (entry.container, entry.type, entry.field.key if entry.field else "")) in seen:
+                continue
+            seen.add(told)
+            structure = "tensor" if not entry.rest else None
+            if len(entry.rest) == 1 and entry.field is not None:
+                structure = _tuple_of(entry.field.type)
+            for frame, statement in putting(evidence, frames, entry) if structure is not None else ():
+                value = given(evidence, statement, entry)
+                if value is None or isinstance(value, ast.Constant):
+                    continue
+                at = frame_of(evidence, frame.file, value, frame.function)
+                edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
+                if edit not in edits:
+                    edits.append(edit)
+    if not edits:
+        return []
+    line = where(frame_at(edits[0]["args"]["place"]))
+    return [
+        together(
+            edits,
+            f"store it detached, at {line}",
+            "What is stored is data for the updates; they train on their own passes.",
+        )
+    ]
+
+
+def no_grad_over_maker(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """The whole function that filled the store, without gradients.
+
+    Left out: functions in which the training itself runs, those that the update calls too (they compute what it
+    trains), and constructors.
+    """
+    for c in distinct_carries(evidence, reuse.carries)[:1]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        made = user_frames(producer.stack if producer else [])
+        known = {(f.file, f.function) for f in made}
+        updating = [f for f in user_frames(consumer.stack if consumer else []) if (f.file, f.function) not in known]
+        for frame in made:
+            if frame.function == "<module>" or frame.function.endswith("__init__") or in_training(evidence, frame):
+                continue
+            if calls_into(evidence, updating, frame.function):
+                continue
+            return [
+                Remedy(
+                    "no_grad_decorator",
+                    f"fill the store without gradients: @torch.no_grad() on {frame.function}",
+                    "unsafe",
+                    "Nothing that is stored has a graph; what the updates compute themselves is trained as before.",
+                    {"place": place(frame)},
+                )
+            ]
+    return []

@@ -1,0 +1,145 @@
+"""Ways to take a value as a constant: at its use, where it is computed, or in a loss that is gone already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from graphdoc.evidence import Carry, Evidence, Frame, Node
+from graphdoc.finding import Remedy
+from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import place, where
+from graphdoc.program.stored_values import bound_names, meeting, operands_in, user_frames
+from graphdoc.source.module import Source
+from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
+
+
+def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> list[Remedy]:
+    """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach."""
+    at_use: list[dict[str, Any]] = []
+    at_making: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = []
+    shown = ""
+    for c in distinct_carries(evidence, carries):
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        if producer is None or consumer is None:
+            continue
+        pair = meeting(producer, consumer)
+        if pair is None:
+            continue
+        made, used = pair
+        use = _use(evidence, c, producer, made, _inwards(consumer, used))
+        if use is not None:
+            edit = {"kind": "detach_expression", "args": {"place": place(use[0]), "operands": [[use[1], use[2]]]}}
+            if edit not in at_use:
+                at_use.append(edit)
+            shown = shown or use[1]
+        source = _source(evidence, producer, consumer, made)
+        if source is None:
+            continue
+        frame, structure = source
+        edit = {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
+        if edit not in at_making:
+            at_making.append(edit)
+        edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
+        if edit not in blocks and not trains_below(evidence, frame):
+            blocks.append(edit)
+    out: list[Remedy] = []
+    if at_use:
+        at_use, shown = _whole_expressions(evidence, at_use, shown)
+        out.append(together(at_use, f"detach `{shown}` where this loss uses it", note))
+    if at_making:
+        line = where(frame_at(at_making[0]["args"]["place"]))
+        whole = "The same for every use of the value." if out else note
+        out.append(together(at_making, f"detach the value where it is computed, at {line}", whole))
+    if blocks:
+        line = where(frame_at(blocks[0]["args"]["place"]))
+        unrecorded = "The same, and the operations that compute it are not recorded at all."
+        out.append(together(blocks, f"compute the value under torch.no_grad(), at {line}", unrecorded))
+    return out
+
+
+def _inwards(node: Node, frame: Frame) -> list[Frame]:
+    """The user's frames of a node's stack from this one inwards."""
+    frames = user_frames(node.stack)[::-1]
+    start = next((i for i, f in enumerate(frames) if f is frame), len(frames))
+    return frames[start:]
+
+
+def _use(
+    evidence: Evidence, c: Carry, producer: Node, made: Frame, levels: list[Frame]
+) -> tuple[Frame, str, Any] | None:
+    """Where the loss takes up the value under a name that holds a tensor (or a known nest): place, name, structure."""
+    for level, frame in enumerate(levels):
+        if place(frame) == place(made):
+            continue
+        bound = bound_names(evidence, made) if level == 0 else []
+        for name in operands_in(evidence, frame, [*bound, *paths_of(c)]):
+            structure = known(evidence, frame.file, frame.function, name)
+            if structure is UNKNOWN and name in bound:
+                structure = value_at(evidence, producer.stack, made) if len(bound) == 1 else UNKNOWN
+            if structure is not None and structure is not UNKNOWN:
+                return frame, name, structure
+    return None
+
+
+def _source(evidence: Evidence, producer: Node, consumer: Node, made: Frame) -> tuple[Frame, Any] | None:
+    """The outermost expression, from the function in which the value is made and used inwards, that gave the tensor.
+
+    Further in, the same line may compute what the failing pass itself needs: a function that this pass calls too is
+    left alone.
+    """
+    known_functions = {(f.file, f.function) for f in producer.stack}
+    own = [f for f in user_frames(consumer.stack) if (f.file, f.function) not in known_functions]
+    for frame in _inwards(producer, made):
+        if frame is not made and calls_into(evidence, own, frame.function):
+            return None
+        structure = value_at(evidence, producer.stack, frame)
+        if structure is not None:
+            return frame, structure
+    return None
+
+
+def _whole_expressions(evidence: Evidence, edits: list[dict[str, Any]], shown: str) -> tuple[list[dict[str, Any]], str]:
+    """One detach of ``(a - b)`` for those of ``a`` and ``b``, where the expression is made of nothing else."""
+    by_place: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for edit in edits:
+        by_place.setdefault(tuple(edit["args"]["place"].values()), []).append(edit)
+    out: list[dict[str, Any]] = []
+    for group in by_place.values():
+        at = group[0]["args"]["place"]
+        names = {operand[0] for edit in group for operand in edit["args"]["operands"]}
+        text = evidence.sources.get(at["file"])
+        source = Source(at["file"], text) if text is not None else None
+        found = source.expression_at(at) if source is not None else None
+        read = {o.text for o in source.operands(at)} if source is not None else set()
+        if len(names) > 1 and found is not None and found.kind == "BinOp" and read <= names:
+            out.append({"kind": "detach_expression", "args": {"place": at}})
+            bound = bound_names(evidence, frame_at(at))
+            shown = bound[0] if bound else found.text
+        else:
+            out += group
+    return out, shown
+
+
+def in_earlier_loss(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
+    """The same where only the source shows how the earlier loss used the value."""
+    uses = earlier_uses(evidence, reuse)
+    edits: list[dict[str, Any]] = [
+        {"kind": "detach_expression", "args": {"place": place(frame), "operands": [[name, "tensor"]]}}
+        for frame, name in uses
+    ]
+    if not edits:
+        return []
+    name = uses[0][1]
+    return [together(edits, f"detach `{name}` where the earlier loss uses it", note)]
+
+
+def together(edits: list[dict[str, Any]], title: str, note: str) -> Remedy:
+    kind, args = ("several", {"edits": edits}) if len(edits) > 1 else (edits[0]["kind"], edits[0]["args"])
+    return Remedy(kind, title, "unsafe", note, args)
+
+
+def frame_at(at: dict[str, Any]) -> Frame:
+    return Frame(str(at["file"]), int(at["line"]), int(at.get("column") or 0))

@@ -1,0 +1,98 @@
+"""Ways to write no saved tensor: out of place where it is written, or a clone where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Remedy
+from graphdoc.model import Safety
+from graphdoc.program.in_place_writes import builders, is_statement, operands_named, target_of
+from graphdoc.program.overwrites import Mutation, Writer
+from graphdoc.program.spans import innermost_user, place, where
+
+SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
+CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
+
+
+def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
+    """One remedy for all edits; none where there are none."""
+    distinct = [e for i, e in enumerate(edits) if e not in edits[:i]]
+    if not distinct:
+        return []
+    if len(distinct) == 1:
+        return [Remedy(distinct[0]["kind"], title, safety, note, distinct[0]["args"])]
+    return [Remedy("several", title, safety, note, {"edits": distinct})]
+
+
+def out_of_place(evidence: Evidence, writers: Sequence[Writer]) -> list[Remedy]:
+    """New tensors instead of writes at every writing place; then clones before the writes."""
+    auto: list[dict[str, Any]] = []
+    clones: list[dict[str, Any]] = []
+    shown: list[str] = []
+    for w in writers:
+        container = {"container": True} if target_of(evidence, w.frame).path.endswith("]") else {}
+        for frame in write_places(evidence, w):
+            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container}})
+            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone"}})
+            shown.append(where(frame))
+    lines = ", ".join(dict.fromkeys(shown[:4]))
+    targets = [target_of(evidence, w.frame) for w in writers]
+    safety: Safety = "unsafe" if any(t.parameter and not t.local for t in targets) else "safe"
+    note = SAME if safety == "safe" else CALLER
+    return [
+        *together(auto, f"write out of place, at {lines}", safety, note),
+        *together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
+    ]
+
+
+def write_places(evidence: Evidence, writer: Writer) -> list[Frame]:
+    """Where a write can be changed: its own line, or the call that built the module with ``inplace=True``."""
+    if writer.frame is None:
+        return []
+    if is_statement(evidence, writer.frame):
+        return [writer.frame]
+    return builders(evidence, writer.frame, list(writer.stack))
+
+
+def clone_what_is_saved(evidence: Evidence, found: Mutation) -> list[Remedy]:
+    """Clone the result right where an operation has saved it, so that the writes go into the clone."""
+    edits = []
+    shown = []
+    for s in found.stales:
+        node = evidence.node(s.node)
+        frame = innermost_user(node.stack) if node is not None else None
+        if s.output and frame is not None and frame.column:
+            edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
+            shown.append(where(frame))
+    return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", SAME)
+
+
+def clone_operand(evidence: Evidence, found: Mutation) -> list[Remedy]:
+    """Give the operation that saves the tensor a clone of it: found by its name in the expression.
+
+    A result that was saved is cloned where it is computed. Each saved tensor needs one: with half of them the next one
+    fails, so nothing is offered then.
+    """
+    edits = []
+    shown = []
+    for s in found.stales:
+        node = evidence.node(s.node)
+        frame = innermost_user(node.stack) if node is not None else None
+        if frame is None or not frame.column:
+            continue
+        if s.output:
+            edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
+            shown.append(f"the result at {where(frame)}")
+            continue
+        names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
+        operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(evidence, frame, n))), [])
+        if not operands:
+            return []
+        edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})
+        shown.append(f"{operands[0]} at {where(frame)}")
+    if not any("operands" in e["args"] for e in edits):
+        return []
+    note = "The operations keep a copy of the values of now; later writes do not reach it. The numbers stay the same."
+    return together(edits, f"use a clone of {', '.join(list(dict.fromkeys(shown))[:3])}", "safe", note)

@@ -1,0 +1,244 @@
+"""Ways to build a graph anew, or to walk it once: compute in the loop, ask once, start a sum anew."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Evidence, Frame, Node
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.container_entries import pairs
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.stored_values import bound_names, kept_at, meeting, user_frames
+from graphdoc.remedies.carried_value import detach_behind_step
+from graphdoc.source.paths import key, targets_of
+from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
+
+_AGAIN = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
+
+
+def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Evaluate in each iteration what was evaluated once: in the method that reads it, in the loop, without a cache.
+
+    Only what can be written is proposed: each way is tried on the source here.
+    """
+    out: list[Remedy] = [*in_methods(evidence, reuse)]
+    for c in distinct_carries(evidence, reuse.carries)[:MOST_PLACES]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        if producer is None or consumer is None:
+            continue
+        cached = [f for f in user_frames(producer.stack) if _caches(evidence, f)]
+        for frame in [*kept_at(evidence, c.tensor.holders, producer), *cached][:1]:
+            title = f"compute it each time instead of keeping it, at {where(frame)}"
+            out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
+        pair = meeting(producer, consumer)
+        if pair is None:
+            continue
+        made, used = pair
+        if not _constructs(producer, made):
+            title = f"compute it in the loop: move {where(made)} into it"
+            out.append(
+                Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "loop": place(used)})
+            )
+        reader = _inner_reader(evidence, made, user_frames(consumer.stack))
+        if reader is not None:
+            name = reader.function.rsplit(".", 1)[-1]
+            title = f"compute it in {name}, each time that function runs: move {where(made)} into it"
+            out.append(
+                Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "into": place(reader)})
+            )
+    return [r for r in unique(out) if applies(evidence, r)]
+
+
+def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
+    places: dict[tuple[str, str], list[Frame]] = {}
+    for c in distinct_carries(evidence, reuse.carries):
+        producer = evidence.node(c.producer)
+        if producer is None:
+            continue
+        frames = kept_at(
+            evidence, [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"], producer
+        )
+        for frame in frames[:2]:
+            ran = any((f.file, f.function) == (frame.file, frame.function) for f in user_frames(producer.stack))
+            on_line = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in producer.stack)
+            if ran and on_line and frame not in (group := places.setdefault((frame.file, frame.function), [])):
+                group.append(frame)
+    out: list[Remedy] = []
+    for (_, function), group in places.items():
+        group.sort(key=lambda f: f.line)
+        names = list(dict.fromkeys(n for f in group for n in bound_names(evidence, f)))
+        at = ", ".join(where(f) for f in group[:3])
+        out.append(
+            Remedy(
+                "compute_in_method",
+                f"compute {' and '.join(f'`{n}`' for n in names[:3])} in the method that reads "
+                f"{'it' if len(names) == 1 else 'them'}, not once in {function.rsplit('.', 1)[-1]}, at {at}",
+                "unsafe",
+                _AGAIN,
+                {"places": [place(f) for f in group]},
+            )
+        )
+    return out
+
+
+def applies(evidence: Evidence, remedy: Remedy) -> bool:
+    """Whether the fix can be written into the sources of the run."""
+    from graphdoc.fixes.base import CannotFix
+    from graphdoc.fixes.kinds import edits
+    from graphdoc.source.module import Source
+
+    try:
+        edits(remedy.kind, {f: Source(f, t) for f, t in evidence.sources.items()}, remedy.args)
+    except CannotFix:
+        return False
+    return True
+
+
+def _caches(evidence: Evidence, frame: Frame) -> bool:
+    """Whether a frame's function keeps what it returns for as long as its object lives."""
+    root = tree(evidence, frame.file)
+    function = function_around(root, frame.line) if root is not None else None
+    decorators = function.decorator_list if function is not None else []
+    return any(ast.unparse(d).rsplit(".", 1)[-1] == "cached_property" for d in decorators)
+
+
+def _constructs(producer: Node, made: Frame) -> bool:
+    """Whether the statement at ``made`` built an object, which then computed the value."""
+    start = next((i for i, f in enumerate(producer.stack) if f is made), len(producer.stack))
+    inner = [f for f in producer.stack[start + 1 :] if "distributions" not in f.file]
+    return any(f.function.rpartition(".")[2] == "__init__" for f in inner)
+
+
+def _inner_reader(evidence: Evidence, made: Frame, stack: list[Frame]) -> Frame | None:
+    """The frame of a function, written inside the one that made the value, which reads it (an optimizer's closure)."""
+    root = tree(evidence, made.file)
+    names = set(bound_names(evidence, made))
+    outer = function_around(root, made.line) if root is not None else None
+    if root is None or outer is None:
+        return None
+    for frame in stack:
+        inner = function_around(root, frame.line) if frame.file == made.file else None
+        if inner is None or inner is outer or not any(n is inner for n in ast.walk(outer)):
+            continue
+        if any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in names for n in ast.walk(inner)):
+            return frame
+    return None
+
+
+def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Reset the sum before its loop, or run backward on this iteration's term."""
+    out: list[Remedy] = []
+    call = innermost_user(reuse.failing.stack) if reuse.failing else None
+    for frame in adding(evidence, reuse)[:1]:
+        names = list(bound_names(evidence, frame))
+        loop = _loop_around(evidence, frame)
+        inside = call is not None and loop is not None and call.file == frame.file and _covers(loop, call.line)
+        # A sum that a loop makes for one call behind it is meant as a sum.
+        alone = loop is None or inside
+        if alone and call is not None and (call.file, call.function) == (frame.file, frame.function):
+            out.append(
+                Remedy(
+                    "accumulate_number",
+                    f"call backward() on this iteration's loss, and add up a number at {where(frame)}",
+                    "unsafe",
+                    "Each loss is differentiated once, in its own iteration.",
+                    {"place": place(frame), "backward": place(call)},
+                )
+            )
+        if loop is not None and names and not _starts_before(evidence, loop, names[0]):
+            reset = Remedy(
+                "reset_accumulator",
+                f"start `{names[0]}` anew before the loop at {where(loop)}",
+                "unsafe",
+                "The sum holds the terms of this pass only, each with a graph that is still there.",
+                {"place": place(loop), "name": names[0]},
+            )
+            out.insert(len(out) if inside else 0, reset)
+    return [*out, *detach_behind_step(evidence, reuse)]
+
+
+def _covers(frame: Frame, line: int) -> bool:
+    return frame.line <= line <= frame.end_line
+
+
+def _starts_before(evidence: Evidence, loop: Frame, path: str) -> bool:
+    """Whether the last statement before the loop, in its own block, that sets the path sets it to a number."""
+    root = tree(evidence, loop.file)
+    for n in ast.walk(root) if root is not None else ():
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(n, field, None)
+            if not isinstance(block, list):
+                continue
+            for i, s in enumerate(block):
+                if isinstance(s, ast.For | ast.While) and s.lineno == loop.line:
+                    binding = [b for b in block[:i] if any(key(t) == path for n in ast.walk(b) for t in targets_of(n))]
+                    given = [v for t, v in pairs(binding[-1]) if ast.unparse(t) == path] if binding else []
+                    return bool(given) and isinstance(given[-1], ast.Constant)
+    return False
+
+
+def _loop_around(evidence: Evidence, frame: Frame) -> Frame | None:
+    root = tree(evidence, frame.file)
+    if root is None:
+        return None
+    scope: ast.AST = function_around(root, frame.line) or root
+    loops = [
+        n
+        for n in ast.walk(scope)
+        if isinstance(n, ast.For | ast.While) and n.lineno <= frame.line <= (n.end_lineno or n.lineno)
+    ]
+    inner = max(loops, key=lambda n: n.lineno, default=None)
+    return frame_of(evidence, frame.file, inner, frame.function) if inner is not None else None
+
+
+def repeated(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+    """Two calls on one root: ask once, or keep the graph of an inner grad call."""
+    if reuse.failing is None:
+        return ()
+    frame = innermost_user(reuse.failing.stack)
+    if frame is None:
+        return ()
+    freeing = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
+    if reuse.failing.kind == "grad" and freeing is not None and freeing.line != frame.line:
+        # Another line used the graph up: that is the call which has to keep it.
+        frame = freeing
+    if reuse.failing.kind == "grad":
+        return (
+            Remedy(
+                "grad_of_all",
+                f"ask for all gradients in one autograd.grad call, at {where(frame)}",
+                "safe",
+                "One walk over the graph gives the same gradients.",
+                {"place": place(frame)},
+            ),
+            Remedy(
+                "retain_graph",
+                f"keep the graph in the autograd.grad call at {where(frame)}",
+                "safe",
+                "The graph stays until the last call that needs it; nothing is stepped in between.",
+                {"place": place(frame)},
+            ),
+        )
+    if reuse.carries:
+        # One result, differentiated once in each round of a loop: it has to be computed in the loop.
+        return tuple(compute_again(evidence, reuse))
+    return (
+        Remedy(
+            "delete_statement",
+            f"remove the second backward call, at {where(frame)}",
+            "unsafe",
+            "The loss is differentiated once; the second call would have added the same gradients again.",
+            {"place": place(frame)},
+        ),
+    )
+
+
+def unique(remedies: list[Remedy]) -> list[Remedy]:
+    out: list[Remedy] = []
+    for r in remedies:
+        if not any(o.kind == r.kind and o.args == r.args for o in out):
+            out.append(r)
+    return out

@@ -1,0 +1,122 @@
+"""The ways to part from an older graph, best first, for each kind of reuse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Remedy
+from graphdoc.program.coupled_losses import Coupling
+from graphdoc.program.inner_gradient import is_inner, keep_inner_graph, stepped_between
+from graphdoc.program.reuse import Reuse, read_apart
+from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.stored_values import user_frames
+from graphdoc.remedies.carried_value import copy_of_entry, detach_behind_step, detach_where_kept
+from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.merged_backward import merge
+from graphdoc.remedies.recomputation import compute_again, repeated, start_anew
+from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
+from graphdoc.story.wording import folded
+
+
+def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+    """All ways to part that make sense for this kind of reuse, best first; the trial run decides between them."""
+    kind = reuse.kind
+    constant = (
+        "It becomes a constant for this loss: "
+        + (f"{folded(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient")
+        + ", and keep what their own loss gives them."
+    )
+    out: list[Remedy] = []
+    if kind in ("repeated-backward", "shared-subgraph-losses") and is_inner(evidence, reuse.failing, reuse.freeing):
+        return kept_for_outer(evidence, reuse)
+    if kind == "carried-state":
+        out = [
+            *copy_of_entry(evidence, reuse),
+            *detach_behind_step(evidence, reuse),
+            *detach_where_kept(evidence, reuse),
+            *constant_at_use(evidence, reuse.carries, constant),
+        ]
+    elif kind == "stored-with-graph":
+        out = from_storing(evidence, reuse, constant)
+    elif kind == "undetached-target":
+        if reuse.coupling is not None:
+            out = [*detach_targets(reuse.coupling, constant), *merge_coupled(evidence, reuse)]
+        elif reuse.detach_in_freeing:
+            out = constant_at_use(evidence, evidence.siblings, constant) or in_earlier_loss(evidence, reuse, constant)
+        else:
+            out = constant_at_use(evidence, reuse.carries, constant)
+    elif kind == "shared-subgraph-losses":
+        first = kept_for_each(reuse) if read_apart(evidence, reuse) else merge(evidence, reuse)
+        out = [*first, *compute_again(evidence, reuse)]
+    elif kind == "graph-built-once":
+        out = from_building_once(evidence, reuse, constant)
+    elif kind == "accumulated-loss":
+        out = start_anew(evidence, reuse)
+    elif kind == "repeated-backward":
+        out = list(repeated(evidence, reuse))
+        if stepped_between(evidence, reuse.freeing, reuse.failing):
+            # The graph is of older values: to keep it would be no way to the gradient that is wanted.
+            out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence, reuse)
+    return sensible(evidence, out)
+
+
+def kept_for_each(reuse: Reuse) -> list[Remedy]:
+    """Keep the graph for the losses to come, where the gradient of each is wanted by itself."""
+    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    if call is None:
+        return []
+    return [
+        Remedy(
+            "set_keyword",
+            f"keep the graph for the next loss, at {where(call)}",
+            "safe",
+            "Nothing is stepped between the calls: each gives its loss's own gradient. The graph goes with the losses.",
+            {"place": place(call), "name": "retain_graph", "value": "True"},
+        )
+    ]
+
+
+def kept_for_outer(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+    """For an inner ``autograd.grad``: one call for all inputs where that is what repeats, else keep its graph."""
+    assert reuse.failing is not None and reuse.freeing is not None
+    if reuse.failing.kind == "grad":
+        return repeated(evidence, reuse)
+    return keep_inner_graph(evidence, reuse.failing, reuse.freeing)
+
+
+def result_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Compute the result that is differentiated again in the loop around the call."""
+    root = evidence.node(evidence.root)
+    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    made = next((f for f in user_frames(root.stack) if call and f.function == call.function), None) if root else None
+    if call is None or made is None or made.file != call.file or made.line == call.line:
+        return []
+    return [
+        Remedy(
+            "move_into_loop",
+            f"compute it in the loop: move {where(made)} into it",
+            "unsafe",
+            "Each round builds its own graph, with the parameters as they are then.",
+            {"places": [place(made)], "loop": place(call)},
+        )
+    ]
+
+
+def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
+    """Make constants of what the losses only aim at, at every place where they do."""
+    edits: list[dict[str, Any]] = []
+    for frame, _ in coupling.places:
+        edit = {"kind": "detach_expression", "args": {"place": place(frame)}}
+        if edit not in edits:
+            edits.append(edit)
+    frame, loss = coupling.places[0]
+    what = f"the target of {loss}" if loss else "the other network's output"
+    return [together(edits, f"detach {what} at {where(frame)}", note)]
+
+
+def merge_coupled(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """One call on the sum of coupled losses, with what that changes."""
+    note = "Each network is then trained by the other's loss too, through what that loss takes in of it."
+    return [replace(r, safety="unsafe", note=note) for r in merge(evidence, reuse)]

@@ -1,0 +1,86 @@
+"""What can be done about a random draw on the loss's way: a draw that gradients pass, or its log-probability."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.finding import Remedy
+from graphdoc.program import bindings
+from graphdoc.program.exception import raised_at
+from graphdoc.program.spans import innermost, place
+from graphdoc.program.tensors import tensor_named
+from graphdoc.source.module import Source
+
+_WITHOUT = ("mixture_same_family.py", "von_mises.py")
+"""Distributions without ``rsample`` whose ``sample`` draws from one that has it."""
+_JOINT = ("independent.py", "multivariate_normal.py", "lowrank_multivariate_normal.py", "dirichlet.py")
+"""Distributions whose ``log_prob`` is that of the whole last dimension."""
+
+
+def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
+    """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
+    frame = innermost(cut.stack)
+    drawn = bindings.call_at(evidence, frame)
+    if frame is None or drawn is None or not isinstance(drawn.func, ast.Attribute) or drawn.func.attr != "sample":
+        return ()
+    inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
+    if not inside:
+        return ()
+    found: list[Remedy] = []
+    if _reparametrised(inside):
+        found.append(
+            Remedy(
+                "rsample",
+                "Draw with rsample(), which gradients pass",
+                "unsafe",
+                "The draw is the same number, written as a function of the distribution's parameters: gradients flow "
+                "through it into them.",
+                {"place": place(frame)},
+            )
+        )
+    loss = raised_at(evidence)
+    if loss is not None:
+        found.append(
+            Remedy(
+                "log_prob_surrogate",
+                "Weigh the loss by the log-probability of the draw",
+                "unsafe",
+                "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
+                "means nothing any more. Subtracting a baseline from the reward makes it less noisy.",
+                {"place": place(frame), "loss": place(loss), "summed": _summed(evidence, frame, loss, inside)},
+            )
+        )
+    return tuple(found)
+
+
+def _reparametrised(inside: list[Frame]) -> bool:
+    """Whether the distribution has ``rsample`` (``Distribution.sample`` calls it; ``Normal`` draws by itself)."""
+    files = [f.file.replace("\\", "/").rsplit("/", 1)[-1] for f in inside]
+    if set(files) & set(_WITHOUT):
+        return False
+    return files[-1] == "normal.py" or any(f.function.rsplit(".", 1)[-1] == "rsample" for f in inside)
+
+
+def _summed(evidence: Evidence, drawn: Frame, loss: Frame, inside: list[Frame]) -> bool:
+    """Whether ``log_prob`` gives a number for each element of what the loss counts as one decision."""
+    if any(f.file.endswith(_JOINT) for f in inside):
+        return False
+    sample = next((s for n in _names_bound(evidence, drawn) if (s := _shape(evidence, n)) is not None), None)
+    if not sample:
+        return False
+    call = bindings.call_at(evidence, loss)
+    root = bindings.text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
+    told = bindings.assignments(evidence, loss, root)
+    shapes = [_shape(evidence, n.id) for n in ast.walk(told[0][1]) if isinstance(n, ast.Name)] if told else []
+    return sample not in shapes and sample[:-1] in shapes
+
+
+def _names_bound(evidence: Evidence, drawn: Frame) -> list[str]:
+    source = evidence.sources.get(drawn.file)
+    return list(Source(drawn.file, source).names_bound_by(drawn.line, drawn.column)) if source else []
+
+
+def _shape(evidence: Evidence, name: str) -> tuple[int, ...] | None:
+    known = tensor_named(evidence, name)
+    return known.shape if known is not None else None

@@ -1,0 +1,108 @@
+"""The ways to part from a graph that was stored or built once, best first, and what they would take from whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Remedy
+from graphdoc.program.compared_values import is_reference
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.stored_values import kept_at
+from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept, no_grad_over_maker, stored
+from graphdoc.remedies.constant_value import constant_at_use
+from graphdoc.remedies.recomputation import applies, compute_again, unique
+from graphdoc.story.older_graph import cached_with, called, distinct_carries
+from graphdoc.story.wording import folded
+
+MOST = 4
+"""Ways that one finding offers: a reader has to choose between them."""
+
+
+def lost(evidence: Evidence, reuse: Reuse) -> set[str]:
+    """The parameters that this loss is meant to train and reaches through the old graph alone."""
+    return reuse.own - set(evidence.fresh_reaches)
+
+
+def from_storing(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
+    """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
+    missing = lost(evidence, reuse)
+    cuts = [
+        *stored(evidence, reuse),
+        *detach_where_kept(evidence, reuse),
+        *no_grad_over_maker(evidence, reuse),
+        *constant_at_use(evidence, reuse.carries, constant),
+        *detach_behind_step(evidence, reuse)[:1],
+    ]
+    if not missing:
+        return cuts
+    note = f"The crash ends, and so does the training of {folded(missing, 2)}: nothing else leads there."
+    return [*_in_words(evidence, reuse, missing), *(replace(cut, note=note) for cut in cuts)]
+
+
+def from_building_once(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
+    """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
+    missing = lost(evidence, reuse)
+    ways = compute_again(evidence, reuse)
+    context = cached_with(evidence, reuse)
+    if missing:
+        out = ways or (_in_words(evidence, reuse, missing) if context is None else [])
+    else:
+        cuts = constant_at_use(evidence, reuse.carries, constant)
+        out = [*ways, *cuts] if reuse.own or not reuse.meant_known else [*cuts, *ways]
+    if context is not None:
+        note = "Each pass computes its matrices from the current parameters."
+        args = {"place": place(context), "name": "cached"}
+        out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "safe", note, args))
+    return out
+
+
+def is_data(evidence: Evidence, reuse: Reuse) -> bool:
+    """Whether the values are only compared with, though this loss trains what lies behind them."""
+    return is_reference(evidence, reuse.carries, reuse.own)
+
+
+def kept_places(evidence: Evidence, reuse: Reuse) -> set[tuple[str, int]]:
+    """File and line of the statements that keep the values under their names."""
+    out: set[tuple[str, int]] = set()
+    for c in reuse.carries:
+        producer = evidence.node(c.producer)
+        if producer is not None:
+            out |= {(f.file, f.line) for f in kept_at(evidence, c.tensor.holders, producer)}
+    return out
+
+
+def _in_words(evidence: Evidence, reuse: Reuse, missing: set[str]) -> list[Remedy]:
+    """What no patch can do: the inputs are to be kept instead of the result, and the result computed in the update."""
+    made: list[Frame] = []
+    kept: list[Frame] = []
+    for c in distinct_carries(evidence, reuse.carries):
+        producer = evidence.node(c.producer)
+        frame = innermost_user(producer.stack) if producer is not None else None
+        if producer is None or frame is None:
+            continue
+        if all((f.file, f.line) != (frame.file, frame.line) for f in made):
+            made.append(frame)
+        kept += [f for f in kept_at(evidence, c.tensor.holders, producer)[:1] if f not in kept]
+    if not made:
+        return []
+    name = next((n for c in reuse.carries if (n := called(evidence, c))), "the value")
+    where_made = " and ".join(where(f) for f in made[:2])
+    return [
+        Remedy(
+            "compute_in_update",
+            f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
+            "update",
+            "display",
+            f"{folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
+            "computation with the weights of now can train them.",
+            {"place": place((kept or made)[0])},
+        )
+    ]
+
+
+def sensible(evidence: Evidence, remedies: list[Remedy]) -> tuple[Remedy, ...]:
+    """Those that can be written, each once, and no more than a reader can weigh."""
+    found = [r for r in unique(remedies) if r.safety == "display" or applies(evidence, r)]
+    return tuple(found[:MOST])

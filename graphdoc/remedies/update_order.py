@@ -1,0 +1,290 @@
+"""Forward, step and backward in the wrong order: the ways to mend it, best first."""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+from typing import Any
+
+from graphdoc.evidence import Evidence, Frame, Stale
+from graphdoc.finding import Remedy
+from graphdoc.program.in_place_writes import operands_named
+from graphdoc.program.overwrites import Mutation, keeping_calls
+from graphdoc.program.reuse import optimizers_for
+from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.update_function import Scene, depth, scene, shared_levels
+from graphdoc.remedies.constant_value import constant_at_use
+from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
+from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+from graphdoc.story.wording import folded
+
+
+def stepped_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
+    """All ways that make sense for a step between forward and backward, best first."""
+    at = scene(evidence, found)
+    again = recompute(at) if at is not None else []
+    cloned = clone_forward(evidence, found)
+    cut = as_constant(evidence, found, at) if found.constant else []
+    parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
+    if at is not None and at.order == "late":
+        return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
+    if at is not None and at.order == "carried":
+        return _unique([*cut, *again, *parted, *cloned])
+    return _unique([*cut, *again, *(parted if found.constant else []), *_later_step(evidence, found, at), *cloned])
+
+
+def overwritten_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
+    """For a parameter that was copied over: a constant where this loss does not train it, else clones, or later."""
+    at = scene(evidence, found)
+    hook = hook_of(evidence, found.writers[0] if found.writers else None)
+    if hook is not None and at is not None and at.order == "within":
+        return tuple(hook_remedies(hook))
+    cloned = clone_forward(evidence, found)
+    if found.constant:
+        return _unique(
+            [
+                *_with_flag_dropped(evidence, found, as_constant(evidence, found, at)),
+                *move_behind(evidence, found),
+                *cloned,
+            ]
+        )
+    return _unique([*move_behind(evidence, found), *cloned, *(recompute(at) if at is not None else [])])
+
+
+def covered_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
+    """The fix of what the flag covers up, together with taking the flag out.
+
+    Never clones of the parameters: on these the old graph can be walked for ever, and gives in every iteration the
+    gradient of values that are long gone.
+    """
+    parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
+    if not parted and found.constant:
+        parted = as_constant(evidence, found, scene(evidence, found))
+    return _unique(_with_flag_dropped(evidence, found, parted))
+
+
+def recompute(at: Scene) -> list[Remedy]:
+    """Run the forward again behind the step or write, so that the loss uses the weights of now."""
+    if not at.forwards or at.order == "within":
+        return []
+    lines = ", ".join(dict.fromkeys(where(f) for f in at.forwards[:3]))
+    return [
+        Remedy(
+            "recompute_after",
+            f"compute {lines} after {where(at.write)}",
+            "unsafe",
+            "The loss then uses the weights as they are after that line, and its gradient is theirs; everything that "
+            "received gradient still does.",
+            {
+                "places": [place(f) for f in at.forwards],
+                "after": place(at.write),
+                "backward": place(at.backward),
+            },
+        )
+    ]
+
+
+def clone_forward(evidence: Evidence, found: Mutation) -> list[Remedy]:
+    """Give each stale forward clones of the parameters, which later writes do not touch."""
+    edits: list[dict[str, Any]] = []
+    shown: list[str] = []
+    write = found.writers[0] if found.writers else None
+    at = scene(evidence, found)
+    for stale in found.stales:
+        node = evidence.node(stale.node)
+        above = 0
+        if node is not None and write is not None and found.failing is not None:
+            above = depth(node.stack, write.stack, found.failing.stack)
+            if at is not None and at.order == "within":
+                # The write would go into the clones as well, if the call that does both ran on them.
+                above = max(above, shared_levels(node.stack, write.stack))
+        edit, frame = _clone_edit(evidence, stale, above)
+        if edit is not None and edit not in edits:
+            edits.append(edit)
+            shown.append(where(frame))
+    if not edits:
+        return []
+    kind, args = ("several", {"edits": edits}) if len(edits) > 1 else (edits[0]["kind"], edits[0]["args"])
+    return [
+        Remedy(
+            kind,
+            f"run the forward at {', '.join(dict.fromkeys(shown[:3]))} on clones of the parameters",
+            "unsafe",
+            "The gradient is that of the weights with which the forward ran, and flows through the clones into the "
+            "parameters and everything below. It costs a copy of them.",
+            args,
+        )
+    ]
+
+
+def _clone_edit(evidence: Evidence, stale: Stale, above: int) -> tuple[dict[str, Any] | None, Frame | None]:
+    """The outermost module call below the function in which the steps are made; else the parameter at its use."""
+    node = evidence.node(stale.node)
+    stack = node.stack if node is not None else []
+    users = 0
+    for frame, inner in pairwise(stack):
+        users += frame.user
+        if frame.user and users > above and not inner.user and "_call_impl" in inner.function:
+            return {"kind": "clone_parameters", "args": {"place": place(frame)}}, frame
+    frame_ = innermost_user(stack)
+    names = operands_named(evidence, frame_, stale.tensor.name)
+    if frame_ is None or not names:
+        return None, None
+    return {"kind": "clone_expression", "args": {"place": place(frame_), "operands": names}}, frame_
+
+
+def as_constant(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Remedy]:
+    """Detach what this loss does not train."""
+    note = (
+        f"It becomes a constant for this loss: {folded(found.behind, 2)} get no gradient from it, and this loss is not "
+        "meant to train them."
+    )
+    if found.reuse is not None and found.reuse.carries:
+        return constant_at_use(evidence, found.reuse.carries, note)
+    if at is None or not at.forwards:
+        return []
+    others = [place(f) for f in _other_calls(evidence, found, at.backward)]
+    return [
+        Remedy(
+            "detach_between",
+            f"detach what {where(at.forwards[0])} computes where this loss uses it",
+            "unsafe",
+            note,
+            {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others},
+        ),
+        *(
+            Remedy(
+                "detach_expression",
+                f"detach the value where it is computed, at {where(f)}",
+                "unsafe",
+                note,
+                {"place": place(f)},
+            )
+            for f in at.forwards[:1]
+        ),
+    ]
+
+
+def uses(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Frame]:
+    """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
+    from graphdoc.fixes.base import CannotFix
+    from graphdoc.fixes.detach_between import entries
+
+    if at is None or not at.forwards:
+        return []
+    sources = {f: Source(f, t) for f, t in evidence.sources.items()}
+    others = [place(f) for f in _other_calls(evidence, found, at.backward)]
+    args = {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others}
+    try:
+        return [Frame(**vars(p), function=at.backward.function) for p, _ in entries(sources, args)]
+    except CannotFix:
+        return []
+
+
+def _other_calls(evidence: Evidence, found: Mutation, level: Frame) -> list[Frame]:
+    """The other backward calls as the same function makes them."""
+    out: list[Frame] = []
+    for e in evidence.events:
+        if e.kind != "backward" or (found.failing is not None and e.index == found.failing.index):
+            continue
+        for f in e.stack:
+            if f.user and f.file == level.file and f.function == level.function and f.line != level.line:
+                if not any(o.line == f.line for o in out):
+                    out.append(f)
+                break
+    return out
+
+
+def _later_step(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Remedy]:
+    """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
+    event = found.writers[0].event if found.writers else None
+    if at is None or event is None or found.failing is None:
+        return []
+    if event.optimizer not in optimizers_for(evidence, found.failing):
+        return []
+    return [
+        Remedy(
+            "move_statement",
+            f"move the step at {where(at.write)} behind the backward call at {where(at.backward)}",
+            "unsafe",
+            "Both losses are differentiated with the same weights, and one step uses the sum of their gradients.",
+            {"place": place(at.write), "after": place(at.backward)},
+        )
+    ]
+
+
+def move_behind(evidence: Evidence, found: Mutation) -> list[Remedy]:
+    """Write behind the backward call, where the write is a statement of its own (or of a loop of its own)."""
+    at = scene(evidence, found)
+    if at is None or at.order != "straight" or any(w.by == "library" for w in found.writers):
+        return []
+    source = Source(at.write.file, evidence.sources.get(at.write.file, ""))
+    write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
+    above = [backward, *source.node_ancestors(backward)] if backward is not None else []
+    whole = write
+    while whole is not None:
+        found_block = source.node_block(whole)
+        anchor = next((a for a in above if found_block is not None and a in found_block[0]), None)
+        if anchor is not None:
+            break
+        parent = source.parents.get(whole)
+        whole = parent if isinstance(parent, ast.For | ast.With | ast.While) else None
+    if whole is None or anchor is None or whole is anchor:
+        return []
+    return [
+        Remedy(
+            "move_statement",
+            f"move the write at {where(at.write)} behind the backward call at {where(at.backward)}",
+            "unsafe",
+            "The loss is differentiated with the values of its own forward; the write takes place right after.",
+            {"place": vars(source.place(whole)), "after": vars(source.place(anchor))},
+        )
+    ]
+
+
+def _with_flag_dropped(evidence: Evidence, found: Mutation, remedies: list[Remedy]) -> list[Remedy]:
+    """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
+    drops = [
+        {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
+        for f in flagged_calls(evidence, found)
+    ]
+    if not drops:
+        return remedies
+    out = []
+    for r in remedies:
+        edits = list(r.args["edits"]) if r.kind == "several" else [{"kind": r.kind, "args": dict(r.args)}]
+        out.append(
+            Remedy(
+                "several",
+                f"{r.title}, and drop retain_graph=True",
+                "unsafe",
+                f"{r.note} Nothing needs the old graph any more, so it is freed.".strip(),
+                {"edits": [*edits, *drops]},
+            )
+        )
+    return [*out[:5], *remedies[:2]]
+
+
+def flagged_calls(evidence: Evidence, found: Mutation) -> list[Frame]:
+    """The places of the calls that asked for a retained graph, the failing one included, where the flag is written."""
+    out: list[Frame] = []
+    if not keeping_calls(evidence, found):
+        return out
+    for e in evidence.events:
+        frame = innermost_user(e.stack) if e.retain_graph and e.kind == "backward" else None
+        if frame is None or any((f.file, f.line, f.column) == (frame.file, frame.line, frame.column) for f in out):
+            continue
+        call = Source(frame.file, evidence.sources.get(frame.file, "")).call_at(frame)
+        if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
+            out.append(frame)
+    return out
+
+
+def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:
+    out: list[Remedy] = []
+    for r in remedies:
+        if not any(o.kind == r.kind and o.args == r.args for o in out):
+            out.append(r)
+    return tuple(out[:8])

@@ -1,0 +1,1 @@
+"""What is told of a fault: its places, facts and words."""

@@ -1,0 +1,250 @@
+"""Whose code it was: each finding is told beside what an installed package did, and beside who ran the loop.
+
+A cause finds what happened and names the user's innermost line. Where a package's code did it below that line, its own
+place is shown too; what lies within one call of a package is the package's fault, and no patch of the caller helps.
+Where a package runs the loop, its one line (``trainer.fit(…)``) is the place of nothing that one batch does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
+from graphdoc.program.loop_owner import caller_of, driver, inside, is_at, names_place
+from graphdoc.program.overwrites import Mutation, Writer
+from graphdoc.program.overwrites import analyse as analyse_mutation
+from graphdoc.program.spans import distinct, moment, span, where
+from graphdoc.story.missing_graph import by_checkpoint
+from graphdoc.story.overwrite import called, readable, saved_by
+
+MOST_DEEDS = 3
+SEEN = 0.5
+"""A weaker finding is read off the message alone: nothing is known of whose code it was."""
+
+
+def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
+    """The finding of a cause with this slug, told of the code that did it."""
+    if finding.strength < SEEN or not evidence.packages:
+        return finding
+    found = analyse_mutation(evidence)
+    if found is not None and found.cause == slug:
+        finding = _written(evidence, found, finding)
+    elif slug.startswith("custom-function-"):
+        finding = _function(evidence, finding)
+    else:
+        finding = _beside(finding, _deeds(evidence, finding))
+    return _in_the_loop(evidence, found if found is not None and found.cause == slug else None, finding)
+
+
+# -- what a package did ------------------------------------------------------------------------------------------------
+
+
+def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
+    """A version error: the package's write, the package's save, and whether both lie within one call."""
+    writer = _writer(found)
+    wrote = deed_of(evidence, writer.stack) if writer is not None else None
+    saved = deed_of(evidence, found.node.stack)
+    told: list[Span] = []
+    if wrote is not None and writer is not None:
+        told.append(deed_span("mutated", wrote, f"written here, by {readable(writer)}"))
+    if saved is not None:
+        told.append(deed_span("consumed", saved, f"{saved_by(found.node)} saved it here", moment(found.node)))
+    if wrote is not None and wrote.caller is not None:
+        label = f"{wrote.package.told}, called here, writes into {called(found.stale)}, which backward needs"
+        spans = [replace(s, label=label) if s.role == "cause" and is_at(wrote.caller, s) else s for s in finding.spans]
+        finding = replace(finding, spans=tuple(spans))
+    finding = _beside(finding, told)
+    if wrote is None or saved is None or not same_call(evidence, wrote, saved):
+        return finding
+    elsewhere = _unpatchable(finding.remedies, wrote, saved)
+    if elsewhere:
+        return replace(finding, remedies=tuple(elsewhere))  # the user asked for the write, where the remedy is
+    package = wrote.package
+    whose = package.told if saved.package is package else f"{package.told} (saved by {saved.package.told})"
+    within = f"below the call at {where(wrote.caller)}" if wrote.caller is not None else "in one call"
+    return replace(
+        finding,
+        title=f"{package.told} overwrites a tensor that its own backward needs",
+        explanation=(
+            f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at "
+            f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
+            f"the caller does with the result lies between the two.{_advice(evidence, wrote)}"
+        ),
+        remedies=(*_switched_off(evidence, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
+        because=f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}",
+    )
+
+
+def _writer(found: Mutation | None) -> Writer | None:
+    """What wrote first, where it is no optimizer's step."""
+    first = found.writers[0] if found is not None and found.writers else None
+    return None if first is None or first.by == "optimizer" else first
+
+
+def _advice(evidence: Evidence, deed: Deed) -> str:
+    switch = switch_of(evidence, deed)
+    on = f" The line runs because of {turned_on(evidence, switch)}." if switch is not None else ""
+    return f"{on} {deed.package.name} should compute a new tensor there instead of writing into this one."
+
+
+def _switched_off(evidence: Evidence, deed: Deed) -> list[Remedy]:
+    switch = switch_of(evidence, deed)
+    if switch is None:
+        return []
+    return [
+        Remedy(
+            "leave_out",
+            f"Do without {turned_on(evidence, switch)}, if the program can",
+            "display",
+            f"It turns on the branch of {deed.package.name} in which the line stands ({deed.place}).",
+        )
+    ]
+
+
+def _function(evidence: Evidence, finding: Finding) -> Finding:
+    """A Function whose backward is wrong: the package's line that applies it, and the user's call of that."""
+    node = evidence.node(evidence.failing)
+    deed = deed_of(evidence, node.stack) if node is not None else None
+    if deed is None or any(s.role == "cause" for s in finding.spans):
+        return finding
+    finding = _beside(finding, [deed_span("related", deed, "the Function is applied here")])
+    calls = (
+        []
+        if deed.caller is None
+        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", evidence)]
+    )
+    return replace(
+        finding,
+        explanation=f"{finding.explanation} The Function is applied at {deed.place} of {deed.package.told}: the fault "
+        "is the package's.",
+        spans=distinct((*calls, *finding.spans)),
+        remedies=(*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward")),
+    )
+
+
+def _newer(deed: Deed, what: str) -> list[Remedy]:
+    package = deed.package
+    version = f"{package.name} later than {package.version}" if package.version else package.name
+    return [
+        Remedy(
+            "newer_package",
+            f"Look for a version of {version} that has it mended, else report it: {what}",
+            "display",
+            "No change of the installed files: the next installation would take it back.",
+        )
+    ]
+
+
+def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[Remedy]:
+    """The remedies without those that change the very call in which both happen."""
+    callers = [d.caller for d in (wrote, saved) if d.caller is not None]
+    return [r for r in remedies if not any(names_place(r.args, c, exact=True) for c in callers)]
+
+
+def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
+    """The package's lines below the places of this finding: of a cut, or of a value that it keeps and takes up."""
+    stacks = [(c.stack, "done here") for c in evidence.cuts if not by_checkpoint(c)]
+    stacks += [(c.switch, "switched off here") for c in evidence.cuts if not by_checkpoint(c)]
+    for carry in evidence.carries[:MOST_DEEDS]:
+        producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+        if producer is None or consumer is None:
+            continue
+        if deed_of(evidence, producer.stack) is not None and deed_of(evidence, consumer.stack) is not None:
+            stacks += [(producer.stack, "made here"), (consumer.stack, "used here")]
+    out: list[Span] = []
+    for stack, what in stacks:
+        deed = deed_of(evidence, stack)
+        if deed is None or deed.caller is None or not any(is_at(deed.caller, s) for s in finding.spans):
+            continue
+        new = deed_span("related", deed, what)
+        if not any((o.file, o.line, o.column) == (new.file, new.line, new.column) for o in out):
+            out.append(new)
+    return out[:MOST_DEEDS]
+
+
+def _beside(finding: Finding, deeds: Sequence[Span]) -> Finding:
+    known = {(s.file, s.line, s.column) for s in finding.spans}
+    new = [s for s in deeds if (s.file, s.line, s.column) not in known]
+    return replace(finding, spans=distinct((*finding.spans, *new))) if new else finding
+
+
+# -- who ran the loop --------------------------------------------------------------------------------------------------
+
+
+def _in_the_loop(evidence: Evidence, found: Mutation | None, finding: Finding) -> Finding:
+    """No cause and no edit on the line that runs the loop, where a line of one batch is known."""
+    line = driver(evidence)
+    if line is None:
+        return finding
+    remedies = tuple(r for r in finding.remedies if not names_place(r.args, line))
+    spans = tuple(_below(evidence, s, line) for s in finding.spans)
+    causes = [s for s in spans if s.role == "cause" and not is_at(line, s)]
+    stepped = found is not None and bool(found.writers) and found.writers[0].by == "optimizer"
+    demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) and stepped else s for s in spans]
+    demoted = [s for s in demoted if s.role != "mutated" or s.label or not is_at(line, s)]
+    if not causes:
+        label = f"{saved_by(found.node)} saved {called(found.stale)} here" if found else "made here, for each batch"
+        batch = _of_a_batch(evidence, found)
+        if batch and not any(is_at(f, batch[0]) for stack in _stacks(evidence, found) for f in stack):
+            label = "chosen here"
+        causes = [span("cause", f, label, evidence) for f in batch[:1]]
+    if not causes:
+        return replace(finding, remedies=remedies)
+    spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
+    between = _called_between(evidence, found)
+    text = f"{finding.explanation} {between}".strip()
+    return replace(finding, spans=spans, remedies=(*remedies, *_later(between)), explanation=text)
+
+
+def _below(evidence: Evidence, told: Span, line: Frame) -> Span:
+    """Of a backward call that the package makes, say so."""
+    event = evidence.event(evidence.failing_event)
+    if told.role != "failed" or event is None or not is_at(line, told):
+        return told
+    package = next((p for f in reversed(event.stack) if (p := evidence.package(f.file))), None)
+    return replace(told, label=f"{told.label}; {package.told} calls it below this line") if package else told
+
+
+def _of_a_batch(evidence: Evidence, found: Mutation | None) -> list[Frame]:
+    """The user's lines below the one that runs the loop, of what made the loss: innermost of each stack."""
+    stacks = _stacks(evidence, found)
+    out = [frames[-1] for stack in stacks if (frames := inside(evidence, stack))]
+    made_by = next((d for stack in stacks if (d := deed_of(evidence, stack))), None)
+    if made_by is None or out:
+        return out
+    # Nothing of the user's runs for a batch: he chose the package's code, where he made it or switched it on.
+    switch = switch_of(evidence, made_by)
+    return [switch.frame] if switch is not None else makers_of(evidence, made_by)
+
+
+def _stacks(evidence: Evidence, found: Mutation | None) -> list[list[Frame]]:
+    stacks = [found.node.stack] if found is not None else []
+    stacks += [n.stack for i in (evidence.failing, evidence.root) if (n := evidence.node(i)) is not None]
+    return stacks + [c.stack for c in evidence.cuts]
+
+
+def _called_between(evidence: Evidence, found: Mutation | None) -> str:
+    """Says that a package calls one function of the user's for the forward, and another one for the write."""
+    writer = _writer(found)
+    if found is None or writer is None or (found.reuse is not None and found.reuse.carries):
+        return ""
+    forward, write = inside(evidence, found.node.stack), inside(evidence, writer.stack)
+    if not forward or not write or forward[0].function == write[0].function:
+        return ""
+    package = caller_of(evidence, writer.stack, write[0])
+    if not package:
+        return ""
+    return (
+        f"{package} calls `{write[0].function}` after `{forward[0].function}` and before the backward: let it write in "
+        "a function that is called after the step."
+    )
+
+
+def _later(between: str) -> list[Remedy]:
+    if not between:
+        return []
+    return [Remedy("write_after_step", "Write in a function that is called behind the step", "display", between)]

@@ -1,0 +1,140 @@
+"""What the causes of a missing graph share: which cut is the answer, how sure that is, and the story of its places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.finding import Finding
+from graphdoc.model import Confidence, Span
+from graphdoc.program.exception import NO_GRAPH, raised_span, says
+from graphdoc.program.spans import distinct, innermost, span_of, where
+from graphdoc.program.tensors import frames
+
+_RANK = ("conversion", "detach", "nondifferentiable", "no-grad")
+"""Which cut to believe where several meet in one loss.
+
+A target under ``no_grad`` and an index from ``argmax`` are everyday and right; a value that was turned into a number on
+its way to the loss hardly ever is.
+"""
+
+
+def without_graph(evidence: Evidence) -> bool:
+    """Whether the run ended because the loss had no graph."""
+    return says(evidence, *NO_GRAPH)
+
+
+def is_gradient(cut: Cut) -> bool:
+    """Whether the cut is a gradient (``autograd.grad`` or ``p.grad``) that was computed without a graph of its own."""
+    return cut.op.rsplit(".", 1)[-1] == "grad"
+
+
+def principal(evidence: Evidence) -> Cut | None:
+    """The cut that explains the failure best: a gradient without graph first, then by rank, then the nearest to it."""
+    known = [c for c in evidence.cuts if c.reason in _RANK or is_gradient(c)]
+    if not known:
+        return evidence.cuts[0] if evidence.cuts else None
+    return min(known, key=lambda c: -1 if is_gradient(c) else _RANK.index(c.reason))
+
+
+def find_cut(evidence: Evidence, *reasons: str) -> Cut | None:
+    """The cut nearest to the loss that has one of these reasons. A gradient's is another cause's."""
+    return next((c for c in evidence.cuts if c.reason in reasons and not is_gradient(c)), None)
+
+
+def weigh(evidence: Evidence, cut: Cut) -> tuple[float, Confidence]:
+    """How strong the finding is: the principal cut is the answer, others only accompany it."""
+    if principal(evidence) is not cut:
+        return 0.5, "possible"
+    alone = len({c.reason for c in evidence.cuts}) == 1
+    if cut.certain and alone:
+        return 0.95, "certain"
+    return (0.9, "likely") if cut.certain else (0.8, "likely")
+
+
+def story(
+    evidence: Evidence, cut: Cut, label: str, failed: str = "the loss that arrives here has no graph"
+) -> tuple[Span, ...]:
+    """The places of a cut: where the graph ends, the last operation that had one, and the line that noticed.
+
+    Other cuts of the same reason are causes too (two lists turned into tensors), up to three places in all.
+    """
+    # Beside one that keeps parameters from learning, one that does not may well be meant.
+    told = [c for c in alike(evidence, cut) if c.behind or not cut.behind]
+    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, evidence))
+    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", evidence)
+    return distinct((*ends[: 1 if not cut.certain else 2], *before, *raised_span(evidence, failed)))
+
+
+def alike(evidence: Evidence, cut: Cut) -> list[Cut]:
+    """The cut and the others by which the same loss lost its graph for the same reason."""
+    same = [c for c in evidence.cuts if c.reason == cut.reason and c is not cut and not is_gradient(c)]
+    return [cut, *(c for c in same if by_checkpoint(c) == by_checkpoint(cut))]
+
+
+def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """One place for each line: two operations of one expression need not be told twice."""
+    found: dict[tuple[str, int], Span] = {}
+    for s in spans:
+        found.setdefault((s.file, s.line), s)
+    return tuple(found.values())
+
+
+def same_line(cut: Cut) -> str:
+    """``train.py:12`` of a cut, for a sentence; "one line" where no place is known."""
+    return where(innermost(cut.stack)) or "one line"
+
+
+def facts_of(evidence: Evidence, cut: Cut) -> tuple[str, ...]:
+    """What was measured at the cut: the operation, and the parameters that now get no gradient, by it or its like."""
+    facts: list[str] = []
+    if cut.before_op:
+        facts.append(f"last operation with a graph: {cut.before_op}; first result without one: {cut.op}")
+    behind = list(dict.fromkeys(name for c in alike(evidence, cut) if c is cut or c.certain for name in c.behind))
+    if behind:
+        shown = ", ".join(behind[:6]) + (f" and {len(behind) - 6} more" if len(behind) > 6 else "")
+        facts.append(f"behind the cut, without gradient: {shown}")
+    return tuple(facts)
+
+
+def loss_made(evidence: Evidence) -> tuple[str, list[Frame]]:
+    """The operation that made a loss without graph and its place, where a second run has seen it; else empty."""
+    told = evidence.extras.get("loss_made")
+    first = told[0] if isinstance(told, list) and told else None
+    if not isinstance(first, dict):
+        return "", []
+    return str(first.get("op", "")), frames(first.get("stack"))
+
+
+def recording_was_on(evidence: Evidence) -> bool:
+    """Whether grad mode was on when the call failed (True where it is not known)."""
+    return bool(evidence.extras.get("grad_enabled", True))
+
+
+def in_checkpoint(stack: Sequence[Frame]) -> bool:
+    """Whether a stack passes through ``torch.utils.checkpoint``."""
+    return any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in stack)
+
+
+def by_checkpoint(cut: Cut) -> bool:
+    """Whether the checkpoint itself has cut here, by its own ``no_grad``, and no switch of the user's inside it."""
+    return in_checkpoint(cut.stack) and (not cut.switch or in_checkpoint(cut.switch[-1:]))
+
+
+def unseen(evidence: Evidence, strength: float, title: str, hint: str) -> Finding | None:
+    """A weak finding where nothing was seen of how the loss lost its graph: one possible reason of several.
+
+    ``strength`` below 0.35 keeps it behind everything that was measured.
+    """
+    if not without_graph(evidence) or evidence.cuts or loss_made(evidence)[0]:
+        return None
+    text = (
+        "The message says only that the loss has no graph; where it was lost was not observed. One reason to look for: "
+    )
+    run = " A run under graphdoc shows the line." if evidence.from_text else ""
+    where_noticed = raised_span(evidence, "the loss that arrives here has no graph")
+    return Finding(strength, "possible", title, f"{text}{hint}{run}", where_noticed)
+
+
+def _op(name: str) -> str:
+    return f" ({name})" if name else ""

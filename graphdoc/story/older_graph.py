@@ -1,0 +1,302 @@
+"""What is told of an older graph that a backward call ran into: its tensors by name, the calls, the places to go to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
+from graphdoc.model import Role, Span
+from graphdoc.program.bindings import frame_of, tree
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roots import roots_of
+from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
+from graphdoc.program.stored_values import alias_of, bound_names, kept_at, meeting, user_frames, uses_in_loss
+from graphdoc.story.wording import folded, gathered, listing
+
+MOST_PLACES = 6
+
+
+def name_of(carry: Carry) -> str:
+    """What the program calls the carried tensor; a general word where nothing holds it any more."""
+    return f"`{carry.tensor.name}`" if carry.tensor.name else "this tensor"
+
+
+def called(evidence: Evidence, carry: Carry) -> str:
+    """The same, also by the name that the statement which made it gives it; empty where it has none."""
+    if carry.tensor.name:
+        return f"`{carry.tensor.name}`"
+    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+    names = bound_names(evidence, pair[0]) if pair is not None else []
+    return f"`{names[0]}`" if names else ""
+
+
+def names_of(evidence: Evidence, carries: Iterable[Carry], most: int = 3) -> str:
+    """The carried tensors by name, for a sentence; empty where none has a name."""
+    names = gathered(n.strip("`") for c in carries if (n := called(evidence, c)))
+    return listing((f"`{name}`" for name in names), most)
+
+
+def _owners(evidence: Evidence, names: set[str]) -> str:
+    owners = [o for o in evidence.optimizers if names & set(o.parameters)]
+    if not owners:
+        return " (in no optimizer)"
+    return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in owners[:3]) + ")"
+
+
+def distinct_carries(evidence: Evidence, carries: Iterable[Carry]) -> list[Carry]:
+    """One carry for each pair of places, newest first."""
+    seen = set()
+    out = []
+    for c in carries:
+        consumer, producer = evidence.node(c.consumer), evidence.node(c.producer)
+        key = (_at(consumer), _at(producer))
+        if key not in seen:
+            seen.add(key)
+            out.append(c)
+    return out
+
+
+def _at(node: Node | None) -> tuple[Any, ...]:
+    return tuple((f.file, f.line, f.column) for f in node.stack if f.user) if node else ()
+
+
+def paths_of(c: Carry) -> list[str]:
+    return [h.base for h in c.tensor.holders] + [h.path for h in c.tensor.holders]
+
+
+def several(names: str) -> bool:
+    """Whether what ``names_of`` gave is to be spoken of in the plural."""
+    return " and " in names
+
+
+def call_name(event: Event) -> str:
+    return "autograd.grad()" if event.kind == "grad" else "backward()"
+
+
+def numbered(evidence: Evidence, event: Event) -> str:
+    """``backward #35``: the call by its number in the run, or by its name where the journal does not know that."""
+    number = sum(1 for e in evidence.events if e.kind == event.kind and e.index <= event.index)
+    complete = not evidence.events or evidence.events[0].index == 0
+    word = "autograd.grad" if event.kind == "grad" else "backward"
+    return f"{word} #{number}" if complete else call_name(event)
+
+
+def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """The earlier backward calls and the one that failed."""
+    out: list[Span] = []
+    told: set[tuple[str, int]] = set()
+    first = [reuse.freeing.index] if reuse.freeing is not None else []
+    for index in dict.fromkeys([*first, *(c.freed_by for c in reuse.carries)]):
+        event = evidence.event(index)
+        frame = innermost_user(event.stack) if event is not None else None
+        if event is None or frame is None or (frame.file, frame.line) in told or len(told) >= 3:
+            continue
+        told.add((frame.file, frame.line))
+        names = names_of(evidence, (c for c in reuse.carries if c.freed_by == index), 2)
+        graph = f"the graph behind {names}" if names else "that graph"
+        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(evidence, event)})"
+        out += span_of("freed", event.stack, text, evidence, moment(event))
+    if reuse.failing is not None:
+        again = "both again" if len(told) == 2 else "it again"
+        text = f"needs {again} ({numbered(evidence, reuse.failing)})"
+        out += span_of("failed", reuse.failing.stack, text, evidence, moment(reuse.failing))
+    return tuple(out)
+
+
+def flow(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """Where each carried tensor was made and where the failing pass took it up."""
+    out: list[Span] = []
+    for c in distinct_carries(evidence, reuse.carries)[:3]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        name = called(evidence, c)
+        if producer is not None:
+            out += span_of(
+                "created", producer.stack, f"{name or 'the tensor'} is made here", evidence, moment(producer)
+            )
+        if consumer is not None:
+            text = f"{name or 'it'} comes into this loss ({consumer.op})"
+            out += span_of("consumed", consumer.stack, text, evidence, moment(consumer))
+    return tuple(out)
+
+
+def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
+    """What was measured: iterations, the held paths, the parameters behind and who trains them."""
+    out: list[str] = []
+    for c in distinct_carries(evidence, reuse.carries)[:3]:
+        holder = next((h for h in c.tensor.holders), None)
+        if holder is not None:
+            how = "is held as" if holder.exact else "is kept under the name"
+            shape = ", ".join(str(n) for n in c.tensor.shape)
+            fact = f"the tensor [{shape}] {how} `{holder.told}` in {holder.function}"
+            if fact not in out:
+                out.append(fact)
+    if reuse.behind:
+        out.append(f"behind it: {folded(reuse.behind)}{_owners(evidence, reuse.behind)}")
+    if told := shares(evidence):
+        out.append(told)
+    return tuple(out)
+
+
+def before(evidence: Evidence, reuse: Reuse) -> str:
+    """``made before backward #1``, the call that used the older graph up; without a number where it is not known."""
+    return f"before {numbered(evidence, reuse.freeing)}" if reuse.freeing is not None else "before an earlier backward"
+
+
+def shares(evidence: Evidence) -> str:
+    """``3 of the 51 nodes of this graph were used up before``; empty where they were not counted."""
+    dead = evidence.extras.get("dead")
+    if not isinstance(dead, int) or not dead or not evidence.graph_size:
+        return ""
+    return f"{dead} of the {evidence.graph_size} nodes of this graph were used up before"
+
+
+def trained_by(evidence: Evidence, names: set[str]) -> str:
+    """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them."""
+    owners = [o for o in evidence.optimizers if names & set(o.parameters)]
+    if not owners:
+        return "in no optimizer"
+    return "trained by " + listing(f"`{o.name}`" if o.name else f"an {o.type}" for o in owners)
+
+
+def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """Where the optimizers step that own what lies behind, with the parameters by name."""
+    out: list[Span] = []
+    for optimizer in evidence.optimizers:
+        mine = reuse.behind & set(optimizer.parameters)
+        event = next((e for e in reversed(evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None)
+        if mine and event is not None:
+            text = f"{optimizer.name or optimizer.type} steps {folded(mine)}"
+            out += span_of("related", event.stack, text, evidence, moment(event))
+    return distinct(out)[:3]
+
+
+def cause_places(evidence: Evidence, reuse: Reuse, label: str) -> tuple[Span, ...]:
+    """Where a reader should go for something that is kept: the statements that keep it, then where it was made."""
+    kept: list[Span] = []
+    made: list[Span] = []
+    for c in distinct_carries(evidence, reuse.carries)[:MOST_PLACES]:
+        producer = evidence.node(c.producer)
+        if producer is None:
+            continue
+        for frame in kept_at(evidence, c.tensor.holders, producer)[:2]:
+            kept.append(span("cause", frame, label, evidence, moment(producer)))
+        frame_made = innermost_user(producer.stack)
+        if frame_made is not None:
+            made.append(span("cause", frame_made, label, evidence, moment(producer)))
+    kept = list(distinct(kept))
+    kept = [
+        span("cause", f, "a view of data that outlives this pass", evidence) for f in aliases(evidence, reuse)
+    ] + kept
+    made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
+    return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
+
+
+def _within(place: Span, told: Span) -> bool:
+    """Whether a place lies on the lines of one that is told already."""
+    return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
+
+
+def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
+    """Where a value that should be a constant is bound, and where the loss takes it up."""
+    out: list[Span] = []
+    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        if pair is None:
+            stack = consumer.stack if consumer is not None else []
+            out += span_of(role, stack, label, evidence)
+            continue
+        made, used = pair
+        out.append(span(role, used, label, evidence, moment(consumer)))
+        text = f"{called(evidence, c) or 'the value'} gets its graph here"
+        out.append(span(role, made, text, evidence, moment(producer)))
+    return distinct(out)[:3]
+
+
+def below_places(evidence: Evidence, carries: Iterable[Carry]) -> tuple[Span, ...]:
+    """The calls below which such a value is computed, in the function from which it is used as well."""
+    out: list[Span] = []
+    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
+            continue
+        out.append(
+            span("related", pair[0], f"{called(evidence, c) or 'the value'} is computed below this call", evidence)
+        )
+    return distinct(out)[:3]
+
+
+def earlier_uses(evidence: Evidence, reuse: Reuse) -> list[tuple[Frame, str]]:
+    """Where the earlier loss, which lives no more, took up the shared value, as far as the source tells."""
+    names: list[str] = []
+    for c in distinct_carries(evidence, reuse.carries):
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        names += paths_of(c) + (bound_names(evidence, pair[0]) if pair is not None else [])
+    call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
+    return uses_in_loss(evidence, call, list(dict.fromkeys(names))) if call is not None else []
+
+
+def aliases(evidence: Evidence, reuse: Reuse) -> list[Frame]:
+    """Where a view of longer-lived data was bound to the name through which the failing pass writes into it."""
+    out: list[Frame] = []
+    for c in distinct_carries(evidence, reuse.carries):
+        for node in (evidence.node(c.producer), evidence.node(c.consumer)):
+            frame = innermost_user(node.stack) if node is not None and "CopySlices" in node.op else None
+            found = alias_of(evidence, frame) if frame is not None else None
+            if found is not None and found not in out:
+                out.append(found)
+    return out
+
+
+def cached_with(evidence: Evidence, reuse: Reuse) -> Frame | None:
+
+    cached = any(
+        "parametrize" in f.file and "cached" in f.function
+        for c in reuse.carries
+        if (n := evidence.node(c.producer)) is not None
+        for f in n.stack
+    )
+    if not cached or reuse.failing is None:
+        return None
+    for frame in user_frames(reuse.failing.stack):
+        root = tree(evidence, frame.file)
+        for node in ast.walk(root) if root is not None else ():
+            if isinstance(node, ast.With) and node.lineno <= frame.line <= (node.end_lineno or 0):
+                for item in node.items:
+                    if "cached" in ast.unparse(item.context_expr):
+                        return frame_of(evidence, frame.file, item.context_expr, frame.function)
+    return None
+
+
+def cached_context(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """The ``with parametrize.cached():`` around the loop, where a parametrization's cache keeps the old graph."""
+    found = cached_with(evidence, reuse)
+    return (
+        (span("cause", found, "the cache keeps the first pass's matrices with their graph", evidence),) if found else ()
+    )
+
+
+def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
+    roots = roots_of(evidence)
+    out: list[Frame] = []
+    for c in reuse.carries:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        if producer is None or consumer is None or producer.sequence not in roots:
+            continue
+        frame = innermost_user(consumer.stack)
+        if frame is not None and frame not in out:
+            out.append(frame)
+    return out
+
+
+def accumulators(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+    """The lines that add to a sum which still holds an earlier root."""
+    return tuple(
+        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", evidence)
+        for f in adding(evidence, reuse)
+    )[:2]

@@ -1,0 +1,141 @@
+"""The story of a version error: who wrote, where the tensor was saved and at which version, who noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphdoc.evidence import Evidence, Node, Stale
+from graphdoc.model import Confidence, Role, Span
+from graphdoc.program.exception import raised_span
+from graphdoc.program.installed import deed_of
+from graphdoc.program.overwrites import Mutation, Writer, writer_of
+from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of, where
+
+MOST_FACTS = 4
+MOST_WRITERS = 6
+
+
+def called(stale: Stale) -> str:
+    """What the stale tensor is to the user: its name, else its kind and shape."""
+    if stale.tensor.name:
+        return stale.tensor.name
+    shape = "×".join(str(n) for n in stale.tensor.shape) or "scalar"
+    kind = {"parameter": "the parameter", "buffer": "the buffer"}.get(stale.tensor.kind, "the tensor")
+    return f"{kind} of shape {shape}"
+
+
+def named(found: Mutation, stale: Stale) -> str:
+    """The same in the words of the function that writes: what another function calls ``out`` may be its ``x``."""
+    path, name = found.target.path, stale.tensor.name
+    return path if path.isidentifier() and name.isidentifier() and stale.tensor.kind == "activation" else called(stale)
+
+
+def quoted(found: Mutation) -> str:
+    """What backward met first, for a title: a name as code, a description as it is."""
+    name = named(found, found.stale)
+    return name if name == called(found.stale) and not found.stale.tensor.name else f"`{name}`"
+
+
+def saved_by(node: Node) -> str:
+    """``SigmoidBackward0`` → ``Sigmoid``: the operation that saved, as the user wrote it."""
+    name = node.op.rsplit("::", 1)[-1].rstrip("0123456789")
+    return name.removesuffix("Backward") or node.op
+
+
+def write_spans(found: Mutation, label: str = "", role: Role = "mutated", most: int = MOST_WRITERS) -> tuple[Span, ...]:
+    """Every place that wrote, in the order of the writes."""
+    out = []
+    for w in found.writers[:most]:
+        if w.frame is not None:
+            wrote = named(found, w.stale or found.stale)
+            text = label or f"{wrote} is written here{_through(w)}"
+            out.append(span(role, w.frame, text, when=moment(w.event)))
+    return distinct(out)
+
+
+def readable(writer: Writer) -> str:
+    """How a write is called in a sentence; an operator of the engine goes by its own name."""
+    name = writer.op.rsplit("::", 1)[-1]
+    if name == "CopySlices" or name.endswith(("Backward0", "Backward")):
+        return "an in-place write"
+    return name if name.endswith(")") else f"{name}()"
+
+
+def _through(writer: Writer) -> str:
+    text = readable(writer)
+    return "" if text == "an in-place write" or writer.by == "line" else f", by {text}"
+
+
+def saved_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
+    """Where the tensor was saved for backward, with the version that it had then."""
+    s = found.stale
+    label = f"{saved_by(found.node)} saves {named(found, s)} at version {s.expected}"
+    return span_of("consumed", found.node.stack, label, evidence, moment(found.node))
+
+
+def failed_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
+    """The backward call that noticed."""
+    s = found.stale
+    label = f"needs version {s.expected}, finds version {s.current}"
+    if found.failing is not None:
+        return span_of("failed", found.failing.stack, label, evidence, moment(found.failing))
+    return raised_span(evidence, label)
+
+
+def facts_of(evidence: Evidence, found: Mutation) -> tuple[str, ...]:
+    """``net.weight at version 20, 19 expected: +1 by Adam.step() at train.py:88``, for each stale tensor."""
+    out: dict[str, str] = {}
+    for s in found.stales:
+        out.setdefault(
+            named(found, s), f"{named(found, s)} at version {s.current}, {s.expected} expected: {_by(evidence, s)}"
+        )
+    told = list(out.values())[:MOST_FACTS]
+    more = len(found.stales) - len(told)
+    if more > 0:
+        told.append(f"{more} more saved tensor{'s were' if more > 1 else ' was'} written since")
+    return tuple(told)
+
+
+def reason(evidence: Evidence, found: Mutation) -> str:
+    """The first of the facts: what backward met first, and by whose write."""
+    return next(iter(facts_of(evidence, found)), "")
+
+
+def _by(evidence: Evidence, stale: Stale) -> str:
+    parts: dict[str, int] = {}
+    for w in stale.writes:
+        writer = writer_of(evidence, w)
+        deed = deed_of(evidence, w.stack) if writer.by != "optimizer" else None
+        at = f"{deed.place} of {deed.package.told}" if deed is not None else where(writer.frame)
+        text = f"{readable(writer)} at {at}" if at else readable(writer)
+        parts[text] = parts.get(text, 0) + w.count
+    gap = stale.current - stale.expected
+    if not parts:
+        return f"+{gap} by a write that was not seen"
+    if len(parts) == 1:
+        return f"+{gap} by {next(iter(parts))}"
+    return "written by " + ", ".join(f"{text} ({n}×)" for text, n in list(parts.items())[:3])
+
+
+def trust(found: Mutation, most: float) -> tuple[float, Confidence]:
+    """Strength and confidence: certain where the writers account for every version."""
+    if found.exact:
+        return most, "certain"
+    return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
+
+
+def story(evidence: Evidence, found: Mutation, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
+    """Causes (at most three), every write, where it was saved, and the call that failed."""
+    return distinct(
+        (
+            *distinct(causes)[:3],
+            *write_spans(found, label),
+            *saved_spans(evidence, found),
+            *failed_spans(evidence, found),
+        )
+    )
+
+
+def saved_line(found: Mutation) -> str:
+    """``train.py:12`` where the tensor was saved; empty where that is not known."""
+    return where(innermost_user(found.node.stack))

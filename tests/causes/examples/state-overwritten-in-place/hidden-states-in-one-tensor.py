@@ -1,0 +1,14 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.GRUCell(2, 6), nn.Linear(6, 1)
+x = torch.randn(5, 3, 2)
+h = torch.zeros(6, 3, 6)
+for t in range(5):
+    h[t + 1] = cell(x[t], h[t])
+loss = head(h[1:]).pow(2).mean()
+loss.backward()
+
+# told at: h[t + 1] = cell(x[t], h[t])
+# fails: modified by an inplace operation
