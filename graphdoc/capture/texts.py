@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 import types
-from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -149,37 +149,37 @@ def _same(a: CodeType, b: CodeType) -> bool:
     return parts(a) == parts(b)
 
 
-def _running(path: str) -> Iterator[CodeType]:
+def _running(path: str) -> list[CodeType]:
     """The code objects of this file: on the stacks of all threads and of the last exception, and in its module."""
-    seen: set[int] = set()
-
-    def new(code: CodeType) -> bool:
-        if id(code) in seen or os.path.abspath(code.co_filename) != path:
-            return False
-        seen.add(id(code))
-        return True
-
-    for frame in _frames():
-        if new(frame.f_code):
-            yield frame.f_code
+    found = {id(code): code for code in _on_stacks()}
     for module in list(sys.modules.values()):
         values = module.__dict__ if type(module) is types.ModuleType else {}
         if os.path.abspath(str(values.get("__file__", ""))) != path:
             continue
         owners = [values, *(vars(v) for v in values.values() if type(v) is type)]
-        for value in [v for owner in owners for v in owner.values()]:
-            if type(value) is types.FunctionType and new(value.__code__):
-                yield value.__code__
+        functions = [v for owner in owners for v in owner.values() if type(v) is types.FunctionType]
+        found.update((id(f.__code__), f.__code__) for f in functions)
+    return [code for code in found.values() if os.path.abspath(code.co_filename) == path]
 
 
-def _frames() -> Iterator[FrameType]:
-    tops: list[FrameType | None] = list(sys._current_frames().values())
+def _on_stacks() -> list[CodeType]:
+    """What runs, and what ran where the last exception came from.
+
+    Begins at its caller: a function whose variables held its own frame would be a cycle, and the exceptions that it
+    has looked at, with all that their frames hold, would live on until Python looks for cycles.
+    """
+    others = [frame for ident, frame in sys._current_frames().items() if ident != threading.get_ident()]
+    tops: list[FrameType | None] = [sys._getframe(1), *others]
     for error in (sys.exc_info()[1], getattr(sys, "last_value", None)):
         trace = getattr(error, "__traceback__", None)
         while trace is not None:
             tops.append(trace.tb_frame)
             trace = trace.tb_next
+    codes: dict[int, CodeType] = {}
+    seen: set[FrameType] = set()
     for top in tops:
-        while top is not None:
-            yield top
+        while top is not None and top not in seen:
+            seen.add(top)
+            codes[id(top.f_code)] = top.f_code
             top = top.f_back
+    return list(codes.values())
