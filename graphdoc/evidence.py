@@ -139,7 +139,6 @@ class Event:
     occurrence: int = 0
     reaches: list[str] = field(default_factory=list)
     failed: bool = False
-    detail: str = ""
 
 
 @dataclass
@@ -150,10 +149,8 @@ class Optimizer:
     type: str
     name: str = ""
     parameters: list[str] = field(default_factory=list)
-    unnamed: int = 0
     fused: bool = False
     steps: int = 0
-    alive: bool = True
 
 
 @dataclass
@@ -181,7 +178,6 @@ class Stale:
     tensor: Tensor
     expected: int
     current: int
-    is_view: bool = False
     output: bool = False
     producer: int = -1
     writes: list[Write] = field(default_factory=list)
@@ -204,7 +200,6 @@ class Carry:
     behind: list[str] = field(default_factory=list)
     freed_by: int = -1
     dead: bool = True
-    operands: list[str] = field(default_factory=list)
     recurrent: bool = False
     remade: bool = False
 
@@ -227,7 +222,6 @@ class Cut:
     switch_kind: str = ""
     certain: bool = True
     behind: list[str] = field(default_factory=list)
-    operands: list[str] = field(default_factory=list)
     grad_mode: bool = False
 
 
@@ -291,7 +285,6 @@ class Process:
     pid: int = 0
     rank: int = -1
     world_size: int = 1
-    local_rank: int = -1
     argv: list[str] = field(default_factory=list)
     cwd: str = ""
     python: str = ""

@@ -209,11 +209,12 @@ def real_run(folder, source):
 @pytest.mark.slow
 def test_a_second_run_finds_the_cut_and_is_made_once(tmp_path):
     kept = real_run(tmp_path, CUT.format(""))
-    said = []
+    said: list[str] = []
     report = report_for(kept, announce=said.append)
     assert len(said) == 1 and "once more" in said[0] and "--no-rerun" in said[0]
     assert report.diagnoses[0].cause == "cut-by-conversion"
-    assert deepened(kept, Evidence.read(str(kept.evidence[0]))).probe == "probe:cuts"
+    second = deepened(kept, Evidence.read(str(kept.evidence[0])))
+    assert second is not None and second.probe == "probe:cuts"
     assert report_for(kept, announce=said.append) == report
     assert report_for(replace(kept, rerun=False)) == report  # as `graphdoc show` asks: known, so nothing is run
     assert len(said) == 1

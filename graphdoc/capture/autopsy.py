@@ -64,7 +64,7 @@ class Autopsy:
         owners: dict[int, list[int]] = {}
         for seen in self.journal.optimizers.values():
             optimizer = seen.ref()
-            told = Optimizer(seen.id, seen.type, steps=seen.steps, alive=optimizer is not None)
+            told = Optimizer(seen.id, seen.type, steps=seen.steps)
             if optimizer is not None:
                 self._describe(optimizer, seen.id, told, owners)
             evidence.optimizers.append(told)
@@ -91,9 +91,7 @@ class Autopsy:
             for p in group["params"]:
                 owners.setdefault(id(p), []).append(ident)
                 name = self.census.parameter_names.get(id(p))
-                if name is None:
-                    told.unnamed += 1
-                else:
+                if name is not None:
                     told.parameters.append(name)
 
     def _parameter(self, ident: int, name: str, tensor: Any, buffer: bool) -> Parameter:
@@ -129,7 +127,6 @@ class Autopsy:
             entry.occurrence,
             sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else [],
             entry.failed,
-            entry.detail,
         )
 
     # -- the graph -----------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ has failed. A list, because one is made for every call."""
 class Glimpse:
     """What is known only at the moment of the failure and costs nothing to keep. No tensor, no node."""
 
-    __slots__ = ("count", "failing", "name", "open", "recording", "switches")
+    __slots__ = ("count", "failing", "name", "recording", "switches")
 
     def __init__(self, torch: Any, switches: Switches, count: int, failing: Stack | None, name: str) -> None:
         self.count = count
@@ -25,7 +25,6 @@ class Glimpse:
         self.failing = failing
         self.name = name
         self.switches: dict[str, Place] = dict(switches.last)
-        self.open = switches.innermost()
         self.recording = bool(torch.is_grad_enabled() and not torch.is_inference_mode_enabled())
 
 

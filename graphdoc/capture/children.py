@@ -67,7 +67,7 @@ if sys.version_info >= (3, 13):
         if run is None or not free:
             return
 
-        def left(code: CodeType, offset: int, error: BaseException) -> None:
+        def left(code: CodeType, _offset: int, error: BaseException) -> None:
             if code is run and not witness.over:
                 stop()
                 _finish(witness, error)

@@ -40,7 +40,7 @@ class Crossings:
         freed_by = {n: self._freeing(order[n], backwards) for n in self.seen.dead}
         edges = self._crossing(freed_by)
         if not edges and any(order[n].released for n in self.seen.dead):
-            edges, shared = self._shared(evidence, backwards)
+            edges, shared = self._shared(backwards)
             evidence.extras["shared_with"] = shared
         marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
         # The newest first: what the failing iteration itself carried over says most.
@@ -194,7 +194,7 @@ class Crossings:
                         out.append((found.number, m))
         return sorted(set(out))
 
-    def _shared(self, evidence: Evidence, backwards: list[Entry]) -> tuple[list[tuple[int, int]], dict[str, Any]]:
+    def _shared(self, backwards: list[Entry]) -> tuple[list[tuple[int, int]], dict[str, Any]]:
         """Edges into the part shared with an earlier backward call of the same forward pass."""
         used: set[int] = set()
         told: dict[str, Any] = {}

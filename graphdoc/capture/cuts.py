@@ -261,7 +261,7 @@ class CutWatch(TorchFunctionMode):
 
     # -- the answer ----------------------------------------------------------------------------------------------
 
-    def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], outputs: list[Any]) -> None:
+    def fill(self, evidence: Evidence, autopsy: Autopsy, _roots: list[Any], outputs: list[Any]) -> None:
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
         starts = [r for t in outputs if not t.requires_grad and (r := self._of(t)) is not None]
         chain = _behind(starts)

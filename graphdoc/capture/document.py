@@ -35,7 +35,6 @@ def start_document(witness: Witness) -> Evidence:
         # The names that torchrun and every launcher after it give to ranks.
         rank=_number("RANK", -1),
         world_size=_number("WORLD_SIZE", 1),
-        local_rank=_number("LOCAL_RANK", -1),
         argv=list(getattr(sys, "argv", [])),
         cwd=witness.cwd,
         python=platform.python_version(),

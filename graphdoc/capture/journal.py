@@ -33,8 +33,6 @@ Noted = tuple[int, str, int, stacks.Seen, int, Call | None]
 class Entry:
     """One event as it is read; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
 
-    detail = ""
-
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool) -> None:
         self.index, self.kind, self.sequence, seen, self.optimizer, call = noted
         self.raw = stacks.stack_of_seen(seen)

@@ -30,7 +30,6 @@ class Mismatches:
                     continue
                 told, owner = self._identify(tensor)
                 stale = Stale(self.seen.tell(evidence, found.number), attribute, told, expected, current)
-                stale.is_view = bool(getattr(tensor, "_is_view", lambda: False)())
                 stale.output = attribute in ("_saved_result", "_saved_output")
                 stale.writes = self._writes(found, owner, tensor, current, current - expected)
                 stale.behind = self.seen.names(self.seen.bits[found.number])

@@ -89,7 +89,6 @@ class Census:
 
     def __init__(self, roots: list[Root], torch: Any) -> None:
         self._torch = torch
-        self._tensor_types: dict[type, bool] = {}
         self._plain: dict[type, str] = {}
         self._privates = Privates()
         self.tensors: dict[int, Any] = {}
@@ -193,19 +192,7 @@ class Census:
                 else:
                     yield Step("index", str(i), type(v).__name__), v
         elif kind == "callable":
-            if type(value) is types.MethodType:
-                yield Step("attribute", "__self__", type(value.__self__).__name__), value.__self__
-            elif type(value) is functools.partial:
-                for i, v in enumerate(value.args):
-                    yield Step("index", str(i), type(v).__name__), v
-                for k, v in value.keywords.items():
-                    yield Step("key", repr(k), type(v).__name__), v
-            else:
-                for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
-                    try:
-                        yield Step("cell", name, type(cell.cell_contents).__name__), cell.cell_contents
-                    except ValueError:
-                        continue
+            yield from _bound(value)
         else:
             yield from self._attributes(value, kind)
 
@@ -359,3 +346,20 @@ def text_of(path: Path) -> str:
         else:
             out += f"[{step.key}]"
     return out
+
+
+def _bound(value: Any) -> Iterator[tuple[Step, Any]]:
+    """What a callable has with it: its object, its given arguments, or the variables that it closes over."""
+    if type(value) is types.MethodType:
+        yield Step("attribute", "__self__", type(value.__self__).__name__), value.__self__
+    elif type(value) is functools.partial:
+        for i, v in enumerate(value.args):
+            yield Step("index", str(i), type(v).__name__), v
+        for k, v in value.keywords.items():
+            yield Step("key", repr(k), type(v).__name__), v
+    else:
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or (), strict=False):
+            try:
+                yield Step("cell", name, type(cell.cell_contents).__name__), cell.cell_contents
+            except ValueError:
+                continue

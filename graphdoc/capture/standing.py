@@ -27,7 +27,7 @@ class Standing:
         witness._undo += probe._scaler.watch(witness)
         return probe
 
-    def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], outputs: list[Any]) -> None:
+    def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
         from graphdoc.capture import functions, refused
 

@@ -132,11 +132,6 @@ class Switches:
                 del places[i:]
                 break
 
-    def innermost(self) -> Place | None:
-        """The switch that is in force in this thread, as far as it is the user's."""
-        places = self._open.places
-        return places[-1][1] if places else None
-
     def in_force(self, inference: bool) -> Place | None:
         """The switch by which nothing is recorded now: inference mode, while it is on, is stronger than the others."""
         places = [place for _, place in self._open.places]

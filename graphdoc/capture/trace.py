@@ -83,7 +83,7 @@ class StepTrace:
         trace._install()
         return trace
 
-    def fill(self, evidence: Any, autopsy: Any, roots: list[Any], outputs: list[Any]) -> None:
+    def fill(self, evidence: Any, _autopsy: Any, _roots: list[Any], _outputs: list[Any]) -> None:
         """A failure in this run: told in the trace as well, for its place in the order of things."""
         raised = evidence.raised
         if raised is not None:
@@ -111,7 +111,7 @@ class StepTrace:
             self._guard(self._made, this)
 
         setattr(optimizer.Optimizer, "__init__", made)  # noqa: B010 (a plain assignment is no valid type)
-        optimizer.register_optimizer_step_pre_hook(lambda o, args, kwargs: self._guard(self._stepping, o))
+        optimizer.register_optimizer_step_pre_hook(lambda o, *_: self._guard(self._stepping, o))
         shown = warnings.showwarning
 
         def showwarning(message: Any, *args: Any, **kwargs: Any) -> None:

@@ -292,7 +292,6 @@ class Witness:
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
             self._fill_extras(evidence, autopsy, glimpse)
-            evidence.extras["failing_call"] = entry.kind
             inputs = args[3] if len(args) > 3 else None
             evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
             for probe in self.probes:
@@ -303,7 +302,7 @@ class Witness:
 
     # -- optimizers ----------------------------------------------------------------------------------------------
 
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+    def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._compiling():
             return  # torch.compile reads this function instead of running it
         try:
@@ -401,8 +400,6 @@ class Witness:
             kind: [vars(f) for f in frames_of_place(place, self.cwd)] for kind, place in glimpse.switches.items()
         }
         evidence.extras["grad_enabled"] = glimpse.recording
-        if glimpse.open is not None:
-            evidence.extras["open_switch"] = glimpse.open[0]
 
     def _watch(self) -> Any:
         return next((p for p in self.probes if hasattr(p, "writes_to")), None)

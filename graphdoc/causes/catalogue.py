@@ -34,11 +34,6 @@ def group(cause: Cause) -> str:
     return GROUPS.get(cause.code[:3], "Other causes")
 
 
-def as_rows(causes: Iterable[Cause]) -> list[tuple[str, str, str]]:
-    """(code, slug, title) of each cause, in the order given."""
-    return [(c.code, c.slug, c.title) for c in causes]
-
-
 def as_json(causes: Iterable[Cause]) -> list[dict[str, Any]]:
     """The causes as plain data, ready for ``json.dumps``: everything a page has, and no recogniser."""
     return [

@@ -16,7 +16,6 @@ import ast
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.slices import Stretch, binds, reads, stretch, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
-from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
@@ -36,7 +35,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     chosen = _chosen(found, backward)
     if not chosen:
         raise CannotFix("nothing that was computed before the step is used behind it")
-    _check(source, found, chosen)
+    _check(found, chosen)
     anchor = found.block[found.anchor]
     indent = indent_of(source, anchor)
     texts = [text_of(source, found.block[i], indent) for i in chosen]
@@ -76,7 +75,7 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
     return chosen
 
 
-def _check(source: Source, found: Stretch, chosen: list[int]) -> None:
+def _check(found: Stretch, chosen: list[int]) -> None:
     """Running the statements later must mean the same, but for the weights."""
     fresh: set[str] = set()
     for i in chosen:

@@ -11,18 +11,18 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required
 from graphdoc.fixes.contexts import decorator_at
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
 KIND = "remove_decorator"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, function, decorator = decorator_at(sources, required(args, "place"), args.get("name"))
-    return removal(source, function, decorator)
+    source, _, decorator = decorator_at(sources, required(args, "place"), args.get("name"))
+    return removal(source, decorator)
 
 
-def removal(source: Source, function: Function | ast.ClassDef, decorator: ast.expr) -> list[Edit]:
+def removal(source: Source, decorator: ast.expr) -> list[Edit]:
     lines = source.lines
     at = source.code.rindex("@", 0, source.span(decorator)[0])
     first, last = lines.line_of(at), lines.line_of(source.span(decorator)[1])

@@ -128,7 +128,6 @@ class _Fill:
     base: ast.Name
     variable: str
     dim: int
-    ellipsis: bool
 
 
 def _stack(source: Source, owner: ast.Assign, target: ast.Subscript) -> list[Edit]:
@@ -147,14 +146,14 @@ def _stack(source: Source, owner: ast.Assign, target: ast.Subscript) -> list[Edi
     if dim is None or bounds is None or found is None:
         return []
     begin, stop = bounds
-    fill = _Fill(base, loop.target.id, dim, dim < 0)
+    fill = _Fill(base, loop.target.id, dim)
     block, at = found
     allocation = next((i for i in range(at - 1, -1, -1) if any(same(t, base) for t in targets_of(block[i]))), None)
     if allocation is None or not _allocates(block[allocation], fill, stop):
         return []
     between = block[allocation + 1 : at]
     firsts = [s for s in between if isinstance(s, ast.Assign) and _writes_into(s, base)]
-    if [_constant_index(s, fill) for s in firsts] != list(range(begin)):
+    if [_constant_index(s) for s in firsts] != list(range(begin)):
         return []
     uses = [n for s in (*between, loop) for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == base.id]
     writes = [s.targets[0].value for s in (*firsts, owner)]  # type: ignore[attr-defined]
@@ -225,7 +224,7 @@ def _allocates(statement: ast.stmt, fill: _Fill, size: ast.expr) -> bool:
     return same(sizes[fill.dim], size)
 
 
-def _constant_index(statement: ast.Assign, fill: _Fill) -> int | None:
+def _constant_index(statement: ast.Assign) -> int | None:
     target = statement.targets[0]
     if not isinstance(target, ast.Subscript):
         return None

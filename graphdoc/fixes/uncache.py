@@ -34,7 +34,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             for decorator in above.decorator_list:
                 name = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
                 if name.split(".")[-1] in _DECORATORS:
-                    return removal(source, above, decorator)
+                    return removal(source, decorator)
                 if name.split(".")[-1] == "cached_property":
                     return [replace(source, decorator, "property")]
             break

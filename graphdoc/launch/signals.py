@@ -32,7 +32,7 @@ def relay() -> Iterator[Callable[[subprocess.Popen[bytes], float | None], int]]:
     early: list[int] = []
     child: list[subprocess.Popen[bytes]] = []
 
-    def receive(number: int, frame: FrameType | None) -> None:
+    def receive(number: int, _frame: FrameType | None) -> None:
         if not child:
             early.append(number)
         elif not _typed(number):

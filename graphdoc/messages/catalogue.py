@@ -159,21 +159,11 @@ def anchor_of(pattern: str) -> tuple[str, int]:
             i += 1
             continue
         before_atom = width
-        literal = ""
         if c == ")":
-            before_atom = opened.pop()
-            i += 1
-        elif c == "[":
-            close = i + 2 if pattern[i + 1] == "^" else i + 1
-            while pattern[close] != "]":
-                close += 2 if pattern[close] == "\\" else 1
-            i, width = close + 1, width + 1
-        elif c == "\\":
-            literal = pattern[i + 1] if not pattern[i + 1].isalnum() else ""
-            i, width = i + 2, width + 1
+            before_atom, literal, i = opened.pop(), "", i + 1
         else:
-            literal = c if c != "." else ""
-            i, width = i + 1, width + 1
+            literal, i = _character(pattern, i)
+            width += 1
         repeat = _REPEAT.match(pattern, i)
         if literal and not repeat and not opened:
             if not run:
@@ -189,3 +179,15 @@ def anchor_of(pattern: str) -> tuple[str, int]:
                 i += 1
     close_run()
     return best, best_before
+
+
+def _character(pattern: str, i: int) -> tuple[str, int]:
+    """The character that must stand at ``i`` (empty where several may), and the place behind it in the pattern."""
+    if pattern[i] == "[":
+        close = i + 2 if pattern[i + 1] == "^" else i + 1
+        while pattern[close] != "]":
+            close += 2 if pattern[close] == "\\" else 1
+        return "", close + 1
+    if pattern[i] == "\\":
+        return pattern[i + 1] if not pattern[i + 1].isalnum() else "", i + 2
+    return pattern[i] if pattern[i] != "." else "", i + 1

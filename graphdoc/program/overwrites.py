@@ -101,7 +101,7 @@ def _analyse(evidence: Evidence) -> Mutation | None:
         node,
         alike,
         writers,
-        exact_for(evidence, first),
+        exact_for(first),
         target_of(evidence, own[0].frame) if own else Target(),
         failing,
         analyse_reuse(evidence),
@@ -204,7 +204,7 @@ def _reaches(evidence: Evidence, event: Event) -> list[str]:
 # -- who wrote ---------------------------------------------------------------------------------------------------
 
 
-def exact_for(evidence: Evidence, stale: Stale) -> bool:
+def exact_for(stale: Stale) -> bool:
     """Whether the known writes account for the whole gap between the two versions, none of them guessed."""
     gap = stale.current - stale.expected
     if not stale.writes or not all(w.certain for w in stale.writes):

@@ -45,7 +45,7 @@ def scene(evidence: Evidence, found: Mutation) -> Scene | None:
     if at is None or (line is not None and all(is_at(line, f) for f in at)):
         return None  # all three below one line that runs the loop: nothing can be put between them there
     forward, _, backward = at
-    last = max(_latest(evidence, found, forward), key=lambda f: (f.line, f.column))
+    last = max(_latest(found, forward), key=lambda f: (f.line, f.column))
     forwards: dict[tuple[int, int], Frame] = {}
     for stale in found.stales:
         node = evidence.node(stale.node)
@@ -60,7 +60,7 @@ def scene(evidence: Evidence, found: Mutation) -> Scene | None:
     )
 
 
-def _latest(evidence: Evidence, found: Mutation, forward: Frame) -> list[Frame]:
+def _latest(found: Mutation, forward: Frame) -> list[Frame]:
     """The writes as this function has them, of all that wrote."""
     assert found.failing is not None
     out = []

@@ -35,7 +35,7 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
             return [*out, *_detach_in_batch(evidence, reuse)]
-        paths = _paths_in(evidence, reuse.carries, call)
+        paths = _paths_in(reuse.carries, call)
         if not paths:
             continue
         paths += [p for p in _lingering_in(evidence, call, paths) if p not in paths]
@@ -116,7 +116,7 @@ def _verb(evidence: Evidence, anchor: Frame, call: Frame) -> str:
     return "the optimizer step" if ".step(" in code else "the call"
 
 
-def _paths_in(evidence: Evidence, carries: list[Carry], call: Frame) -> list[tuple[str, Any]]:
+def _paths_in(carries: list[Carry], call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in carries:
         here = [h for h in c.tensor.holders if _in_frame(h, call) and h.structure is not None]

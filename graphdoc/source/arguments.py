@@ -55,13 +55,11 @@ def drop_arguments(source: Source, node: ast.Call, unwanted: Callable[[int, str 
         if not unwanted(index, name):
             kept = end
             continue
-        edits.append(_removal(source, node, spans, index, kept if index and kept == spans[index - 1][1] else None))
+        edits.append(_removal(source, spans, index, kept if index and kept == spans[index - 1][1] else None))
     return edits
 
 
-def _removal(
-    source: Source, node: ast.Call, spans: list[tuple[int, int, str | None]], index: int, previous: int | None
-) -> Edit:
+def _removal(source: Source, spans: list[tuple[int, int, str | None]], index: int, previous: int | None) -> Edit:
     lines, code = source.lines, source.code
     start, end, _ = spans[index]
     comma = _comma_after(code, end)

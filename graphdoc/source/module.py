@@ -219,27 +219,12 @@ class Source:
         node = self.node_expression(Place.of(place))
         return self._expression(node) if node is not None else None
 
-    def statement_at(self, line: int, column: int = 0) -> Statement | None:
-        """The innermost statement at a position, or the first one on a line."""
-        return self._statement(self.node_statement(self._spot(line, column)))
-
     def _spot(self, line: int, column: int) -> Place:
         return Place(self.file, line, column, line, column + 1 if column else 0)
 
     def enclosing_function(self, line: int, column: int = 0) -> Statement | None:
         """The function around (or starting at) a position."""
         return self._around(line, column, Function)
-
-    def enclosing_loop(self, line: int, column: int = 0) -> Statement | None:
-        """The innermost loop around a position, within the same function."""
-        node = self.node_statement(self._spot(line, column))
-        if node is None or isinstance(node, Loop):
-            return self._statement(node)
-        return self._statement(self.node_loop(node))
-
-    def enclosing_class(self, line: int, column: int = 0) -> Statement | None:
-        """The class around a position."""
-        return self._around(line, column, ast.ClassDef)
 
     def _around(self, line: int, column: int, kind: type | object) -> Statement | None:
         node = self.node_statement(self._spot(line, column))
@@ -289,15 +274,6 @@ class Source:
         """The paths that the statement at a position assigns (``("seq", "self.state")``)."""
         node = self.node_statement(self._spot(line, column))
         return tuple(key(t) for t in targets_of(node)) if node is not None else ()
-
-    def assignments_of(self, path: str, within: Place | None = None) -> tuple[Statement, ...]:
-        """The statements that bind a name or attribute path, in the function at ``within`` or in the whole file."""
-        scope: ast.AST | None = None
-        if within is not None:
-            node = self.node_statement(within)
-            scope = node if isinstance(node, Function) else (self.node_function(node) if node is not None else None)
-        found = (self._statement(n) for n in self.node_assignments(path, scope))
-        return tuple(s for s in found if s is not None)
 
     def splice(self, edits: Iterable[Edit]) -> str:
         """The whole text with these edits made.

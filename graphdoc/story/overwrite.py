@@ -9,7 +9,7 @@ from graphdoc.model import Confidence, Role, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
 from graphdoc.program.overwrites import Mutation, Writer, writer_of
-from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of, where
+from graphdoc.program.spans import distinct, moment, span, span_of, where
 
 MOST_FACTS = 4
 MOST_WRITERS = 6
@@ -134,8 +134,3 @@ def story(evidence: Evidence, found: Mutation, causes: Iterable[Span], label: st
             *failed_spans(evidence, found),
         )
     )
-
-
-def saved_line(found: Mutation) -> str:
-    """``train.py:12`` where the tensor was saved; empty where that is not known."""
-    return where(innermost_user(found.node.stack))

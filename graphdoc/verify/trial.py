@@ -67,7 +67,7 @@ class Trial:
         rest = seconds
         folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
         rest -= ended.seconds
-        outcome = self._outcome(folder, ended)
+        outcome = self._outcome(ended)
         verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers, rest)
         if not verdict.verified and not verdict.refused and outcome.printed:
             verdict.data["printed"] = outcome.printed
@@ -140,7 +140,7 @@ class Trial:
         enough = out / ENOUGH
         return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked)
 
-    def _outcome(self, folder: Path, ended: Ended) -> Outcome:
+    def _outcome(self, ended: Ended) -> Outcome:
         """What ended the patched program. An autograd error that it caught counts as well: the original has none."""
         outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)

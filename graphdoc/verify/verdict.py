@@ -127,7 +127,9 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     return None
 
 
-def judge(outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool, same_numbers: bool = False) -> Verdict:
+def judge(  # noqa: C901 (a straight list of measures, the first that fails decides)
+    outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool, same_numbers: bool = False
+) -> Verdict:
     """Compare a patched run that ended well, or was stopped, with the original. See the module's functions for each
     measure; the first that fails is the reason given. ``same_numbers``: the fix is to leave the loss as it is.
     """

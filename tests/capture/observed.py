@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from graphdoc.evidence import Evidence, Frame
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from forked import Result, run_forked
+
+from graphdoc.evidence import Evidence, Frame
 
 PREFACE = "import torch\ntorch.manual_seed(0)\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -299,7 +300,8 @@ def test_where_saved_tensors_do_not_tell_hooks_are_watched_for(monkeypatch: pyte
     undo = saved.watch_hooks(torch)
     try:
         y = torch.ones(2, requires_grad=True).exp()
-        assert not saved.may_be_hooked(y.grad_fn._raw_saved_result)
+        made: Any = y.grad_fn
+        assert not saved.may_be_hooked(made._raw_saved_result)
         assert not saved.all_unknown()
         with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: pytest.fail("unpacked")):
             y = torch.ones(2, requires_grad=True).exp()

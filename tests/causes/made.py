@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphdoc.causes import find
+from graphdoc.causes.base import Cause
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Parameter, Raised
 
 FILE = "train.py"
@@ -65,3 +67,10 @@ def local(path: str, *, leaf: bool, requires_grad: bool, made: Frame | None = No
         "op": op,
         "made": [vars(made)] if made else [],
     }
+
+
+def cause(slug: str) -> Cause:
+    """The cause with this slug."""
+    found = find(slug)
+    assert found is not None
+    return found

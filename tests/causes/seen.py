@@ -6,8 +6,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from forked import Result, run_forked
 
 from graphdoc.diagnose import Found, findings_for
@@ -93,7 +91,7 @@ def _run(script: Path, out: Path, mode: str) -> tuple[Result, Evidence | None]:
             sys.last_value = error
             hook(kind, error, trace)  # type: ignore[arg-type]
 
-        sys.excepthook = remember  # type: ignore[assignment]
+        sys.excepthook = remember
         install(str(out), mode)
 
     result = run_forked(script, setup=setup)

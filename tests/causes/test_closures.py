@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from seen import observe
 
 HEAD = """\
@@ -130,7 +126,7 @@ before.pow(2).mean().backward()
 )
 
 
-def spoken(told) -> str:  # type: ignore[no-untyped-def]
+def spoken(told) -> str:
     finding = told.found[0].finding
     return "\n".join([finding.explanation, *finding.facts, *(s.label for s in finding.spans)])
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from examples import FOLDER, Example, healthy, sick
 from forked import Result, run_forked
 

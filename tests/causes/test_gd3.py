@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-from made import FILE, NO_GRAPH, UNUSED, Program, library, local
+from typing import Any
 
-from graphdoc.causes import find
+import pytest
+from made import FILE, NO_GRAPH, UNUSED, Program, cause, library, local
+
 from graphdoc.evidence import Cut, Event, Evidence, Parameter
 from graphdoc.finding import Finding
 
@@ -15,7 +16,7 @@ GD3 = (*CUTS, "input-needs-grad", "unused-in-graph", "non-leaf-parameter", "grad
 
 def told(evidence: Evidence, slugs: tuple[str, ...] = (*GD3, "missing-create-graph")) -> dict[str, Finding]:
     """What the causes find, strongest first."""
-    found = {slug: finding for slug in slugs if (finding := find(slug).recognise(evidence)) is not None}
+    found = {slug: finding for slug in slugs if (finding := cause(slug).recognise(evidence)) is not None}
     return dict(sorted(found.items(), key=lambda item: -item[1].strength))
 
 
@@ -47,7 +48,7 @@ BACKWARD = PROGRAM.at("loss.backward()")
 MODEL = PROGRAM.at("model(x)", nth=1)
 
 
-def a_cut(reason: str, op: str, text: str, **more: object) -> Cut:
+def a_cut(reason: str, op: str, text: str, **more: Any) -> Cut:
     return Cut(reason, op, [PROGRAM.at(text)], [MODEL], "AddmmBackward0", **more)
 
 
@@ -123,15 +124,15 @@ def test_pasted_text_gives_only_possibilities() -> None:
 @pytest.mark.parametrize("slug", GD3)
 def test_other_messages_are_left_alone(slug: str) -> None:
     for message in ("CUDA out of memory", "mat1 and mat2 shapes cannot be multiplied", "", "x" * 100_000):
-        assert find(slug).recognise(PROGRAM.evidence(message, MODEL)) is None
+        assert cause(slug).recognise(PROGRAM.evidence(message, MODEL)) is None
 
 
 @pytest.mark.parametrize("slug", GD3)
 def test_nothing_known_but_the_message_raises_nothing(slug: str) -> None:
     for message in (NO_GRAPH, UNUSED, "'NoneType' object has no attribute 'sign'", "can't optimize a non-leaf Tensor"):
-        find(slug).recognise(Evidence(raised=None))
-        find(slug).recognise(PROGRAM.evidence(message, None))
-        find(slug).recognise(PROGRAM.evidence(message, MODEL, from_text=True))
+        cause(slug).recognise(Evidence(raised=None))
+        cause(slug).recognise(PROGRAM.evidence(message, None))
+        cause(slug).recognise(PROGRAM.evidence(message, MODEL, from_text=True))
 
 
 # -- frozen, constant, float -------------------------------------------------------------------------------------------
@@ -205,6 +206,7 @@ slope(net(points), points)
     )
     inner, outer = program.at("torch.autograd.grad(u.sum(), x)", "slope"), program.at("slope(net(points), points)")
     evidence = program.evidence("One of the differentiated Tensors does not require grad")
+    assert evidence.raised is not None
     evidence.raised.stack = [outer, inner]
     name, finding = best(evidence)
     assert name == "input-needs-grad"

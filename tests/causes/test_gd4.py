@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from made import NO_GRAPH, UNUSED, Program
+from typing import Any
 
-from graphdoc.causes import find
-from graphdoc.evidence import Cut, Event, Evidence, Node
+import pytest
+from made import NO_GRAPH, UNUSED, Program, cause
+
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node
 from graphdoc.finding import Finding
 
 GD4 = ("missing-create-graph", "no-double-backward", "constant-derivative")
@@ -27,14 +28,14 @@ FAILED = PENALTY.at("penalty.backward()")
 
 
 def told(evidence: Evidence) -> dict[str, Finding]:
-    return {slug: found for slug in (*GD4, "unused-in-graph") if (found := find(slug).recognise(evidence))}
+    return {slug: found for slug in (*GD4, "unused-in-graph") if (found := cause(slug).recognise(evidence))}
 
 
 def lines(finding: Finding, role: str = "cause") -> list[int]:
     return [s.line for s in finding.spans if s.role == role]
 
 
-def grad(frame: object, index: int = 0, **more: object) -> Event:
+def grad(frame: Frame, index: int = 0, **more: Any) -> Event:
     return Event(index, "grad", stack=[frame], **more)
 
 

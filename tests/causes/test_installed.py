@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from installed import ON_PATH, install
 from seen import Seen, observe
 
@@ -154,7 +149,7 @@ def spans(told: Seen, *roles: str) -> list[Span]:
 def packages_spans(told: Seen) -> dict[str, tuple[str, str]]:
     """Role and label of each place in the package, by the line's text."""
     assert told.evidence is not None
-    out = {}
+    out: dict[str, tuple[str, str]] = {}
     for s in told.found[0].finding.spans:
         if "site-packages" in s.file:
             text = (next(p for p in told.evidence.packages if s.file in p.files)).text(s.file).splitlines()[s.line - 1]

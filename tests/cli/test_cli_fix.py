@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import types
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,12 +86,12 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Iterator[Project]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> Project:
     folder = tmp_path / "project"
     folder.mkdir()
     made = Project(folder, monkeypatch, capfdbinary)
     made.keep()
-    yield made
+    return made
 
 
 def test_diff_is_all_of_stdout_and_applies(project: Project) -> None:

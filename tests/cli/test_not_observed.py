@@ -14,7 +14,7 @@ from graphdoc.launch import Request
 from graphdoc.launch.keep import Kept, last_run
 from graphdoc.launch.seen import observed
 from graphdoc.model import Observed, Report, Run
-from graphdoc.render import FORMATS, render  # type: ignore[attr-defined]
+from graphdoc.render import FORMATS, render
 
 HEALTHY = "import torch\n(torch.ones(2, requires_grad=True) ** 2).sum().backward()\nprint('trained')\n"
 TWICE = "import torch\ny = (torch.ones(2, requires_grad=True) ** 2).sum()\ny.backward()\ny.backward()\n"

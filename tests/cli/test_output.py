@@ -81,7 +81,7 @@ def test_a_stream_that_knows_few_characters_is_no_error() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     put("é → x\n", stream)
     show(REPORT, "terminal", stream)
-    assert stream.buffer.getvalue().startswith(b"? ? x\n")  # type: ignore[attr-defined]
+    assert stream.buffer.getvalue().startswith(b"? ? x\n")
 
 
 def test_a_report_replaces_the_old_one_whole(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.kinds import build
@@ -70,13 +71,13 @@ def only_lines_changed(old: str, new: str, first: int, last: int) -> bool:
     return a[: first - 1] == b[: first - 1] and (below <= 0 or a[-below:] == b[-below:])
 
 
-def some(nodes: list, limit: int) -> list:
+def some(nodes: list[Any], limit: int) -> list:
     """At most ``limit`` of the nodes, evenly spread."""
     step = max(1, len(nodes) // limit)
     return nodes[::step]
 
 
-def check(text: str, limit: int = 40) -> Iterator[str]:
+def check(text: str, limit: int = 40) -> Iterator[str]:  # noqa: C901 (every kind of fix in turn)
     """Run the fixes everywhere in a source and yield the fixed texts.
 
     Raises:
@@ -92,7 +93,7 @@ def check(text: str, limit: int = 40) -> Iterator[str]:
         try:
             new = build(kind, sources, args)["a.py"]
         except CannotFix as e:
-            assert "is not sound" not in str(e), (kind, args, e)
+            assert "is not sound" not in str(e), (kind, args, e)  # noqa: PT017 (a refusal is one of two good ends)
             return None
         assert new.startswith("\ufeff") == text.startswith("\ufeff")
         assert not same_shape or shape(new) == before, (kind, args, new)
@@ -148,9 +149,9 @@ def check(text: str, limit: int = 40) -> Iterator[str]:
                 again = Source("a.py", new)
                 inner = again.node_statement(Place("a.py", node.lineno + 1))
                 assert inner is not None
-                back = build("remove_context", {"a.py": again}, {"place": again.place(inner), "name": "no_grad"})
+                bare = build("remove_context", {"a.py": again}, {"place": again.place(inner), "name": "no_grad"})
                 if text.endswith(("\n", "\r")):
-                    assert back["a.py"] == text, back["a.py"]
+                    assert bare["a.py"] == text, bare["a.py"]
         block, index = source.node_block(node) or ([], 0)
         new = attempt("delete_statement", same_shape=False, place=place)
         if new is not None:

@@ -60,7 +60,7 @@ FIXED = [
         "from torch import nn\nimport torch\nclass A:\n  @staticmethod\n  @torch.no_grad()\n  def f():\n    return g()\n",
     ),
     ("under_no_grad_update", T + "«w -= lr * w.grad»\n", {}, T + "with torch.no_grad():\n    w -= lr * w.grad\n"),
-    ("update_in_place", T + "«w = w - lr * w.grad»\n", {}, T + "with torch.no_grad():\n    w -= lr * w.grad\n"),
+    ("under_no_grad_update", T + "«w = w - lr * w.grad»\n", {}, T + "with torch.no_grad():\n    w -= lr * w.grad\n"),
     (
         "under_no_grad_update",
         T + "for w in ws:\n    «w = w - (lr * w.grad)»\n    w.grad.zero_()\n",

@@ -7,7 +7,7 @@ from marked import fixed
 
 from graphdoc.fixes.base import CannotFix
 
-REFUSED = [
+REFUSED: list[tuple[str, dict[str, object], str]] = [
     ("«x = x + y»\n", {}, "nothing is written"),
     ("«f(x).y += 1»\n", {}, "twice"),
     ("«x.relu()»\n", {}, "does not write"),

@@ -143,8 +143,8 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     request = Request(["train.py"], cwd=str(tmp_path), quiet=True)
     kept = keep(out, request, launch(request, out))
     kept.save()
-    lines = []
-    announced = []
+    lines: list[str] = []
+    announced: list[str] = []
     trying = Trying(progress=lines.append, announce=announced.append)
     report = propose(kept, report_for(kept), verify=True, trying=trying)
     assert [(f.title, f.verified) for f in fixes_of(report)] == [

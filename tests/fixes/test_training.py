@@ -23,7 +23,7 @@ h = torch.zeros(2, 3)
 """
 
 # (kind, args, the sick program with its places marked, the right program, how it differs from the usual case)
-PROGRAMS = [
+PROGRAMS: list[tuple[Any, ...]] = [
     (
         "detach_after",
         {"paths": ["h"], "first": "after"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "causes"))
-
 from marked import fixed, unmark
 from seen import observe
 

@@ -62,7 +62,7 @@ class Pair:
         return plain, self.run(self.observed(*words, kind=kind, flags=flags), stdin, cwd)
 
     def start(self, command: list[str], **options: object) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+        return subprocess.Popen(  # type: ignore[call-overload]
             command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
         )
 

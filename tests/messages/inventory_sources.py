@@ -125,9 +125,10 @@ class _Collector:
         yield from self._walk(self._tree)
 
     def _walk(self, node: ast.AST) -> Iterator[Found]:
-        inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        if inner:
-            self._scopes.append((node.name, _texts_of(node)))
+        inner = None
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inner = node
+            self._scopes.append((inner.name, _texts_of(inner)))
         yield from self._messages(node)
         for child in ast.iter_child_nodes(node):
             yield from self._walk(child)
@@ -169,7 +170,7 @@ class _Collector:
 
     def _text(self, node: ast.expr, depth: int = 0) -> str:
         if isinstance(node, ast.Constant):
-            return node.value if isinstance(node.value, str) else f"⟨{node.value}⟩"
+            return node.value if isinstance(node.value, str) else f"⟨{node.value!s}⟩"
         if isinstance(node, ast.JoinedStr):
             return "".join(self._text(v, depth) for v in node.values)
         if isinstance(node, ast.FormattedValue):

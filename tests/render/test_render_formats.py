@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -75,7 +76,8 @@ def test_json_is_the_contract(name: str) -> None:
 
 
 def test_json_stays_json_whatever_was_measured() -> None:
-    odd = {"difference": float("nan"), "ratio": float("inf"), "where": Path("x"), "steps": (1, 2), 3: None}
+    odd: dict[Any, Any] = {"difference": float("nan"), "ratio": float("inf"), "where": Path("x"), "steps": (1, 2)}
+    odd[3] = None
     told = report(diagnosis(fixes=(Fix("f", "t", "safe", verification=odd),)))
     loaded = json.loads(render(told, "json"), parse_constant=lambda c: pytest.fail(f"{c} is no JSON"))
     assert loaded["diagnoses"][0]["fixes"][0]["verification"] == {

@@ -57,7 +57,9 @@ def operations(source: Source) -> list[tuple[str, Place]]:
                 continue
             if (
                 at is None
-                or None in (at.lineno, at.end_lineno, at.col_offset, at.end_col_offset)
+                or at.lineno is None
+                or at.end_lineno is None
+                or at.col_offset is None
                 or not at.end_col_offset
             ):
                 continue
@@ -85,7 +87,7 @@ def test_positions_of_the_interpreter(path):
     text = PROGRAM if path is None else path.read_bytes().decode("latin-1" if path.stem == "latin1" else "utf-8")
     source = Source("a.py", text)
     places = operations(source)
-    assert places
+    assert places and source.tree is not None
     in_strings = [source.place(n) for n in ast.walk(source.tree) if isinstance(n, ast.JoinedStr)]
     for name, place in places:
         if any((s.line, s.column) <= (place.line, place.column) <= (s.end_line, s.end_column) for s in in_strings):
@@ -117,27 +119,18 @@ def test_takes_a_call_apart(source):
     ]
 
 
-def test_statements_functions_loops(source):
-    assert source.statement_at(7).text == "seq, self.state = self.rnn(x, self.state)"
-    assert source.statement_at(9).kind == "Assign"
-    assert source.statement_at(7).indent == " " * 12
+def test_functions_and_bound_names(source):
     assert source.enclosing_function(7).place.line == 4
-    assert source.enclosing_loop(9).place.line == 6
-    assert source.enclosing_loop(13) is None
-    assert source.enclosing_class(7).place.line == 3
     assert source.names_bound_by(7) == ("seq", "self.state")
     assert source.names_bound_by(8) == ("self.h", "h")
 
 
-def test_operands_and_assignments(source):
+def test_operands(source):
     line = PROGRAM.splitlines()[6]
     place = Place("a.py", 7, line.index("self.rnn") + 1, 7, line.index("  #") + 1)
     assert [o.text for o in source.operands(place)] == ["self", "x", "self.state"] or [
         o.text for o in source.operands(place)
     ] == ["x", "self.state"]
-    assert [s.place.line for s in source.assignments_of("self.state")] == [7]
-    assert [s.place.line for s in source.assignments_of("h", Place("a.py", 5))] == [8]
-    assert source.assignments_of("nothing") == ()
 
 
 @pytest.mark.parametrize(
@@ -147,11 +140,8 @@ def test_odd_input_gives_none(text):
     source = Source("a.py", text)
     place = Place("a.py", 1, 1, 1, 2)
     assert source.call_at(place) is None
-    assert source.statement_at(99) is None
-    assert source.enclosing_loop(1, 1) is None
     assert source.names_bound_by(7) == ()
     assert source.operands(place) == () or text == "é" * 3
-    assert source.assignments_of("x y") == ()
     assert source.expression_at(Place("a.py", 50, 60, 70, 80)) is None
     assert source.splice([]) == text
 

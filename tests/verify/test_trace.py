@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tracing import run_forked, traced
+from forked import run_forked
+from tracing import traced
 
 PROGRAM = """\
 import warnings

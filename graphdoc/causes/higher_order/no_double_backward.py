@@ -120,7 +120,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         "could be computed; its derivative cannot." + _instead(op),
         distinct((*marks, *_twice(evidence))),
         (),
-        _remedies(evidence, op, frame),
+        _remedies(op, frame),
     )
 
 
@@ -216,7 +216,7 @@ def _instead(op: str) -> str:
     return ""
 
 
-def _remedies(evidence: Evidence, op: str, frame: Frame | None) -> tuple[Remedy, ...]:
+def _remedies(op: str, frame: Frame | None) -> tuple[Remedy, ...]:
     if "attention" not in op:
         return ()
     return remedy_at(

@@ -151,7 +151,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     frame = raised_at(evidence)
     known = next((m for m in _MISUSES if re.search(m.pattern, text)), None)
     if known is None:
-        return _saved_twice(evidence, frame)
+        return _saved_twice(evidence)
     strength, confidence = weight(evidence, 0.9)
     places = bindings.calls_named(evidence, known.looks_for) if known.looks_for else []
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
@@ -168,7 +168,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _saved_twice(evidence: Evidence, frame: Frame | None) -> Finding | None:
+def _saved_twice(evidence: Evidence) -> Finding | None:
     """*not enough values to unpack* where a Function unpacks ``saved_tensors`` and saves them in two calls."""
     if not re.search(r"(?:not enough|too many) values to unpack", evidence.message[:LONGEST]):
         return None

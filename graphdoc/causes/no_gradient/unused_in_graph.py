@@ -88,7 +88,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         return None  # a derivative that is constant: nothing was forgotten
     strength, confidence = weight(evidence, 0.85)
     name = _input_name(evidence, frame, found["index"])
-    marks, why = _why(evidence, name)
+    marks, why = _why(evidence)
     here = (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence),) if frame else ()
     at = found["index"]
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
@@ -161,7 +161,7 @@ def _input_name(evidence: Evidence, frame: Frame | None, index: str | None) -> s
     return bindings.text_of(inputs)
 
 
-def _why(evidence: Evidence, name: str) -> tuple[tuple[Span, ...], str]:
+def _why(evidence: Evidence) -> tuple[tuple[Span, ...], str]:
     """The likeliest reason that the run or its source shows, with its place."""
     step = _step_between(evidence)
     frame = innermost_user(step.stack) if step else None

@@ -112,7 +112,7 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     return Finding(
         0.93 if reuse.meant_known else 0.7,
         "certain" if reuse.meant_known and reuse.behind else "likely",
-        _title(evidence, reuse, what),
+        _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
         f"{folded(reuse.behind) or 'other parameters'}. Another "
         "loss and its optimizer train those; for this one they are constants. Two backward calls meet in "
@@ -138,7 +138,7 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     )
 
 
-def _title(evidence: Evidence, reuse: Reuse, what: str) -> str:
+def _title(reuse: Reuse, what: str) -> str:
     """The value by its name, and the loss that it has no business in."""
     several = " and " in what
     loss = "an earlier loss" if reuse.detach_in_freeing else "this loss"

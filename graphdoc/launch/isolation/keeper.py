@@ -126,7 +126,7 @@ def _watch(child: int, first: bool = False) -> None:
     """From now on a request to end is one to end the program. ``first``: the child is number 1 of other processes."""
     global program, is_first
     program, is_first = child, first
-    signal.signal(signal.SIGTERM, lambda number, frame: _stop())
+    signal.signal(signal.SIGTERM, lambda *_: _stop())
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 

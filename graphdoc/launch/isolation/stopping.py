@@ -41,7 +41,7 @@ def stoppable() -> Iterator[Stop]:
         yield stop
         return
 
-    def receive(number: int, frame: FrameType | None) -> None:
+    def receive(number: int, _frame: FrameType | None) -> None:
         stop.number = stop.number or number
 
     before = {s: signal.signal(s, receive) for s in _SIGNALS if signal.getsignal(s) is not signal.SIG_IGN}

@@ -100,7 +100,7 @@ class Refusals:
         if not standard and name.partition(".")[0] not in _KNOWN:
             self._refuse(f"loads {name.partition('.')[0]}, code that may write by itself")
 
-    def _library(self, args: Any) -> None:
+    def _library(self, _args: Any) -> None:
         """A library that the user's own code loads may do anything; torch and others load what belongs to them."""
         frame: Any = sys._getframe(2)
         while frame is not None and os.sep + "ctypes" + os.sep in frame.f_code.co_filename:
