@@ -31,6 +31,8 @@ _MISSING_GRAPH = (
 )
 _STEP_WRITES = {"SGD": 1, "Adam": 1, "AdamW": 2}
 """How far one step moves the version of a parameter, where that is known."""
+_UNEVEN = ("LBFGS",)
+"""Optimizers one of whose steps writes as often as it takes to find the place (torch/optim/lbfgs.py)."""
 
 
 def question(evidence: Evidence) -> str:
@@ -167,14 +169,20 @@ def _of_the_same_rank(files: list[Path], evidence: Evidence) -> list[Path]:
 
 
 def _explained(stale: Stale) -> bool:
-    """Whether the known writes account for every version that the tensor moved on."""
-    moved = 0
+    """Whether the known writes account for every version that the tensor moved on.
+
+    An optimizer of which it is not known how often one step writes does so equally often in each.
+    """
+    moved = stale.current - stale.expected
+    steps = 0
     for write in stale.writes:
-        if write.op.endswith(".step"):
-            each = _STEP_WRITES.get(write.op.removesuffix(".step"))
-            if each is None:
-                return True
-            moved += each * write.count
+        name = write.op.removesuffix(".step")
+        if name == write.op:
+            moved -= write.count
+        elif name in _UNEVEN:
+            return False
+        elif name in _STEP_WRITES:
+            moved -= _STEP_WRITES[name] * write.count
         else:
-            moved += write.count
-    return moved == stale.current - stale.expected
+            steps += write.count
+    return moved >= steps and moved % steps == 0 if steps else moved == 0

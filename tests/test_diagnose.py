@@ -177,6 +177,12 @@ def test_what_a_second_run_is_asked(tmp_path):
     assert question(version) == "probe:writes"
     version.stale = [stale(Write("AdamW.step"), current=4)]
     assert question(version) == ""
+    version.stale = [stale(Write("LBFGS.step"), current=9)]
+    assert question(version) == "probe:writes"  # it writes as often as it searches, so others may have written too
+    version.stale = [stale(Write("RMSprop.step"), Write("RMSprop.step"), current=4)]
+    assert question(version) == ""
+    version.stale = [stale(Write("RMSprop.step"), Write("RMSprop.step"), current=5)]
+    assert question(version) == "probe:writes"  # three writes cannot be two equal steps
     version.probe = "probe:writes"
     version.stale = [stale()]
     assert question(version) == ""
