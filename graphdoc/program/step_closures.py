@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
 from graphdoc.program.spans import line_text
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -64,6 +65,20 @@ def own_step(evidence: Evidence, stack: Sequence[Frame]) -> int:
     if not stack[first].user:
         return -1 if users else start
     return -1 if any(_calls_argument(evidence, f) for f in users) else start
+
+
+def unrecorded_call(evidence: Evidence, stack: Sequence[Frame], switch: Frame) -> Frame | None:
+    """Where a step of the user's own calls its closure, if the switch that turned recording off is the step's own."""
+    start = next((i for i in range(len(stack) - 1, -1, -1) if _is_wrapper(stack[i])), len(stack))
+    step = next((f for f in stack[start + 1 :] if not is_around(f) and not _is_base(f)), None)
+    if step is None or not step.user or step.file != switch.file or not _calls_argument(evidence, step):
+        return None
+    root = bindings.tree(evidence, step.file)
+    function = bindings.function_around(root, step.line) if root is not None else None
+    if function is None:
+        return None
+    first = min((d.lineno for d in function.decorator_list), default=function.lineno)
+    return step if first <= switch.line <= (function.end_lineno or first) else None
 
 
 def _is_foreign(frame: Frame) -> bool:

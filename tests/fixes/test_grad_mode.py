@@ -24,6 +24,8 @@ REFUSED = [
     ("remove_decorator", "@a\ndef f():\n    «g()»\n", {}, "no decorator"),
     ("remove_context", "with «open(p)» as f, g():\n    f.read()\n", {}, "uses"),
     ("remove_switch", "with f():\n    «g()»\n", {}, "no with"),
+    ("enable_grad_block", "with torch.enable_grad():\n    x = «f()»\n", {}, "already"),
+    ("enable_grad_block", "while «f()» > 1:\n    pass\n", {}, "head of a block"),
     ("sdpa_math", "with sdpa_kernel(SDPBackend.MATH):\n    «y = net(x)»\n", {}, "already"),
 ]
 
@@ -51,6 +53,12 @@ FIXED = [
         T + "if a:\r\n  b(); «y = 1»; c()\r\n",
         {},
         T + "if a:\r\n  b()\r\n  with torch.no_grad():\r\n    y = 1\r\n  c()\r\n",
+    ),
+    (
+        "enable_grad_block",
+        T + "if c: x = «c()» if c else None\n",
+        {},
+        T + "if c:\n    with torch.enable_grad():\n        x = c() if c else None\n",
     ),
     ("no_grad_block", "«x = y»\n", {}, "import torch\nwith torch.no_grad():\n    x = y\n"),
     (

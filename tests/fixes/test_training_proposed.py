@@ -173,6 +173,37 @@ CASES = [
         """,
     ),
     Case(
+        "enable_grad_block",
+        start=NETS,
+        sick="""\
+        class Descent(torch.optim.Optimizer):
+            @torch.no_grad()
+            def step(self, closure=None):
+                loss = closure()
+                for p in self.param_groups[0]["params"]:
+                    p.sub_(p.grad, alpha=0.1)
+                return loss
+
+        own = Descent([*body.parameters(), *head.parameters()], {})
+
+        def closure():
+            own.zero_grad()
+            loss = head(body(x)).sub(y).square().mean()
+            loss.backward()
+            return loss
+
+        for step in range(3):
+            own.step(closure)
+        """,
+        right="""\
+        plain = torch.optim.SGD(opt.param_groups[0]["params"], lr=0.1)
+        for step in range(3):
+            plain.zero_grad()
+            head(body(x)).sub(y).square().mean().backward()
+            plain.step()
+        """,
+    ),
+    Case(
         "zero_of_output",
         start=NETS,
         sick="""\

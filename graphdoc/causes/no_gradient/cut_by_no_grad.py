@@ -8,6 +8,7 @@ from graphdoc.evidence import Cut, Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.spans import code_at, distinct, innermost, span, where
+from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.grad_mode import scoped
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import (
@@ -34,7 +35,8 @@ The switch is often far from the loss:
 - a decorator on a method that is now used for training as well (`@torch.no_grad()` on `encode`, `act`, `features`);
 - a caller higher up, such as an evaluation loop that runs a module whose forward calls `backward` itself;
 - `torch.set_grad_enabled(False)` as a statement, left on after a validation pass;
-- a `with` block that is longer than it looks, with the loss inside its indentation.
+- a `with` block that is longer than it looks, with the loss inside its indentation;
+- `@torch.no_grad()` on the `step` of an optimizer of one's own, which calls the closure that it is given.
 """,
     why="""\
 Whether an operation is recorded is decided when it runs, by the grad mode of the current thread, not when
@@ -72,7 +74,8 @@ Unsafe: recording this part means that its parameters receive gradient, and that
 stand behind it (a head that is *outside* of the block).
 
 Prefer moving the switch to the callers that only evaluate. Opening `torch.enable_grad()` inside a function that
-somebody calls under `no_grad` also works, but it builds a graph in every evaluation.
+somebody calls under `no_grad` also works, but it builds a graph in every evaluation. An optimizer's `step(closure)` is
+the place for it: the update needs the switch, and the closure must be recorded.
 
 A switch that is thrown by a statement and never put back, in the constructor of a helper for instance, was meant for
 that helper's own computations. There recording stays off: `@torch.no_grad()` on the function that computes, or `with
@@ -114,9 +117,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         return unseen(evidence, 0.28, TITLE, hint)
     strength, confidence = weigh(evidence, cut)
     switch = _switch(evidence, cut)
+    closure = unrecorded_call(evidence, cut.stack, switch) if switch is not None and not cut.grad_mode else None
     library = bool(cut.switch) and not cut.switch[-1].user
     label = "gradient recording is switched off " + ("inside this call" if library else "here")
-    marks = (span("cause", switch, label, evidence),) if switch else ()
+    marks = [span("cause" if closure is None else "related", switch, label, evidence)] if switch else []
     kind = cut.switch_kind or "no_grad"
     off = (
         f", switched off {'inside the call' if library else ''} at {where(switch)}".replace("  ", " ") if switch else ""
@@ -126,10 +130,17 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result has no "
         "graph although the parameters require gradients, and neither has the loss that is computed from it."
     )
+    title = f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph"
+    remedies = () if library else _remedies(evidence, cut, switch)
+    if closure is not None:
+        marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", evidence))
+        text = f"{text} {_CLOSURE}"
+        title = f"`{closure.function}` runs its closure under {kind}, so the loss has no graph"
+        remedies = _closure_remedies(closure)
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph",
+        title,
         f"{text} {_INFERENCE}" if cut.grad_mode else text,
         distinct(
             (
@@ -139,7 +150,7 @@ def recognise(evidence: Evidence) -> Finding | None:
             )
         ),
         facts_of(evidence, cut),
-        () if library else _remedies(evidence, cut, switch),
+        remedies,
     )
 
 
@@ -147,6 +158,22 @@ _INFERENCE = (
     "Grad mode was on there (`torch.enable_grad()`), which has no effect in inference mode: nothing is recorded until "
     "that mode ends. Inside `torch.no_grad()` it would have."
 )
+
+
+_CLOSURE = (
+    "An optimizer's step writes its parameters without recording, which is right, but the closure that it is given "
+    "computes the loss and calls `backward()`: PyTorch's own optimizers run it under `torch.enable_grad()`."
+)
+
+
+def _closure_remedies(closure: Frame) -> tuple[Remedy, ...]:
+    return remedy_at(
+        closure,
+        "enable_grad_block",
+        "Record what the closure computes: `with torch.enable_grad():` around its call",
+        "unsafe",
+        "The closure's loss gets a graph and its parameters gradients; the update itself stays unrecorded.",
+    )
 
 
 def _switch(evidence: Evidence, cut: Cut) -> Frame | None:
