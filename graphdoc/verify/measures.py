@@ -17,17 +17,6 @@ _ABOUT_AUTOGRAD = re.compile(
 )
 
 
-def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:
-    """Names of the parameters that an optimizer used a gradient of, or is to, and that receive none any more."""
-    now = {key for _, key in patched.flows()}
-    before = {key for _, key in base.used()}
-    names = {base.name(key): key for key in (*base.names, *before)}
-    before |= {names[name] for name in expected if name in names}
-    known = set(patched.names) | now
-    # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.
-    return sorted({base.name(key) for key in before - now if key in known or not known})
-
-
 def stopped_steps(base: Trace, patched: Trace) -> list[str]:
     """Optimizers that stepped in the original and never do in the patched run."""
     gone = {s.optimizer for s in base.steps} - {s.optimizer for s in patched.steps}
@@ -72,23 +61,12 @@ def stopped_flows(
     elsewhere = {key: place for place, key in sorted(now)}
     return (
         [
-            f"the backward at {_at(p)} no longer reaches {_names(base, keys)}, trained at {_at(elsewhere[keys[0]])}"
+            f"the backward at {told_place(p)} no longer reaches {names_of(base, keys)}, "
+            f"trained at {told_place(elsewhere[keys[0]])}"
             for p, keys in allowed.items()
         ],
-        [f"the loss at {_at(p)} no longer trains {_names(base, keys)}" for p, keys in suspect.items()],
+        [f"the loss at {told_place(p)} no longer trains {names_of(base, keys)}" for p, keys in suspect.items()],
     )
-
-
-def never_reached(base: Trace, patched: Trace) -> list[str]:
-    """Names of parameters that no step of their optimizer had a gradient for, where the original got to no step.
-
-    A program that failed in its first backward says nothing of what each parameter is to receive.
-    """
-    if base.used():
-        return []
-    stepped = {s.optimizer for s in patched.steps}
-    reached = {key for step in patched.steps for key in step.each}
-    return sorted(n for k, n in patched.names.items() if k not in reached and int(k.partition(".")[0]) in stepped)
 
 
 def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: float) -> list[str]:
@@ -107,7 +85,7 @@ def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: flo
     changed = [k for k, gain in first.gained.items() if _apart(gain, now.gained.get(k, gain), least) > tolerance]
     if not changed or _merged(base, patched, first.place, changed):
         return []
-    where, names = _at(first.place), _names(base, changed)
+    where, names = told_place(first.place), names_of(base, changed)
     return [f"the first backward, at {where}, which had worked, gives other gradients to {names}"]
 
 
@@ -139,7 +117,7 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
         others = patched.steps_of(step.optimizer)
         if number >= len(others):
             return 1.0, "the optimizer steps fewer times than in the reference"
-        worst = max(worst or 0.0, _difference(step.each, others[number].each))
+        worst = max(worst or 0.0, difference(step.each, others[number].each))
     if worst is not None:
         return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
     at = next((c for c in base.calls if c.index == failing), None)
@@ -151,9 +129,9 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     if at.kind == "grad" and at.sums and len(at.sums) == len(now.sums):
         pairs = {str(i): v for i, v in enumerate(at.sums) if v is not None}
         others_now = {str(i): v for i, v in enumerate(now.sums) if v is not None}
-        return _difference(pairs, others_now), "gradients of the call that had failed, by the unpatched program"
+        return difference(pairs, others_now), "gradients of the call that had failed, by the unpatched program"
     if at.gained:
-        return _difference(at.gained, now.gained), "gradients of the call that had failed, by the unpatched program"
+        return difference(at.gained, now.gained), "gradients of the call that had failed, by the unpatched program"
     return None, ""
 
 
@@ -175,8 +153,8 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
     if difference <= tolerance:
         return difference, []
     return difference, [
-        f"the loss at {_at(at.place)} is {now:.6g}, and {at.value:.6g} in the program as it is written: something that "
-        "is used afterwards is not written any more"
+        f"the loss at {told_place(at.place)} is {now:.6g}, and {at.value:.6g} in the program as it is written: "
+        "something that is used afterwards is not written any more"
     ]
 
 
@@ -188,8 +166,8 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int) -> str:
     for call in patched.calls:
         if call.old and at is not None and call.place == at.place:
             return (
-                f"the crash is gone, but the backward at {_at(call.place)} still walks the graph of an earlier "
-                f"iteration: {_names(patched, call.old)} get gradients of values that have been stepped since"
+                f"the crash is gone, but the backward at {told_place(call.place)} still walks the graph of an earlier "
+                f"iteration: {names_of(patched, call.old)} get gradients of values that have been stepped since"
             )
     return ""
 
@@ -203,7 +181,9 @@ def graph_grows(patched: Trace) -> list[str]:
     for place, calls in by_place.items():
         sizes = [c.nodes for c in calls[:12]]
         if len(sizes) >= MANY and all(a < b for a, b in itertools.pairwise(sizes)):
-            return [f"the graph at {_at(place)} grows with every call ({sizes[0]} nodes, then up to {sizes[-1]})"]
+            return [
+                f"the graph at {told_place(place)} grows with every call ({sizes[0]} nodes, then up to {sizes[-1]})"
+            ]
     return []
 
 
@@ -237,7 +217,7 @@ def _plain(text: str) -> str:
     return re.sub(r"\d+", "#", text)
 
 
-def _difference(a: dict[str, float], b: dict[str, float]) -> float:
+def difference(a: dict[str, float], b: dict[str, float]) -> float:
     """The largest relative difference; a gradient that is missing on one side counts as different altogether.
 
     Gradients below a hundredth of the largest one are measured against that: in exact arithmetic they may be zero, and
@@ -255,10 +235,10 @@ def _apart(a: float, b: float, least: float = 0.0) -> float:
     return abs(a - b) / max(abs(a), abs(b), least)
 
 
-def _names(trace: Trace, keys: list[str]) -> str:
+def names_of(trace: Trace, keys: list[str]) -> str:
     names = sorted(trace.name(k) for k in keys)
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _at(place: Line) -> str:
+def told_place(place: Line) -> str:
     return f"{place[0]}:{abs(place[1])}"

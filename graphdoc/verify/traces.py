@@ -112,6 +112,10 @@ class Trace:
                         pending.setdefault(key, set()).add(entry.place)
         return used
 
+    def used_keys(self) -> set[str]:
+        """The parameters that some step had a gradient for that is not zero."""
+        return {key for step in self.steps for key, total in step.each.items() if total}
+
     def trains(self) -> dict[Line, set[int]]:
         """For each backward place the optimizers that step next after it, before another backward is called."""
         found: dict[Line, set[int]] = {}

@@ -10,8 +10,6 @@ from graphdoc.verify.measures import (
     changed_first_call,
     changed_loss,
     graph_grows,
-    lost_parameters,
-    never_reached,
     new_warnings,
     reference_difference,
     silent_afterwards,
@@ -20,6 +18,7 @@ from graphdoc.verify.measures import (
     walks_old_graph,
 )
 from graphdoc.verify.traces import Call, Trace
+from graphdoc.verify.usage import cleared, lost_parameters, never_reached, not_compared, reference_gap
 
 TOLERANCE = 1e-4
 """Relative difference of gradients up to which two runs count as equal."""
@@ -179,10 +178,18 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
+    if not baseline.no_reference:
+        gradients, loss = reference_gap(base, trace, baseline.failing)
+        gaps = {"reference_gradients": gradients, "reference_loss": loss}
+        data.update({name: round(gap, 6) for name, gap in gaps.items() if gap is not None})
+    later = not_compared(base, trace)
+    if later:
+        data["not_compared"] = later
     allowed, suspect = stopped_flows(base, trace, baseline.failing, baseline.own_graph)
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect
+    doubts += cleared(base, trace)
     missed = never_reached(base, trace)
     if missed:
         doubts.append(f"{_list(missed)} {_receive(missed)} no gradient at any step")
@@ -227,8 +234,14 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool) -
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
     elif data.get("loss_difference") is not None:
         parts.append("the loss is that of the unpatched program made to go on")
+    gap = {k: v for k in ("gradients", "loss") if (v := data.get(f"reference_{k}", 0.0)) > TOLERANCE}
+    if gap:
+        told = " and ".join(f"{what} by {100 * size:.2g} %" for what, size in gap.items())
+        parts.append(f"behind the failure it differs from the program as it is written: {told}")
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
+    if data.get("not_compared"):
+        parts.append(f"the steps of {_list(data['not_compared'])} lie behind the failure and could not be compared")
     return "; ".join(parts)
 
 

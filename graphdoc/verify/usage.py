@@ -1,0 +1,92 @@
+"""What each optimizer's step uses: a gradient that flows and is cleared before the step trains nothing."""
+
+from __future__ import annotations
+
+from graphdoc.verify.measures import difference, names_of, told_place
+from graphdoc.verify.traces import Call, Line, Step, Trace
+
+
+def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:
+    """Names of the parameters that a step of their optimizer used a gradient of, or is to, and that no step does now.
+
+    Where their optimizer has not stepped yet in the patched run, it is enough that a gradient flows.
+    """
+    steps = patched.used_keys()
+    flows = {key for _, key in patched.flows()}
+    stepped = {owner_of(key) for step in patched.steps for key in step.each} | {s.optimizer for s in patched.steps}
+    now = steps | {key for key in flows if owner_of(key) not in stepped}
+    before = {key for _, key in base.used()}
+    names = {base.name(key): key for key in (*base.names, *before)}
+    before |= {names[name] for name in expected if name in names}
+    known = set(patched.names) | flows
+    # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.
+    return sorted({base.name(key) for key in before - now if key in known or not known})
+
+
+def cleared(base: Trace, patched: Trace) -> list[str]:
+    """Doubts: what a loss gave to a parameter's step in the original and still gives, but no step uses any more."""
+    unused = (base.used() & patched.flows()) - patched.used()
+    stepped = {s.optimizer for s in patched.steps}
+    places: dict[Line, list[str]] = {}
+    for place, key in sorted(unused):
+        if owner_of(key) in stepped:
+            places.setdefault(place, []).append(key)
+    return [
+        f"what the loss at {told_place(place)} gives to {names_of(base, keys)} is cleared before a step uses it"
+        for place, keys in places.items()
+    ]
+
+
+def never_reached(base: Trace, patched: Trace) -> list[str]:
+    """Names of parameters that no step of their optimizer had a gradient for, where no step of the original tells
+    what it is to use: the original never got that far.
+    """
+    known = {s.optimizer for s in base.steps}
+    stepped = {s.optimizer for s in patched.steps} - known
+    reached = {key for step in patched.steps for key in step.each}
+    silent = (name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped)
+    return sorted(silent)
+
+
+def not_compared(base: Trace, patched: Trace) -> list[str]:
+    """Optimizers that step in the patched run and did not in the original, as far as that could be made to go."""
+    if not base.steps:
+        return []  # nothing of the original is known: that is said in other words
+    new = {s.optimizer for s in patched.steps} - {s.optimizer for s in base.steps}
+    return sorted(f"{patched.optimizers.get(o, 'an optimizer')} (optimizer {o + 1})" for o in new)
+
+
+def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | None, float | None]:
+    """How far the first step of each optimizer behind the failure, and the loss there, are from the unpatched program
+    made to go on: the largest relative difference of gradients, and that of the loss; None where one is not known.
+    """
+    gradients: float | None = None
+    seen: set[int] = set()
+    for step in base.steps:
+        if step.index <= failing or step.optimizer in seen:
+            continue
+        seen.add(step.optimizer)
+        other = _nth(patched.steps_of(step.optimizer), base.steps_of(step.optimizer).index(step))
+        if other is not None:
+            gradients = max(gradients or 0.0, difference(step.each, other.each))
+    at = next((c for c in base.backwards if c.index >= failing >= 0), None)
+    if at is None or at.value is None:
+        return gradients, None
+    same = [c for c in patched.backwards if c.place == at.place]
+    now = _nth_call(same, [c for c in base.backwards if c.place == at.place].index(at))
+    if now is None or now.value is None:
+        return gradients, None
+    return gradients, difference({"": at.value}, {"": now.value})
+
+
+def owner_of(key: str) -> int:
+    """The number of the optimizer that a parameter's key names."""
+    return int(key.partition(".")[0])
+
+
+def _nth(steps: list[Step], number: int) -> Step | None:
+    return steps[number] if number < len(steps) else None
+
+
+def _nth_call(calls: list[Call], number: int) -> Call | None:
+    return calls[number] if number < len(calls) else None

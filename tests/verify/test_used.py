@@ -1,0 +1,98 @@
+"""What each optimizer's step uses decides: a gradient that flows and is cleared before the step trains nothing."""
+
+from __future__ import annotations
+
+import pytest
+from tracing import Sick
+
+ACTOR_CRITIC = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actor = nn.Linear(3, 2)
+critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+actor_optim = torch.optim.Adam(actor.parameters(), lr=1e-2)
+critic_optim = torch.optim.Adam(critic.parameters(), lr=1e-2)
+for _ in range(6):
+    x = torch.randn(5, 3)
+    values = critic(x)
+    loss = (actor(x).log_softmax(1)[:, 0] * values.squeeze(1)).mean() + values.pow(2).mean()
+    critic_optim.zero_grad()
+    loss.backward(retain_graph=True)
+    critic_optim.step()
+
+    actor_optim.zero_grad()
+    loss.backward()
+    actor_optim.step()
+"""
+SECOND = "    actor_optim.zero_grad()\n    loss.backward()\n    actor_optim.step()\n"
+
+
+@pytest.fixture(scope="module")
+def two_steps(tmp_path_factory):
+    return Sick(tmp_path_factory.mktemp("two_steps"), ACTOR_CRITIC)
+
+
+def test_a_gradient_that_is_cleared_before_the_step_is_lost(two_steps):
+    # The actor's step lies behind the crash: what it is to use is known from the reference run alone.
+    verdict = two_steps.judge(two_steps.edited((SECOND, SECOND.replace("    loss.backward()\n", ""))))
+    assert verdict.verified is False
+    assert verdict.data["lost_gradient"] == ["actor.bias", "actor.weight"]
+    assert "actor.bias, actor.weight" in verdict.summary and "no longer" in verdict.summary
+
+
+def test_both_steps_behind_the_backward_lose_nothing(two_steps):
+    patched = two_steps.edited(
+        ("    critic_optim.zero_grad()\n    loss.backward(retain_graph=True)\n    critic_optim.step()\n\n", ""),
+        (SECOND, "    critic_optim.zero_grad()\n" + SECOND + "    critic_optim.step()\n"),
+    )
+    verdict = two_steps.judge(patched)
+    assert verdict.verified is True, verdict.summary
+    assert verdict.data["lost_gradient"] == []
+
+
+UNREACHED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+first, second = nn.Linear(3, 2), nn.Linear(3, 1)
+one = torch.optim.Adam(first.parameters(), lr=1e-2)
+other = torch.optim.Adam(second.parameters(), lr=1e-2)
+for i in range(6):
+    x = torch.randn(5, 3)
+    one.zero_grad()
+    first(x).pow(2).mean().backward()
+    one.step()
+    h = torch.sigmoid(second(x))
+    h += 1
+    other.zero_grad()
+    (h * h).mean().backward()
+    other.step()
+"""
+
+
+def test_an_optimizer_that_first_steps_behind_the_failure_is_measured_or_told(tmp_path):
+    sick = Sick(tmp_path, UNREACHED)
+    # No reference: the run before the failure holds no step of this optimizer.
+    sick.baseline.trace = sick.baseline.trace.until(sick.failing)
+    sick.baseline.no_reference = "the unpatched program could not be made to go on"
+    sick.baseline.expected = frozenset()
+    empty = sick.judge(sick.edited(("(h * h).mean().backward()", "(h.detach() * second.bias).mean().backward()")))
+    assert empty.verified is None
+    assert "second.weight receives no gradient" in empty.summary
+    right = sick.judge(sick.edited(("h += 1", "h = h + 1")))
+    assert right.verified is True
+    assert right.data["not_compared"] == ["Adam (optimizer 2)"]
+    assert "could not be compared" in right.summary
+
+
+def test_a_difference_from_the_reference_is_told_with_its_size(tmp_path):
+    sick = Sick(tmp_path, UNREACHED)
+    verdict = sick.judge(sick.edited(("h += 1", "h = h + 1.5")))
+    assert verdict.data["reference_gradients"] > 0.01
+    assert verdict.data["reference_loss"] > 0.01
+    assert "from the program as it is written" in verdict.summary
+    same = sick.judge(sick.edited(("h += 1", "h = h + 1")))
+    assert same.data["reference_gradients"] < 1e-5 and same.data["reference_loss"] < 1e-5
