@@ -31,8 +31,7 @@ def main() -> None:
         if wanted is not None:
             from graphdoc.cli.running import run
 
-            kind, words, reports, no_rerun, nan = wanted
-            sys.exit(run(kind, words, reports, rerun=not no_rerun, nan=nan))
+            sys.exit(run(*wanted))
         from graphdoc.cli.app import app
 
         app(prog_name="graphdoc")

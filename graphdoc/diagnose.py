@@ -26,6 +26,11 @@ KEPT_SHARE = 0.6
 
 Announce = Callable[[str], None]
 
+AUDIT_ALL = "audit-all"
+"""The word in a run's mode by which the user asks for weak findings too."""
+SILENT = "silent"
+"""The family of causes that tell of a run which went on."""
+
 
 @dataclass(frozen=True)
 class Found:
@@ -40,15 +45,16 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
 
     Every cause is asked: a cause that names message families looks at more than the message. A recogniser that raises
     is our own fault: it becomes a sentence, and the others go on. Where the exception is none of autograd's, only those
-    causes are asked that name no family: they look at the program before they speak.
+    causes are asked that name no family: they look at the program before they speak; and those of the family
+    ``silent``, where something was seen before the program ended.
     """
     match = _match(evidence)
-    if evidence.raised is None:
+    if evidence.raised is None and not evidence.signs:
         return [], []
     found: list[Found] = []
     notes: list[str] = []
     for cause in all_causes():
-        if match is None and cause.families:
+        if match is None and cause.families and not (evidence.signs and SILENT in cause.families):
             continue
         try:
             finding = cause.recognise(evidence)
@@ -62,6 +68,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     if not found:
         return [], [*notes, _unexplained(match) + _made_at(evidence)] if match is not None else notes
     told = [f for i, f in enumerate(found) if f.cause.slug not in {s.finding.covers for s in found[:i]}]
+    if match is None and evidence.signs:
+        return told[:MOST], notes  # each is a fault of its own
     return [f for f in told if f.finding.strength >= KEPT_SHARE * found[0].finding.strength][:MOST], notes
 
 
@@ -70,7 +78,6 @@ def diagnose(evidence: Evidence) -> Report:
     found, notes = findings_for(evidence)
     raised = evidence.raised
     status = evidence.exit_status if evidence.exit_status is not None else int(raised is not None)
-    outcome: Outcome = "autograd-failure" if found else "other-failure" if status else "completed"
     return Report(
         run=Run(
             command=tuple(redact_words(evidence.command or evidence.process.argv)),
@@ -80,7 +87,7 @@ def diagnose(evidence: Evidence) -> Report:
             seconds=evidence.seconds,
             ranks=max(evidence.process.world_size, 1),
         ),
-        outcome=outcome,
+        outcome=_outcome(evidence, bool(found), status),
         exception={"type": raised.type, "message": redact(raised.message)} if raised else None,
         diagnoses=tuple(_diagnosis(f) for f in found),
         notes=(*notes, *evidence.degraded),
@@ -109,24 +116,41 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         seconds=kept.seconds,
         ranks=processes.ranks,
     )
-    if first is None or first.raised is None:
+    if first is None or (first.raised is None and not first.signs):
         return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(processes.notes))
     match = _match(first)
     notes = list(processes.notes)
-    exception = {"type": first.raised.type, "message": redact(first.raised.message)}
-    if not first.raised.uncaught and kept.exit_status == 0:
+    if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0:
         # The program has dealt with it: what is none of its trouble is none of ours.
         if match is not None:
             notes.append(f"an autograd error was raised{_at(first)} and caught by the program: {_first_line(first)}")
-        return Report(run, "completed", None, (), tuple(notes))
-    if match is not None and evidence is None:
+        if not first.signs:
+            return Report(run, "completed", None, (), tuple(notes))
+        first.raised, match = None, None
+    raised = first.raised
+    exception = {"type": raised.type, "message": redact(raised.message)} if raised is not None else None
+    if evidence is None and (match is not None or first.signs):
         from graphdoc.probe import deepen, deepened
 
         first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first)) or first
-    inner = diagnose(first)
-    outcome: Outcome = "autograd-failure" if inner.diagnoses else "other-failure" if kept.exit_status else "completed"
+    inner = weigh(kept, diagnose(first))
+    outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
     about = (*inner.notes, *_second_run(first)) if match is not None or inner.diagnoses else ()
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources)
+
+
+def weigh(kept: Kept, report: Report) -> Report:
+    """The report without what is only possible of a run that went on, unless the user has asked for everything."""
+    if report.outcome == "autograd-failure" or AUDIT_ALL in kept.request.mode.split(":"):
+        return report
+    return replace(report, diagnoses=tuple(d for d in report.diagnoses if d.confidence != "possible"))
+
+
+def _outcome(evidence: Evidence, found: bool, status: int) -> Outcome:
+    """What ended the run: a fault that was found without an error of autograd's has not."""
+    if found and (_match(evidence) is not None or not evidence.signs):
+        return "autograd-failure"
+    return "other-failure" if status else "completed"
 
 
 def _diagnosis(found: Found) -> Diagnosis:

@@ -226,6 +226,28 @@ class Cut:
 
 
 @dataclass
+class Sign:
+    """What was seen in a run that went on: no error, and yet something that a cause may explain.
+
+    ``kind`` names the question (each audit says what its kinds mean). ``stack`` is the place that it is about, ``other``
+    a second one, ``cut`` where a chain of gradients ends; ``parameters`` and ``optimizer`` say whose it is; ``event`` is
+    the journal index at which it was certain, ``count`` how often it was seen until then. ``weak``: it may well be
+    meant, and is told only to those who ask for everything.
+    """
+
+    kind: str
+    stack: list[Frame] = field(default_factory=list)
+    other: list[Frame] = field(default_factory=list)
+    cut: Cut | None = None
+    parameters: list[str] = field(default_factory=list)
+    optimizer: int = -1
+    event: int = -1
+    count: int = 0
+    weak: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
 class Parameter:
     """A parameter or buffer by name, with the optimizers that hold it. ``grad``: none, zero or present."""
 
@@ -302,6 +324,7 @@ class Evidence:
     what could not be observed, ``warnings`` which of PyTorch's own about missing gradients were shown. ``siblings`` are
     the edges by which an earlier backward call of the same forward pass enters the part that it shares with the failing
     one; ``lingering`` are tensors that the program still holds with a graph made before an earlier backward call.
+    ``signs`` is what the audits saw in a run that went on.
     ``probe`` is the kind of the second run that added to this, if one did. ``packages`` are the installed packages
     whose code stood on the stacks, PyTorch itself left out.
     """
@@ -323,6 +346,7 @@ class Evidence:
     siblings: list[Carry] = field(default_factory=list)
     lingering: list[Tensor] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
+    signs: list[Sign] = field(default_factory=list)
     root: int = -1
     failing: int = -1
     failing_event: int = -1

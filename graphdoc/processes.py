@@ -20,7 +20,8 @@ DEEPENED = "deepened-"
 
 @dataclass
 class Processes:
-    """The evidence of the process that failed first (None where none did), and sentences about the others."""
+    """The evidence of the process that failed first, and sentences about the others. Where none failed, that of the
+    first in which something was seen all the same; None where there is neither."""
 
     first: Evidence | None = None
     ranks: int = 1
@@ -42,6 +43,10 @@ def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes
     failed = [pair for pair in found if pair[0].raised is not None]
     result.ranks = max(1, *(e.process.world_size for e, _ in found))
     if not failed:
+        # Ranks do the same: the first one speaks for what was seen in runs that went on.
+        signed = [pair for pair in found if pair[0].signs]
+        if signed:
+            result.first, result.file = min(signed, key=lambda pair: (pair[0].process.rank, pair[0].process.written))
         return result
     # An exception that ended its process before one that was caught; then the one that was there first.
     failed.sort(key=lambda pair: (not _uncaught(pair[0]), pair[0].process.written))

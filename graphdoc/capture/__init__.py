@@ -14,8 +14,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
 
     Args:
         out: the folder into which ``evidence-<pid>.json`` is written.
-        mode: ``observe``, ``observe:nan``, ``probe:writes``, ``probe:cuts`` or ``verify`` (see
-            ``graphdoc.capture.trace``).
+        mode: ``observe`` (with ``:nan``, ``:no-audit`` or ``:audit-all`` behind it), ``probe:writes``, ``probe:cuts``
+            or ``verify`` (see ``graphdoc.capture.trace``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the
             program had registered there before it imported torch.
 
@@ -41,6 +41,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
 
         attach(witness, "standing")
         kind, _, detail = mode.partition(":")
+        if "no-audit" not in mode.split(":"):
+            attach(witness, "audit")
         if kind in ("probe", "verify"):
             attach(witness, detail if kind == "probe" else kind)
         leave(out, "observed")

@@ -9,8 +9,12 @@ if TYPE_CHECKING:
 
 
 def attach(witness: Witness, kind: str) -> None:
-    """Add a probe to a witness that is already installed: ``standing``, ``writes``, ``cuts`` or ``verify``."""
-    if kind == "standing":
+    """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``cuts``, ``verify``."""
+    if kind == "audit":
+        from graphdoc.capture.audit import Audit
+
+        witness.audits.append(Audit.start(witness))
+    elif kind == "standing":
         from graphdoc.capture.standing import Standing
 
         witness.probes.append(Standing.start(witness))

@@ -92,6 +92,8 @@ class Witness:
         self.degraded: list[str] = []
         self.capture = "cheap-stacks"
         self.probes: list[Any] = []
+        self.audits: list[Any] = []
+        """Each looks at a run that goes on: ``found()`` whether it has anything to tell, ``tell(evidence)`` adds it."""
         self.warnings: list[str] = []
         self._undo: list[Any] = []
 
@@ -134,7 +136,7 @@ class Witness:
         torch = self.torch
         self._undo.append(stacks.stand_in(torch))
         stacks.printed.append(self._printed)
-        self.anomaly = keep_users_view(torch, nan=self.mode.endswith(":nan"))
+        self.anomaly = keep_users_view(torch, nan="nan" in self.mode.split(":"))
         self._undo.append(self.anomaly.undo)
         self._message = _AnomalyMessage(self.anomaly)
         self._hints = Hints(torch, self.anomaly)
@@ -351,7 +353,10 @@ class Witness:
             dealt_with = not self.thread_ended and self.ignored is not self.evidence
             if self.evidence is not None and self.evidence.raised is not None and dealt_with:
                 self.evidence.raised.uncaught = False
+                self._audit(self.evidence)
                 write_document(self, self.evidence)
+            elif self.evidence is None:
+                self.write_audit()
             return False
         chain = chain_of(error)
         if self._examine_ending(chain):
@@ -392,7 +397,27 @@ class Witness:
             self._fill_extras(evidence, autopsy, Glimpse(self.torch, self.switches, self.journal.count, None, ""))
             for probe in self.probes:
                 probe.fill(evidence, autopsy, [], [])
+            self._audit(evidence)
             write_document(self, evidence)
+
+    # -- runs that go on -----------------------------------------------------------------------------------------
+
+    def write_audit(self) -> None:
+        """Write what the audits have found, if they have; no failure has been examined."""
+        if any(audit.found() for audit in self.audits):
+            with self._quiet():
+                evidence = start_document(self)
+                self._audit(evidence)
+                if evidence.signs:
+                    write_document(self, evidence)
+
+    def _audit(self, evidence: Evidence) -> None:
+        for audit in self.audits:
+            try:
+                if audit.found():
+                    audit.tell(evidence)
+            except Exception as e:
+                self._trouble(e)
 
     def _fill_extras(self, evidence: Evidence, autopsy: Autopsy, glimpse: Glimpse) -> None:
         evidence.extras["locals"] = autopsy.locals_of()

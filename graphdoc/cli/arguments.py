@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphdoc.launch import Kind
 
 KIND = "graphdoc.kind"
 """Under this key the context of ``run`` keeps how the rest of the command line is to be read (a ``Kind``)."""
+AUDITS = ("on", "off", "all")
+WITH_VALUE = frozenset({"--report", "--audit"})
+"""Options of ``run`` that take the next word."""
+_FLAGS: dict[str, dict[str, Any]] = {
+    "--no-rerun": {"rerun": False},
+    "--nan": {"nan": True},
+    "--no-audit": {"audit": "off"},
+    "--strict": {"strict": True},
+}
 
 
 def split(words: Sequence[str], with_value: Container[str]) -> tuple[list[str], Kind, list[str]]:
@@ -32,27 +42,52 @@ def split(words: Sequence[str], with_value: Container[str]) -> tuple[list[str], 
     return list(words), "script", []
 
 
-def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], bool, bool] | None:
+@dataclass(frozen=True)
+class Asked:
+    """How a user wants a program to be observed: the options of ``graphdoc run`` but its reports.
+
+    ``audit`` is ``off``, ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run.
+    """
+
+    rerun: bool = True
+    nan: bool = False
+    audit: str = "on"
+    strict: bool = False
+
+    @property
+    def mode(self) -> str:
+        """The same in the words that the capture reads."""
+        audit = {"off": ["no-audit"], "all": ["audit-all"]}.get(self.audit, [])
+        return ":".join(["observe", *(["nan"] if self.nan else []), *audit])
+
+
+def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | None:
     """What ``graphdoc run`` is asked for, read without typer, whose import would take longer than all else we do.
 
-    Returns the kind, the program's words, the values of ``--report``, and whether ``--no-rerun`` and ``--nan`` are
-    there; None for any other command and for every line that is not plainly right, which typer shall then judge.
+    Returns the kind, the program's words, the values of ``--report``, and the other options; None for any other command
+    and for every line that is not plainly right, which typer shall then judge.
     """
     if not words or words[0] != "run":
         return None
-    ours, kind, program = split(words[1:], {"--report"})
+    ours, kind, program = split(words[1:], WITH_VALUE)
     reports: list[str] = []
-    flags: set[str] = set()
+    asked = Asked()
     while ours:
-        word = ours.pop(0)
-        if word == "--report" and ours:
-            reports.append(ours.pop(0))
-        elif word.startswith("--report="):
-            reports.append(word.removeprefix("--report="))
-        elif word in ("--no-rerun", "--nan"):
-            flags.add(word)
+        word, given, value = ours.pop(0).partition("=")
+        if word in WITH_VALUE and not given:
+            if not ours:
+                return None
+            value = ours.pop(0)
+        elif given and word not in WITH_VALUE:
+            return None
+        if word == "--report":
+            reports.append(value)
+        elif word == "--audit" and value in AUDITS:
+            asked = replace(asked, audit=value)
+        elif word in _FLAGS:
+            asked = replace(asked, **_FLAGS[word])
         else:
             return None
     if not program:
         return None
-    return kind, program, reports, "--no-rerun" in flags, "--nan" in flags
+    return kind, program, reports, asked

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.arguments import KIND
+from graphdoc.cli.arguments import AUDITS, KIND, Asked
 from graphdoc.cli.running import run
+from graphdoc.errors import UsageError
 
 
 def command(
@@ -23,11 +24,24 @@ def command(
     nan: Annotated[
         bool, typer.Option("--nan", help="Look for gradients that are not finite as well (slower).")
     ] = False,
+    audit: Annotated[
+        str,
+        typer.Option(
+            "--audit",
+            metavar="on|off|all",
+            help="Look whether a run that goes on trains what it is meant to; all tells weak signs too.",
+        ),
+    ] = "on",
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="The same as --audit off.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="End with status 1 where anything was found.")] = False,
 ) -> None:
-    """Run a program under observation; when autograd fails in it, say what broke the graph and where.
+    """Run a program under observation; say what broke its graph and where, or what it silently fails to train.
 
     The program runs as it does without graphdoc and its exit status is kept. Options of graphdoc stand before the
     script; everything behind it belongs to the script. The report goes to stderr; what was recorded is kept in
     .graphdoc/ for `graphdoc fix` and `graphdoc show`.
     """
-    raise typer.Exit(run(ctx.meta[KIND], arguments, report or [], rerun=not no_rerun, nan=nan))
+    if audit not in AUDITS:
+        raise UsageError(f"--audit is one of {', '.join(AUDITS)}, not {audit!r}")
+    asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict)
+    raise typer.Exit(run(ctx.meta[KIND], arguments, report or [], asked))

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphdoc.cli.arguments import Asked
 from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
 from graphdoc.errors import UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from graphdoc.model import Report
 
 
-def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool = True, nan: bool = False) -> int:
+def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) -> int:
     """Run the program, keep what was recorded, print and write the reports; returns the status to end with.
 
     ``words`` is the program and its arguments, ``reports`` are values of ``--report``. If the program died by a
@@ -33,14 +34,15 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
         UsageError: the program cannot be started, or a report is of no known format. Nothing has been written.
     """
     wanted = parse_reports(reports)
-    request = Request(list(words), kind, cwd=os.getcwd(), mode="observe:nan" if nan else "observe")
+    request = Request(list(words), kind, cwd=os.getcwd(), mode=asked.mode)
     if request.kind == "script":
         check_script(request.command[0])
     _take_back()
     folder, trouble = _make_folder()
     ended = launch(request, folder)
+    found = False
     try:
-        _tell(request, ended, folder, trouble, wanted, rerun=rerun)
+        found = _tell(request, ended, folder, trouble, wanted, rerun=asked.rerun)
     except KeyboardInterrupt:
         say("interrupted")
     except Exception as e:
@@ -51,7 +53,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], *, rerun: bool
         from graphdoc.launch.folders import release
 
         release(folder)
-    return end_like(ended)
+    return end_like(ended) or int(asked.strict and found)
 
 
 def _take_back() -> None:
@@ -117,7 +119,8 @@ def _make_folder() -> tuple[Path | None, str]:
 
 def _tell(
     request: Request, ended: Ended, folder: Path | None, trouble: str, wanted: list[Wanted], *, rerun: bool
-) -> None:
+) -> bool:
+    """Print and write the report; whether it has a diagnosis."""
     from graphdoc.launch.keep import keep
 
     kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
@@ -140,6 +143,7 @@ def _tell(
             say(line)
     write_reports(result, wanted)
     tell_github(result, wanted)
+    return bool(result.diagnoses)
 
 
 def _elsewhere(kept: Kept, error: OSError) -> Kept:

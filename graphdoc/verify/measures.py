@@ -23,24 +23,29 @@ def stopped_steps(base: Trace, patched: Trace) -> list[str]:
     return sorted(f"{base.optimizers.get(o, 'an optimizer')} (optimizer {o + 1})" for o in gone)
 
 
-def silent_afterwards(patched: Trace, failing: int) -> str:
+def silent_afterwards(patched: Trace, failing: int, gone: str) -> str:
     """A sentence if every gradient is exactly zero or missing from the point of the failure on."""
     later = [s for s in patched.steps if s.index > failing]
     if later and not any(s.gradients for s in later):
-        return "the crash is gone, but every step behind it has gradients of exactly zero"
+        return f"{gone}, but every step behind it has gradients of exactly zero"
     if patched.optimizers and not later and not any(c.gained or c.loose or c.sums for c in patched.calls):
-        return "the crash is gone, but no parameter receives any gradient"
+        return f"{gone}, but no parameter receives any gradient"
     return ""
 
 
 def stopped_flows(
-    base: Trace, patched: Trace, failing: int = -1, own_graph: frozenset[str] = frozenset()
+    base: Trace,
+    patched: Trace,
+    failing: int = -1,
+    own_graph: frozenset[str] = frozenset(),
+    spared: frozenset[str] = frozenset(),
 ) -> tuple[list[str], list[str]]:
     """Which loss no longer trains which parameter, as sentences: those that may stop, and those that raise doubt.
 
     A gradient may stop flowing into a parameter that belongs to another optimizer's objective and is still trained by
     a loss of its own. It may not where the optimizer that steps after this very backward owns the parameter, nor where
-    the call that had failed reached it by what was computed since the earlier calls (``own_graph``, names).
+    the call that had failed reached it by what was computed since the earlier calls (``own_graph``, names). Those that
+    are ``spared`` are to receive none (names).
     """
     failed = next((c.place for c in base.calls if c.index == failing), None)
     now = patched.flows()
@@ -50,7 +55,7 @@ def stopped_flows(
     allowed: dict[Line, list[str]] = {}
     suspect: dict[Line, list[str]] = {}
     for place, key in sorted(base.flows() - now):
-        if place not in places or key not in trained:
+        if place not in places or key not in trained or base.name(key) in spared:
             continue
         owner = int(key.partition(".")[0])
         own = trains.get(place, set())
@@ -158,7 +163,7 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
     ]
 
 
-def walks_old_graph(base: Trace, patched: Trace, failing: int) -> str:
+def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str:
     """A sentence if the call that had failed still walks what it has walked in an earlier iteration, although an
     optimizer has stepped what lies behind that: it adds gradients of older values to the parameters of now.
     """
@@ -166,7 +171,7 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int) -> str:
     for call in patched.calls:
         if call.old and at is not None and call.place == at.place:
             return (
-                f"the crash is gone, but the backward at {told_place(call.place)} still walks the graph of an earlier "
+                f"{gone}, but the backward at {told_place(call.place)} still walks the graph of an earlier "
                 f"iteration: {names_of(patched, call.old)} get gradients of values that have been stepped since"
             )
     return ""

@@ -98,7 +98,9 @@ class Trial:
     def _make_baseline(self, seconds: float) -> Baseline | None:
         expected = expected_names(self.evidence)
         raised = self.evidence.raised
-        match = recognise_exception(raised.type, raised.message) if raised else None
+        if raised is None:
+            return self._plain_baseline(expected, seconds)
+        match = recognise_exception(raised.type, raised.message)
         group = match.group if match is not None else ""
         sound = group != "distributed"
         # Copying what is about to be overwritten costs a multiple of the time.
@@ -120,6 +122,14 @@ class Trial:
             if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
                 trace = plain
         return Baseline(trace, self.failing, expected=expected, sound=sound) if trace is not None else None
+
+    def _plain_baseline(self, expected: frozenset[str], seconds: float) -> Baseline | None:
+        """The trace of a program that went on by itself: what it did was wrong from its first call on."""
+        folder, _ = self._run("verify", None, min(self.limit, seconds))
+        trace = read_trace(folder)
+        spared = frozenset(name for sign in self.evidence.signs for name in sign.facts.get("stops", ()))
+        gone = "what was found is gone"
+        return Baseline(trace, expected=expected - spared, sound=False, spared=spared, gone=gone) if trace else None
 
     def _freed_by(self) -> int:
         """The journal index of the call that released what the failing one needed; -1 where that is not known."""
@@ -146,6 +156,7 @@ class Trial:
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
         failed = read_processes(self.kept, ended.evidence).first
         if failed is None or failed.raised is None:
+            outcome.still = failed is not None and same_signs(self.evidence, failed)
             return outcome
         raised = failed.raised
         outcome.same = same_failure(self.evidence, failed)
@@ -196,7 +207,12 @@ def failing_index(evidence: Evidence) -> int:
 
 
 def point_of_failure(evidence: Evidence) -> int:
-    """The journal index at which the run failed, whatever failed; -1 where the journal is empty."""
+    """The journal index at which the run failed, whatever failed; -1 where the journal is empty.
+
+    Of a run that went on: where all that was seen in it was certain.
+    """
+    if evidence.raised is None:
+        return max((s.event for s in evidence.signs if not s.weak), default=-1)
     failing = failing_index(evidence)
     return failing if failing >= 0 else max((e.index for e in evidence.events), default=-1)
 
@@ -204,6 +220,17 @@ def point_of_failure(evidence: Evidence) -> int:
 def refused_views(evidence: Evidence) -> bool:
     """Whether the run ended with the refusal to write into one of several views that one call has returned."""
     return evidence.raised is not None and "function that returns multiple views" in evidence.raised.message
+
+
+def same_signs(a: Evidence, b: Evidence) -> bool:
+    """Whether anything that was seen in a run that went on was seen in another one too."""
+    mine = [s for s in a.signs if not s.weak]
+    return any(
+        s.kind == t.kind and (not s.parameters or bool(set(s.parameters) & set(t.parameters)))
+        for s in mine
+        for t in b.signs
+        if not t.weak
+    )
 
 
 def own_graph(evidence: Evidence) -> frozenset[str]:

@@ -65,7 +65,7 @@ class Outcome:
     ``autograd`` whether that is the original's and one of autograd's, ``clumsy`` whether the patch itself is at fault.
     ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
     kept from the user's files, and ``printed`` the last line of its output. ``outside``: the exception is one about
-    files or the network.
+    files or the network. ``still``: what had been seen in the original, which went on, is seen in it too.
     """
 
     exit_status: int
@@ -79,6 +79,7 @@ class Outcome:
     refused: str = ""
     printed: str = ""
     outside: bool = False
+    still: bool = False
 
 
 @dataclass
@@ -89,7 +90,8 @@ class Baseline:
     that point, or its gradients behind it are not those to aim for), and is empty where it does. ``expected`` are names
     of parameters that the evidence says are to receive gradient. ``sound`` is False where what the original did before
     it failed was wrong already: gradients that were never exchanged between ranks. ``own_graph`` are names of the
-    parameters that the failing call reached by nodes newer than the earlier calls.
+    parameters that the failing call reached by nodes newer than the earlier calls. ``spared`` are names of parameters
+    that are to receive no gradient any more. ``gone`` says in a sentence's first half what a patch has to achieve.
     """
 
     trace: Trace
@@ -98,6 +100,8 @@ class Baseline:
     expected: frozenset[str] = frozenset()
     sound: bool = True
     own_graph: frozenset[str] = frozenset()
+    spared: frozenset[str] = frozenset()
+    gone: str = "the crash is gone"
 
 
 def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
@@ -119,6 +123,8 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         hint = " (a trial has no network, and what it writes goes nowhere)" if outcome.outside else ""
         end = f"the program then ends with {_short(outcome.failure)}{hint}"
         return Verdict(None, end, {**data, "passed_crash": None})
+    if outcome.still:
+        return Verdict(False, "the program still shows the same", {**data, "passed_crash": None})
     if outcome.exit_status and not outcome.timed_out:
         return Verdict(None, f"the changed program ended with exit status {outcome.exit_status}", data)
     if trace is None:
@@ -148,17 +154,17 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if outcome.timed_out or outcome.stopped:
         # What the other run did after this one was ended is nothing that this one has lost.
         base = base.until(max(trace.last_index, baseline.failing + 1))
-    lost = lost_parameters(base, trace, baseline.expected)
+    lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
     data["lost_gradient"] = lost
     if lost:
-        return Verdict(False, f"the crash is gone, but {_list(lost)} no longer {_receive(lost)} any gradient", data)
+        return Verdict(False, f"{baseline.gone}, but {_list(lost)} no longer {_receive(lost)} any gradient", data)
     gone = stopped_steps(base, trace)
     if gone:
-        return Verdict(False, f"the crash is gone, but {_list(gone)} no longer steps", data)
-    silent = silent_afterwards(trace, baseline.failing)
+        return Verdict(False, f"{baseline.gone}, but {_list(gone)} no longer steps", data)
+    silent = silent_afterwards(trace, baseline.failing, baseline.gone)
     if silent:
         return Verdict(False, silent, data)
-    old = walks_old_graph(base, trace, baseline.failing)
+    old = walks_old_graph(base, trace, baseline.failing, baseline.gone)
     if old:
         return Verdict(False, old, data)
     doubts: list[str] = []
@@ -185,7 +191,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     later = not_compared(base, trace)
     if later:
         data["not_compared"] = later
-    allowed, suspect = stopped_flows(base, trace, baseline.failing, baseline.own_graph)
+    allowed, suspect = stopped_flows(base, trace, baseline.failing, baseline.own_graph, baseline.spared)
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect
@@ -199,11 +205,11 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += new_warnings(base, trace)
     if doubts:
         data["doubts"] = doubts
-        return Verdict(None, f"the crash is gone, but {doubts[0]}", data)
+        return Verdict(None, f"{baseline.gone}, but {doubts[0]}", data)
     if difference is None and (safe or not trace.steps):
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
         data["unmeasured"] = True
-        return Verdict(None, f"the crash is gone, but {_unmeasured(data)}", data)
+        return Verdict(None, f"{baseline.gone}, but {_unmeasured(data)}", data)
     return Verdict(True, _praise(outcome, trace, data, bool(base.used())), data)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphdoc.cli.arguments import quick, split
+from graphdoc.cli.arguments import Asked, quick, split
 
 WITH_VALUE = {"--report"}
 
@@ -39,12 +39,14 @@ def test_options_end_where_the_programs_begin(words: list[str], expected: object
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["run", "t.py", "--nan"], ("script", ["t.py", "--nan"], [], False, False)),
-        (["run", "--nan", "--no-rerun", "-m", "t"], ("module", ["t"], [], True, True)),
-        (
-            ["run", "--report", "json:f", "--report=html", "--", "t"],
-            ("command", ["t"], ["json:f", "html"], False, False),
-        ),
+        (["run", "t.py", "--nan"], ("script", ["t.py", "--nan"], [], Asked())),
+        (["run", "--nan", "--no-rerun", "-m", "t"], ("module", ["t"], [], Asked(rerun=False, nan=True))),
+        (["run", "--report", "json:f", "--report=html", "--", "t"], ("command", ["t"], ["json:f", "html"], Asked())),
+        (["run", "--audit", "all", "--strict", "t.py"], ("script", ["t.py"], [], Asked(audit="all", strict=True))),
+        (["run", "--audit=off", "t.py"], ("script", ["t.py"], [], Asked(audit="off"))),
+        (["run", "--no-audit", "t.py"], ("script", ["t.py"], [], Asked(audit="off"))),
+        (["run", "--audit=some", "t.py"], None),
+        (["run", "--strict=yes", "t.py"], None),
         (["run", "--no-re", "t.py"], None),
         (["run", "--help"], None),
         (["run", "--report"], None),
@@ -62,7 +64,14 @@ def test_a_plain_line_is_read_without_typer(words: list[str], expected: object) 
 
 @pytest.mark.parametrize(
     "words",
-    [["t.py", "--nan"], ["--nan", "-m", "t", "x"], ["--report", "json:f", "--no-rerun", "--", "t"], ["-", "--"]],
+    [
+        ["t.py", "--nan"],
+        ["--nan", "-m", "t", "x"],
+        ["--report", "json:f", "--no-rerun", "--", "t"],
+        ["-", "--"],
+        ["--audit", "all", "--strict", "t.py"],
+        ["--no-audit", "t.py"],
+    ],
 )
 def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from typer.testing import CliRunner
@@ -71,8 +80,8 @@ def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch)
 
     seen = []
 
-    def note(kind: str, arguments: list[str], reports: list[str], *, rerun: bool, nan: bool) -> int:
-        seen.append((kind, list(arguments), list(reports), not rerun, nan))
+    def note(kind: str, arguments: list[str], reports: list[str], asked: Asked) -> int:
+        seen.append((kind, list(arguments), list(reports), asked))
         return 0
 
     monkeypatch.setattr(run, "run", note)
