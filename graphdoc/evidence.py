@@ -229,10 +229,10 @@ class Cut:
 class Sign:
     """What was seen in a run that went on: no error, and yet something that a cause may explain.
 
-    ``kind`` names the question (each audit says what its kinds mean). ``stack`` is the place that it is about, ``other``
-    a second one, ``cut`` where a chain of gradients ends; ``parameters`` and ``optimizer`` say whose it is; ``event`` is
-    the journal index at which it was certain, ``count`` how often it was seen until then. ``weak``: it may well be
-    meant, and is told only to those who ask for everything.
+    ``kind`` names the question (each audit says what its kinds mean). ``stack`` is the place that it is about,
+    ``other`` a second one, ``cut`` where a chain of gradients ends; ``parameters`` and ``optimizer`` say whose it is;
+    ``event`` is the journal index at which it was certain, ``count`` how often it was seen until then. ``weak``: it may
+    well be meant, and is told only to those who ask for everything.
     """
 
     kind: str

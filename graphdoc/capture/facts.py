@@ -36,6 +36,12 @@ def grad_fn_of(tensor: Any) -> Any:
         return None
 
 
+def parameters_of(optimizer: Any) -> list[Any]:
+    """The parameters that an optimizer holds; none where its groups are not what PyTorch makes of them."""
+    groups = optimizer.param_groups
+    return [p for group in groups for p in group["params"]] if isinstance(groups, list) else []
+
+
 def shape_of(tensor: Any) -> list[int]:
     """The shape; empty for a tensor that has none (nested, or with sizes not known yet)."""
     try:

@@ -205,14 +205,14 @@ class Journal:
         return seen
 
 
-def leaves_behind(roots: Iterable[Any]) -> frozenset[int] | None:
-    """Ids of the leaf tensors that these graph nodes lead to; None where the graph is larger than ``walk.DEEP``."""
-    found: set[int] = set()
+def leaves_behind(roots: Iterable[Any]) -> dict[int, Any] | None:
+    """The leaf tensors that these graph nodes lead to, by id; None where the graph is larger than ``walk.DEEP``."""
+    found: dict[int, Any] = {}
     for count, (node, following) in enumerate(nodes_behind(roots)):
         if count >= DEEP:
             return None
         if not following:
             variable = getattr(node, "variable", None)
             if variable is not None:
-                found.add(id(variable))
-    return frozenset(found)
+                found[id(variable)] = variable
+    return found

@@ -26,6 +26,11 @@ class ScalerCalls:
     def __init__(self) -> None:
         self._calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
 
+    @property
+    def used(self) -> bool:
+        """Whether there was any call."""
+        return bool(self._calls)
+
     def watch(self, witness: Witness) -> list[Callable[[], None]]:
         """Weave into the scaler's methods; the functions that undo it. Where that cannot be done, nothing is told."""
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)

@@ -27,6 +27,11 @@ class Standing:
         witness._undo += probe._scaler.watch(witness)
         return probe
 
+    @property
+    def scaled(self) -> bool:
+        """Whether a GradScaler was used."""
+        return self._scaler.used
+
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
         from graphdoc.capture import functions, refused

@@ -11,7 +11,7 @@ import time
 import warnings
 from sys import _getframe
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.autograd.graph import GradientEdge
 
@@ -36,6 +36,9 @@ from graphdoc.capture.texts import remember_modules, remember_script
 from graphdoc.capture.walk import DEEP
 from graphdoc.capture.weave import CannotWeave, token_name, weave
 from graphdoc.evidence import Evidence, Raised
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
 
 MOST_KINDS = 25
 """Kinds of failure, by place and words, of which one each is examined before it is known whether the program ends by
@@ -92,6 +95,9 @@ class Witness:
         self.degraded: list[str] = []
         self.capture = "cheap-stacks"
         self.probes: list[Any] = []
+        self.audit: Audit | None = None
+        self.looking = False
+        """The next backward call is to be looked at, wherever it is made."""
         self.audits: list[Any] = []
         """Each looks at a run that goes on: ``found()`` whether it has anything to tell, ``tell(evidence)`` adds it."""
         self.warnings: list[str] = []
@@ -188,7 +194,10 @@ class Witness:
             try:
                 ident = -1
                 if kind == "zero_grad":
-                    ident = journal.optimizer(values[0]).id
+                    seen = journal.optimizer(values[0])
+                    ident = seen.id
+                    if self.audit is not None:
+                        self.audit.zeroed(values[0], seen)
                 journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
             except Exception as e:
                 self._trouble(e)
@@ -213,10 +222,13 @@ class Witness:
             sequence, op = -1, ""
             if first is not None:
                 sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
-            reaches = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) else None
+            leaves = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) or self.looking else None
+            reaches = frozenset(leaves) if leaves is not None else None
             known = sequence if sequence < 1 << 62 else -1
             how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
             noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
+            if leaves is not None and self.audit is not None:
+                self.audit.called(noted, outputs, leaves)
             if self.anomaly.wanted:
                 self.anomaly.hide_ours(roots_of_call(outputs))
             # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
@@ -311,6 +323,8 @@ class Witness:
             journal = self.journal
             seen = journal.stepped(optimizer)
             journal.add("step", journal.look["step"](2), seen.id)
+            if self.audit is not None:
+                self.audit.stepped(optimizer, seen)
         except Exception as e:
             self._trouble(e)
 
@@ -425,6 +439,10 @@ class Witness:
             kind: [vars(f) for f in frames_of_place(place, self.cwd)] for kind, place in glimpse.switches.items()
         }
         evidence.extras["grad_enabled"] = glimpse.recording
+
+    def scaled(self) -> bool:
+        """Whether the program has used a GradScaler, which may leave steps out."""
+        return any(getattr(probe, "scaled", False) for probe in self.probes)
 
     def _watch(self) -> Any:
         return next((p for p in self.probes if hasattr(p, "writes_to")), None)

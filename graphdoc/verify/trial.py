@@ -155,8 +155,8 @@ class Trial:
         outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
         failed = read_processes(self.kept, ended.evidence).first
+        outcome.still = failed is not None and same_signs(self.evidence, failed)
         if failed is None or failed.raised is None:
-            outcome.still = failed is not None and same_signs(self.evidence, failed)
             return outcome
         raised = failed.raised
         outcome.same = same_failure(self.evidence, failed)

@@ -210,7 +210,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
         data["unmeasured"] = True
         return Verdict(None, f"{baseline.gone}, but {_unmeasured(data)}", data)
-    return Verdict(True, _praise(outcome, trace, data, bool(base.used())), data)
+    return Verdict(True, _praise(outcome, trace, data, bool(base.used()), baseline.gone != Baseline.gone), data)
 
 
 def _unmeasured(data: dict[str, Any]) -> str:
@@ -225,10 +225,10 @@ def _further(trace: Trace, baseline: Baseline) -> bool:
     return trace.total_calls >= calls + MORE or trace.total_steps >= len(before) - calls + MORE
 
 
-def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool) -> str:
+def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, went_on: bool) -> str:
     end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
     if outcome.stopped:
-        end = "went on behind the failure until it was stopped"
+        end = "went on until it was stopped" if went_on else "went on behind the failure until it was stopped"
     steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
     parts = [f"the patched program {end} ({steps})"]
     if known and trace.backwards:

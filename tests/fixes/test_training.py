@@ -241,6 +241,15 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "add_statement",
+        {"statement": "opt.step()"},
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    «net(x).pow(2).sum().backward()»\n",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "module_list",
         {},
         "class Deep(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = «[net, nn.Tanh()]»\n"

@@ -1,0 +1,93 @@
+"""The audit: looks at a run that goes on, the first steps closely and then ever more rarely, and tells at its end.
+
+It asks nothing of a GPU, keeps no tensor alive, and searches for names only once something is suspicious: a program in
+which nothing is wrong pays for a few looks at its first steps.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.audit.unstepped import Unstepped
+from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.facts import user_frames
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Evidence, Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.journal import Noted, Seen
+    from graphdoc.capture.witness import Witness
+
+MOST_SNAPSHOTS = 8
+"""Searches for names in one run; each may take a tenth of a second."""
+CLOSELY = 3
+"""Steps of each optimizer that are all looked at."""
+
+
+class Audit:
+    """One process. What is looked for stands in ``watches``; each has ``signs()``."""
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness = witness
+        self.torch = witness.torch
+        self.journal = witness.journal
+        self.names: dict[int, str] = {}
+        self.program = Evidence()
+        self.snapshots = 0
+        self.early = not witness.mode.startswith("observe")
+        """A run that is ended from outside tells what it finds at once."""
+        self.unstepped = Unstepped(self)
+        self.watches: list[Any] = [self.unstepped]
+
+    @classmethod
+    def start(cls, witness: Witness) -> Audit:
+        audit = witness.audit = cls(witness)
+        return audit
+
+    # -- what happens --------------------------------------------------------------------------------------------
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward or grad call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
+
+    def zeroed(self, optimizer: Any, seen: Seen) -> None:
+        """``optimizer.zero_grad()`` is about to run."""
+        if not seen.steps:
+            self.unstepped.zeroed(optimizer, seen)
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Take the names of what is alive now; a program's functions have ended when the run has."""
+        if self.snapshots >= MOST_SNAPSHOTS:
+            return
+        self.snapshots += 1
+        frame = _getframe(1)
+        with Unseen(self.torch, self.witness.anomaly, frame):
+            autopsy = Autopsy(self.torch, self.journal, self.witness.cwd, user_frames(frame))
+            self.program = Evidence()
+            autopsy.fill_program(self.program)
+            self.names.update(autopsy.census.parameter_names)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def found(self) -> bool:
+        """Whether there is anything to tell."""
+        return any(watch.signs() for watch in self.watches)
+
+    def tell(self, evidence: Evidence) -> None:
+        """Add what was seen, and the program as it was when it was seen."""
+        signs: list[Sign] = [sign for watch in self.watches for sign in watch.signs()]
+        if not evidence.events:
+            evidence.events = self.program.events
+        if not evidence.parameters:
+            evidence.optimizers, evidence.parameters = self.program.optimizers, self.program.parameters
+        evidence.signs += signs
+
+    def tell_early(self) -> None:
+        """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""
+        if self.early and self.witness.evidence is None:
+            self.witness.write_audit()

@@ -1,0 +1,95 @@
+"""GD706: an optimizer is cleared in every iteration and never steps."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.spans import distinct, innermost, place, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "an optimizer is cleared again and again and never steps"
+
+PAGE = Page(
+    what_happened="""\
+A loss is computed for some parameters, `backward()` fills their `.grad`, and the next `zero_grad()` of their optimizer
+throws the gradients away. `step()` of this optimizer is never called, so these parameters keep their initial values. In
+a program with several networks the others go on learning, and nothing looks broken.
+""",
+    why="""\
+`backward()` computes gradients and stores them; it changes no parameter. An optimizer changes parameters in `step()`
+and nowhere else. PyTorch cannot know that a gradient was meant to be used.
+""",
+    example="""\
+critic_optimizer.zero_grad()
+critic_loss = F.mse_loss(critic(state), target)
+critic_loss.backward()
+
+actor_optimizer.zero_grad()
+actor_loss = -critic(actor(state)).mean()
+actor_loss.backward()
+actor_optimizer.step()
+""",
+    use_instead="""\
+critic_optimizer.zero_grad()
+critic_loss = F.mse_loss(critic(state), target)
+critic_loss.backward()
+critic_optimizer.step()
+
+actor_optimizer.zero_grad()
+actor_loss = -critic(actor(state)).mean()
+actor_loss.backward()
+actor_optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, because it decides when these parameters are updated. The step belongs right behind the backward call whose loss
+is for this optimizer alone: at the end of the iteration `.grad` may also hold gradients of other losses that pass
+through these parameters.
+""",
+    not_this="""\
+- The optimizer steps, but what it holds is no longer what the model uses: `optimizer-holds-stale-parameters`.
+- The optimizer steps, and the gradients do not reach it: `parameters-never-reached`.
+""",
+    references=(links.OPTIM, links.ZERO_GRAD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The journal: gradients of a loss for this optimizer alone were thrown away each time, and it never stepped."""
+    sign = first_sign(evidence, "step-missing")
+    if sign is None:
+        return None
+    name = optimizer_of(evidence, sign)
+    spans = (
+        *span_of("cause", sign.stack, f"gradients for `{name}` alone; no `{name}.step()` follows", evidence),
+        *span_of("related", sign.other, "and they are thrown away here", evidence),
+    )
+    remedies = []
+    frame = innermost(sign.stack)
+    if frame is not None and is_named(evidence, sign):
+        title = f"call `{name}.step()` behind this backward call"
+        note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"
+        args = {"place": place(frame), "statement": f"{name}.step()"}
+        remedies.append(Remedy("add_statement", title, "unsafe", note, args))
+    return Finding(
+        0.95,
+        "certain",
+        f"`{name}` never steps: {folded(sign.parameters) or 'its parameters'} keep their initial values",
+        "The gradients of this loss are for this optimizer's parameters alone. They are cleared in the next iteration "
+        "without having been used.",
+        distinct(spans),
+        remedies=tuple(remedies),
+        because=f"`{name}.zero_grad()` threw gradients away {sign.count} times, and the optimizer never stepped",
+    )
+
+
+CAUSE = Cause(
+    code="GD706",
+    slug="step-missing",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

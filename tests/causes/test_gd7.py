@@ -1,0 +1,36 @@
+"""Every silent fault is found in its examples and sent to its line, and nothing is said of the healthy look-alikes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from examples import Example, healthy, sick
+from seen import observe
+
+from graphdoc.causes import all_causes
+from graphdoc.causes.base import Cause
+
+SILENT = [c for c in all_causes() if c.code.startswith("GD7")]
+SICK = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in SILENT for e in sick(c)]
+HEALTHY = [pytest.param(c, e, id=f"{c.slug}-{e.name}") for c in SILENT for e in healthy(c)]
+
+
+@pytest.mark.parametrize(("cause", "example"), SICK)
+def test_sick_program_is_found_at_its_line(cause: Cause, example: Example, tmp_path: Path) -> None:
+    seen = observe(tmp_path, example.code)
+    assert seen.result.status == 0, seen.result.stderr
+    assert seen.slugs[:1] == [cause.slug]
+    assert example.line in seen.lines("cause")
+    assert seen.found[0].finding.confidence != "possible"
+
+
+@pytest.mark.parametrize(("cause", "example"), HEALTHY)
+def test_healthy_program_is_left_alone(cause: Cause, example: Example, tmp_path: Path) -> None:
+    seen = observe(tmp_path, example.code)
+    assert seen.result.status == 0, seen.result.stderr
+    assert [s for s in (seen.evidence.signs if seen.evidence else []) if not s.weak] == []
