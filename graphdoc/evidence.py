@@ -149,18 +149,22 @@ class Optimizer:
     type: str
     name: str = ""
     parameters: list[str] = field(default_factory=list)
-    fused: bool = False
     steps: int = 0
 
 
 @dataclass
 class Write:
-    """One in-place write. ``op`` is the operator (``add_``, ``copy_``), ``version`` the counter after it."""
+    """One in-place write. ``op`` is the operator (``add_``, ``copy_``), ``version`` the counter after it.
+
+    ``count`` is how often it was made, ``moved`` how far each one moved the counter (an optimizer's step may write more
+    than once); -1 where that is not known.
+    """
 
     op: str
     stack: list[Frame] = field(default_factory=list)
     version: int = -1
     count: int = 1
+    moved: int = 1
     event: int = -1
     grad_mode: bool = True
     certain: bool = True

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from graphdoc.evidence import Evidence, EvidenceError, Stale
+from graphdoc.evidence import Evidence, EvidenceError
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
+from graphdoc.program.version_counts import plausible
 
 SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""
@@ -29,10 +30,6 @@ _MISSING_GRAPH = (
     "there are no graph nodes that require computing gradients",
     "nference tensor",
 )
-_STEP_WRITES = {"SGD": 1, "Adam": 1, "AdamW": 2}
-"""How far one step moves the version of a parameter, where that is known."""
-_UNEVEN = ("LBFGS",)
-"""Optimizers one of whose steps writes as often as it takes to find the place (torch/optim/lbfgs.py)."""
 
 
 def question(evidence: Evidence) -> str:
@@ -41,7 +38,7 @@ def question(evidence: Evidence) -> str:
         return ""
     message = " ".join(evidence.message[:4000].split())
     if "modified by an inplace operation" in message:
-        return "probe:writes" if any(not _explained(s) for s in evidence.stale) else ""
+        return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
     return "probe:cuts" if any(text in message for text in _MISSING_GRAPH) else ""
 
 
@@ -166,23 +163,3 @@ def _of_the_same_rank(files: list[Path], evidence: Evidence) -> list[Path]:
         except EvidenceError:
             continue
     return found or files
-
-
-def _explained(stale: Stale) -> bool:
-    """Whether the known writes account for every version that the tensor moved on.
-
-    An optimizer of which it is not known how often one step writes does so equally often in each.
-    """
-    moved = stale.current - stale.expected
-    steps = 0
-    for write in stale.writes:
-        name = write.op.removesuffix(".step")
-        if name == write.op:
-            moved -= write.count
-        elif name in _UNEVEN:
-            return False
-        elif name in _STEP_WRITES:
-            moved -= _STEP_WRITES[name] * write.count
-        else:
-            steps += write.count
-    return moved >= steps and moved % steps == 0 if steps else moved == 0

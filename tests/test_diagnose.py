@@ -175,13 +175,13 @@ def test_what_a_second_run_is_asked(tmp_path):
     assert question(version) == ""
     version.stale = [stale(Write("SGD.step"), current=4)]
     assert question(version) == "probe:writes"
-    version.stale = [stale(Write("AdamW.step"), current=4)]
+    version.stale = [stale(Write("AdamW.step", moved=2), current=4)]
     assert question(version) == ""
-    version.stale = [stale(Write("LBFGS.step"), current=9)]
+    version.stale = [stale(Write("LBFGS.step", moved=-1), current=9)]
     assert question(version) == "probe:writes"  # it writes as often as it searches, so others may have written too
-    version.stale = [stale(Write("RMSprop.step"), Write("RMSprop.step"), current=4)]
+    version.stale = [stale(Write("Lion.step", moved=-1), Write("Lion.step", moved=-1), current=4)]
     assert question(version) == ""
-    version.stale = [stale(Write("RMSprop.step"), Write("RMSprop.step"), current=5)]
+    version.stale = [stale(Write("Lion.step", moved=-1), Write("Lion.step", moved=-1), current=5)]
     assert question(version) == "probe:writes"  # three writes cannot be two equal steps
     version.probe = "probe:writes"
     version.stale = [stale()]

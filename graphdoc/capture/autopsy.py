@@ -86,7 +86,6 @@ class Autopsy:
     def _describe(self, optimizer: Any, ident: int, told: Optimizer, owners: dict[int, list[int]]) -> None:
         told.name = self.census.optimizer_name(id(optimizer))
         groups = optimizer.param_groups if isinstance(optimizer.param_groups, list) else []
-        told.fused = any(bool(g.get("fused")) for g in groups)
         for group in groups:
             for p in group["params"]:
                 owners.setdefault(id(p), []).append(ident)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of, shape_of, storage_of, version_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.step_writes import UNKNOWN, versions_of
 from graphdoc.evidence import Evidence, Stale, Tensor, Write
 
 if TYPE_CHECKING:
@@ -82,15 +83,8 @@ class Mismatches:
             out = self.seen.watch.writes_to(storage_of(tensor), current - delta, current, self.seen.cwd)
             if out:
                 return out[:MOST_TOLD]
-        if owner is not None:
-            ids = self.seen.owners.get(id(owner), [])
-            for entry in self.seen.entries:
-                if entry.kind == "step" and entry.sequence > found.sequence and entry.optimizer in ids:
-                    seen = next((s for s in self.seen.journal.optimizers.values() if s.id == entry.optimizer), None)
-                    name = seen.type if seen else "Optimizer"
-                    out.append(Write(f"{name}.step", frames_of(entry.raw, self.seen.cwd), event=entry.index))
-            if out:
-                return out[:MOST_TOLD]
+        if owner is not None and (out := self._steps(found, owner)):
+            return out[:MOST_TOLD]
         storage = storage_of(tensor)
         nodes: dict[Any, int] = {}
         for other in _sharing(self.seen.torch, storage):
@@ -110,6 +104,21 @@ class Mismatches:
             if raw:
                 out.append(Write(str(node.name()), frames_of(raw, self.seen.cwd), certain=False))
         return out[:MOST_TOLD]
+
+    def _steps(self, found: walk.Found, owner: Any) -> list[Write]:
+        """The steps of the optimizers that hold the parameter, since the node was made."""
+        out: list[Write] = []
+        ids = self.seen.owners.get(id(owner), [])
+        for entry in self.seen.entries:
+            if entry.kind == "step" and entry.sequence > found.sequence and entry.optimizer in ids:
+                seen = next((s for s in self.seen.journal.optimizers.values() if s.id == entry.optimizer), None)
+                stepped = seen.ref() if seen else None
+                moved = versions_of(stepped, owner) if stepped is not None else UNKNOWN
+                if moved != 0:  # what a fused kernel writes is not counted: another write moved the counter
+                    name = seen.type if seen else "Optimizer"
+                    frames = frames_of(entry.raw, self.seen.cwd)
+                    out.append(Write(f"{name}.step", frames, moved=moved, event=entry.index))
+        return out
 
 
 def _sharing(torch: Any, storage: int | None) -> list[Any]:

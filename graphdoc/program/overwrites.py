@@ -15,9 +15,7 @@ from graphdoc.program.reuse import analyse as analyse_reuse
 from graphdoc.program.reuse import site as site_of
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
-
-STEP_WRITES = {"SGD": 1, "Adam": 1, "AdamW": 2, "RMSprop": 1}
-"""How far one step moves the version of a parameter, where that is known."""
+from graphdoc.program.version_counts import accounted
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def _analyse(evidence: Evidence) -> Mutation | None:
         node,
         alike,
         writers,
-        exact_for(first),
+        accounted(first),
         target_of(evidence, own[0].frame) if own else Target(),
         failing,
         analyse_reuse(evidence),
@@ -202,23 +200,6 @@ def _reaches(evidence: Evidence, event: Event) -> list[str]:
 
 
 # -- who wrote ---------------------------------------------------------------------------------------------------
-
-
-def exact_for(stale: Stale) -> bool:
-    """Whether the known writes account for the whole gap between the two versions, none of them guessed."""
-    gap = stale.current - stale.expected
-    if not stale.writes or not all(w.certain for w in stale.writes):
-        return False
-    moved = 0
-    for w in stale.writes:
-        if w.op.endswith(".step"):
-            each = STEP_WRITES.get(w.op.removesuffix(".step"))
-            if each is None:
-                return False
-            moved += each * w.count
-        else:
-            moved += w.count
-    return moved == gap
 
 
 def _writers(evidence: Evidence, stales: Sequence[Stale]) -> list[Writer]:
