@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
-_installed: Any = None
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+_installed: Witness | None = None
 
 
 def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> None:
@@ -21,14 +24,38 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
 
     Never raises: what goes wrong is left as one line in ``trouble-<pid>.txt``.
     """
-    global _installed
     from graphdoc.capture.marks import leave
 
     if _installed is not None:
         return
-    if os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0"):
+    if disabled():
         leave(out, "disabled")
         return
+    _start(out, mode, told_of_end)
+
+
+def begin(out: str, mode: str = "observe") -> Witness | None:
+    """Observe a piece of a program (a test, a cell) in a process that has torch already; ``finish`` ends it.
+
+    Args and files as for ``install``. None where this process is observed as a whole, where GRAPHDOC_DISABLE is set,
+    or where the capture cannot be put in place (then one line in ``trouble-<pid>.txt`` says why). Never raises.
+    """
+    return None if busy() or disabled() else _start(out, mode, True)
+
+
+def busy() -> bool:
+    """Whether this process is being observed."""
+    return _installed is not None and not _installed.over
+
+
+def disabled() -> bool:
+    """Whether the user wants nothing observed."""
+    return os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0")
+
+
+def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
+    global _installed
+    from graphdoc.capture.marks import leave
     from graphdoc.capture.witness import Witness, note_trouble
 
     try:
@@ -46,14 +73,16 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
         if kind in ("probe", "verify"):
             attach(witness, detail if kind == "probe" else kind)
         leave(out, "observed")
+        return witness
     except Exception as e:
         leave(out, "unobserved")
         note_trouble(out, e)
+        return None
 
 
 def reloaded() -> None:
     """Torch's own file has been executed once more: what it sets, and we had set otherwise, is ours again."""
-    if _installed is not None and not _installed.over:
+    if _installed is not None and busy():
         _installed.anomaly.show()
 
 

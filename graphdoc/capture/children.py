@@ -6,6 +6,7 @@ import multiprocessing.process
 import multiprocessing.util
 import os
 import sys
+import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,27 @@ if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 
+_latest: list[weakref.ref[Witness]] = []
+"""The witness that observes this process now. Python forgets nothing that ``os.register_at_fork`` was given, so it is
+given one function, once."""
+
+
 def watch_children(witness: Witness) -> None:
     """Let the witness see the end of every process that is made from this one, and of this one if it was made so."""
-    os.register_at_fork(after_in_child=witness.forked)
+    if not _latest:
+        os.register_at_fork(after_in_child=_forked)
+    _latest[:] = [weakref.ref(witness)]
     multiprocessing.util.register_after_fork(witness, _started)
     # While a spawned process reads what it is to run, it is not yet known as a child; nothing tells it later.
     reading = getattr(multiprocessing.process.current_process(), "_inheriting", False)
     if reading or multiprocessing.process.parent_process() is not None:
         _started(witness)
+
+
+def _forked() -> None:
+    witness = _latest[0]()
+    if witness is not None and not witness.over:
+        witness.forked()
 
 
 def _started(witness: Witness) -> None:

@@ -8,6 +8,7 @@ text is compiled, and the code compared with what runs.
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import threading
@@ -122,20 +123,31 @@ def _process_start() -> float:
 
 def _fits(data: bytes, path: str) -> bool:
     """Whether every piece of code of this file that runs or could be called comes from this text."""
-    try:
-        compiled = compile(data, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    known: dict[tuple[str, int], CodeType] = {}
-    pending = [compiled]
+    known: dict[tuple[str, int], list[CodeType]] = {}
+    pending = _compiled(data, path)
     while pending:
         code = pending.pop()
-        known[(code.co_qualname, code.co_firstlineno)] = code
+        known.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
         pending += [c for c in code.co_consts if isinstance(c, CodeType)]
-    return all(
-        (like := known.get((code.co_qualname, code.co_firstlineno))) is not None and _same(code, like)
+    return bool(known) and all(
+        any(_same(code, like) for like in known.get((code.co_qualname, code.co_firstlineno), ()))
         for code in _running(path)
     )
+
+
+def _compiled(data: bytes, path: str) -> list[CodeType]:
+    """What Python makes of this text, and what pytest makes of it, which writes other code for a test's assertions."""
+    found = []
+    try:
+        found.append(compile(data, path, "exec", dont_inherit=True))
+        rewrite = getattr(sys.modules.get("_pytest.assertion.rewrite"), "rewrite_asserts", None)
+        if rewrite is not None:
+            tree = ast.parse(data, path)
+            rewrite(tree, data, path)
+            found.append(compile(tree, path, "exec", dont_inherit=True))
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError):
+        pass
+    return found
 
 
 def _same(a: CodeType, b: CodeType) -> bool:

@@ -40,16 +40,10 @@ def weave(
     Raises:
         CannotWeave: nothing was changed.
     """
-    try:
-        lines, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        definition = tree.body[0]
-        if not isinstance(definition, ast.FunctionDef):
-            raise CannotWeave(f"{function.__qualname__} is not a plain function")
-        new_code = _compile(definition, function, first, failed is not None)
-    except (OSError, TypeError, SyntaxError, ValueError) as e:
-        raise CannotWeave(str(e)) from e
     old = function.__code__
+    known = _woven.get((id(old), failed is not None))
+    new_code = known[1] if known is not None else _new_code(function, failed is not None)
+    _woven[(id(old), failed is not None)] = old, new_code
     key = _key(function)
     scope = function.__globals__
     scope[key + "_before"], scope[key + "_failed"], scope[key + "_after"] = before, failed, after
@@ -61,6 +55,23 @@ def weave(
             scope.pop(key + end, None)
 
     return undo
+
+
+_woven: dict[tuple[int, bool], tuple[CodeType, CodeType]] = {}
+"""The new code of each one that was woven before: each test of a suite weaves the same. The old is kept for its id."""
+
+
+def _new_code(function: FunctionType, guarding: bool) -> CodeType:
+    """Raises CannotWeave."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        definition = tree.body[0]
+        if not isinstance(definition, ast.FunctionDef):
+            raise CannotWeave(f"{function.__qualname__} is not a plain function")
+        return _compile(definition, function, first, guarding)
+    except (OSError, TypeError, SyntaxError, ValueError) as e:
+        raise CannotWeave(str(e)) from e
 
 
 def token_name(function: FunctionType) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.output import check_format, parse_reports, put, show, write_reports
+from graphdoc.cli.output import check_format, parse_reports, put, say, show, write_reports
 
 
 def command(
@@ -23,8 +23,11 @@ def command(
         list[str] | None,
         typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
     ] = None,
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Run the program once more, apart from your files, where that tells more.")
+    ] = False,
 ) -> None:
-    """Show the report of a kept run again, with its patches. Nothing is run; torch is not needed."""
+    """Show the report of a kept run again, with its patches. Nothing is run without --rerun; torch is not needed."""
     check_format(fmt)
     wanted = parse_reports(report or [])
     from graphdoc.cli.running import with_patches
@@ -32,7 +35,7 @@ def command(
     from graphdoc.launch.keep import last_run, open_run
 
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
-    result = with_patches(kept, report_for(replace(kept, rerun=False)), recall=True)
+    result = with_patches(kept, report_for(replace(kept, rerun=rerun and kept.rerun), announce=say), recall=True)
     if fmt == "terminal" and not (result.diagnoses or result.notes):
         from graphdoc.render.story import not_observed, verdict
 

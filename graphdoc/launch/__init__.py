@@ -35,6 +35,8 @@ __all__ = [
     "end_like",
     "launch",
     "observes",
+    "recorded",
+    "troubles",
 ]
 
 Kind = Literal["script", "module", "command"]
@@ -150,7 +152,7 @@ def observes(out: Path | None) -> bool:
 
 def collect(ended: Ended, out: Path, request: Request) -> None:
     """Note what the processes of a run have left in ``out``."""
-    ended.evidence, ended.troubles = _recorded(out), _troubles(out)
+    ended.evidence, ended.troubles = recorded(out), troubles(out)
     if request.kind != "command" and not hook_works(options()):
         ended.troubles.append(NOT_STARTED)
 
@@ -225,7 +227,7 @@ def _kill(process: subprocess.Popen[bytes], group: bool) -> None:
         pass
 
 
-def _recorded(out: Path) -> list[Path]:
+def recorded(out: Path) -> list[Path]:
     """The evidence of a run. What could not be written there stands in for what there is, if it cannot be moved."""
     found = {file.name: file for file in out.glob("evidence-*.json")}
     spare = spare_folder(str(out))
@@ -243,7 +245,7 @@ def _recorded(out: Path) -> list[Path]:
     return sorted(found.values(), key=lambda file: file.name)
 
 
-def _troubles(out: Path) -> list[str]:
+def troubles(out: Path) -> list[str]:
     """What the hook had to say in the processes below, each thing once."""
     found: list[str] = []
     for file in sorted(out.glob("trouble-*.txt")):

@@ -64,12 +64,18 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder:
-    """Finds modules as everybody else does and exchanges the loader of those that are patched."""
+    """Finds modules as everybody else does and exchanges the loader of those that are patched.
+
+    It goes back to the front when others were put before it: pytest's, which compiles test files by itself.
+    """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.texts = texts
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
+        if sys.meta_path[0] is not self and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            sys.meta_path.insert(0, self)
         for finder in list(sys.meta_path):
             find = getattr(finder, "find_spec", None)
             if finder is self or find is None:
@@ -81,7 +87,7 @@ class _Finder:
         return None
 
     def _exchange(self, name: str, spec: ModuleSpec) -> None:
-        if not spec.origin or not isinstance(spec.loader, SourceFileLoader) or isinstance(spec.loader, _Loader):
+        if not spec.origin or not spec.origin.endswith(".py") or isinstance(spec.loader, _Loader):
             return
         text = self.texts.get(os.path.realpath(spec.origin))
         if text is not None:

@@ -111,3 +111,14 @@ def test_a_patch_that_does_not_parse_fails_like_a_program(project: Path) -> None
     ended = launch(Request(["train.py"], cwd=str(project), patches=patches, quiet=True), out)
     assert ended.exit_status == 1
     assert not (project / "start.txt").exists()
+
+
+def test_a_test_file_that_pytest_compiles_by_itself_is_patched_too(tmp_path: Path) -> None:
+    test = tmp_path / "test_it.py"
+    test.write_text("RESULT = 'original'\n\ndef test_it():\n    assert RESULT == 'patched'\n")
+    patches = {str(test): test.read_text().replace("'original'", "'patched'")}
+    out = tmp_path / "out"
+    out.mkdir()
+    words = ["pytest", "-p", "no:cacheprovider", "test_it.py"]
+    ended = launch(Request(words, "module", cwd=str(tmp_path), mode="verify", patches=patches, quiet=True), out)
+    assert ended.exit_status == 0

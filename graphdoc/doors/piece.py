@@ -1,0 +1,138 @@
+"""A piece of a program that runs already, observed by itself: a test, a cell, a block of code.
+
+Nothing is kept from one piece to the next: each has its own journal, and what was made before it is unknown to it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphdoc import capture
+from graphdoc.doors.telling import Told, tell
+from graphdoc.launch import Ended, Request, recorded, troubles
+from graphdoc.launch.folders import new_run, release, temporary_run
+from graphdoc.launch.hook._graphdoc_waiting import Watch, is_executed
+from graphdoc.launch.keep import keep
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A piece that failed by a fault of the graph: what is said about it, and the folder that its run is kept in."""
+
+    told: Told
+    folder: Path
+
+
+class Pieces:
+    """Observes one piece after another, never two at once, and keeps those that failed by a fault of the graph.
+
+    Without torch there is nothing to observe: a piece that imports it is observed from that moment on. Where the whole
+    process is observed already (``graphdoc run -m pytest``), nothing is done here.
+    """
+
+    def __init__(self, cwd: str) -> None:
+        self.cwd = cwd
+        self.troubles: list[str] = []
+        """Lines about what could not be done; the user's own result stands whatever happens here."""
+        self._scratch: Path | None = None
+        self._witness: Witness | None = None
+        self._open = False
+        self._begun = 0.0
+        self._held: list[Path] = []
+        self._watch: Watch | None = None
+
+    def begin(self) -> None:
+        """Observe what runs from now on as a piece of its own."""
+        self.passed()
+        self._open, self._begun = True, time.monotonic()
+        if is_executed(sys.modules.get("torch")):
+            self._observe()
+        elif self._watch is None and not capture.disabled():
+            self._watch = Watch(self._observe, lambda: None, capture.reloaded)
+
+    def passed(self) -> None:
+        """The piece is over, and no exception has left it: what was seen is forgotten."""
+        witness, self._witness = self._witness, None
+        self._open = False
+        if witness is not None:
+            witness.undo()
+            for file in recorded(self._folder()):
+                file.unlink(missing_ok=True)
+
+    def failed(self, error: BaseException, request: Request, *, rerun: bool) -> Failed | None:
+        """The piece has ended by this exception, whose traceback still has its frames.
+
+        ``request`` starts the piece alone, in a process of its own, for ``graphdoc fix``; with ``rerun`` it is started
+        now where a second look tells more. None where the fault is not one of the graph.
+        """
+        witness, self._witness = self._witness, None
+        self._open = False
+        if witness is None:
+            return None
+        scratch = self._folder()
+        witness.finish(error)
+        try:
+            ended = Ended(1, seconds=time.monotonic() - self._begun)
+            ended.evidence, ended.troubles = recorded(scratch), troubles(scratch)
+            kept = keep(scratch, request, ended, rerun=rerun)
+            kept.save()
+            told = tell(scratch, rerun=rerun)
+            self.troubles += [line for line in [*ended.troubles, told.trouble] if line]
+            if not told.codes and not told.notes:
+                return None
+            folder = self._place()
+            for file in scratch.iterdir():
+                shutil.move(file, folder / file.name)
+            ended.evidence = recorded(folder)
+            keep(folder, request, ended, rerun=rerun).save()
+            return Failed(told, folder)
+        finally:
+            self._scratch = None
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def close(self) -> None:
+        """No piece follows."""
+        self.passed()
+        for folder in self._held:
+            release(folder)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _observe(self) -> None:
+        if self._open:
+            self._witness = capture.begin(str(self._folder()))
+
+    def _folder(self) -> Path:
+        """Where the piece that runs leaves what was seen: no folder of the user's, for most pieces do not fail."""
+        if self._scratch is None or not self._scratch.is_dir():
+            self._scratch = Path(tempfile.mkdtemp(prefix="graphdoc-"))
+        return self._scratch
+
+    def _place(self) -> Path:
+        """The folder of a new run, held until the end; elsewhere if ``.graphdoc`` cannot be made here."""
+        try:
+            folder = new_run(Path(self.cwd))
+            self._held.append(folder)
+            return folder
+        except OSError as e:
+            folder = temporary_run()
+            self.troubles.append(f"no run can be kept in {self.cwd} ({e.strerror or e}): it is in {folder}")
+            return folder
+
+
+def here() -> str:
+    """The working directory; the root of the file system where it has been deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep
