@@ -67,7 +67,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     found.sort(key=lambda f: (-f.finding.strength, CONFIDENCE_ORDER.index(f.finding.confidence)))
     if not found:
         return [], [*notes, _unexplained(match) + _made_at(evidence)] if match is not None else notes
-    told = [f for i, f in enumerate(found) if f.cause.slug not in {s.finding.covers for s in found[:i]}]
+    told = [f for i, f in enumerate(found) if f.cause.code[:3] not in {s.finding.covers for s in found[:i]}]
     if match is None and evidence.signs:
         return told[:MOST], notes  # each is a fault of its own
     return [f for f in told if f.finding.strength >= KEPT_SHARE * found[0].finding.strength][:MOST], notes

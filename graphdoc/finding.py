@@ -28,8 +28,8 @@ class Finding:
     """What a recogniser returns: how strong the evidence is, the story, and the remedies, best first.
 
     ``strength`` orders findings of different causes: 1.0 means that the graph itself proves it; below 0.5 the message
-    alone speaks. ``covers`` is the slug of a cause whose fault this finding tells of as well, with its remedies: a
-    weaker finding of that cause would only repeat it. ``because`` is the one sentence of evidence that a short report
+    alone speaks. ``covers`` is the group (``GD1``) whose fault this finding tells of as well, with its remedies: a
+    weaker finding of that group would only repeat it. ``because`` is the one sentence of evidence that a short report
     gives.
     """
 

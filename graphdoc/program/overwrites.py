@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
-from graphdoc.program.reuse import Reuse, meant_for
-from graphdoc.program.reuse import analyse as analyse_reuse
-from graphdoc.program.reuse import site as site_of
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
 from graphdoc.program.version_counts import accounted
@@ -92,7 +91,8 @@ def _analyse(evidence: Evidence) -> Mutation | None:
     alike.sort(key=lambda s: s is not first)
     writers = _writers(evidence, alike)
     own = _writers(evidence, [first])
-    failing = evidence.event(evidence.failing_event)
+    program = program_of(evidence)
+    failing = program.failing
     mutation = Mutation(
         "",
         first,
@@ -102,10 +102,10 @@ def _analyse(evidence: Evidence) -> Mutation | None:
         accounted(first),
         target_of(evidence, own[0].frame) if own else Target(),
         failing,
-        analyse_reuse(evidence),
+        program.reuse,
     )
     mutation.behind = {n for s in alike for n in s.behind}
-    mutation.meant, mutation.meant_known = meant_for(evidence, failing)
+    mutation.meant, mutation.meant_known = set(program.trained or ()), program.trained is not None
     mutation.cause = _cause(evidence, mutation, own)
     return mutation
 
@@ -183,20 +183,12 @@ def keeping_calls(evidence: Evidence, found: Mutation) -> list[Event]:
         # The root is newer than what it walks over, and the call is newer than both.
         if e.sequence <= found.node.sequence or 0 <= e.root < found.node.sequence:
             continue
-        reached = set(_reaches(evidence, e))
+        reached = set(program_of(evidence).journal.reaches(e))
         behind = {n for n in found.stale.behind if not n.startswith("<")}
         if reached and behind and not behind <= reached:
             continue
         out.append(e)
     return out
-
-
-def _reaches(evidence: Evidence, event: Event) -> list[str]:
-    """The parameters that a call reaches; measured for the first calls of each place only."""
-    if event.reaches:
-        return event.reaches
-    mine = site_of(event.stack)
-    return next((e.reaches for e in evidence.events if e.reaches and site_of(e.stack) == mine), [])
 
 
 # -- who wrote ---------------------------------------------------------------------------------------------------

@@ -1,197 +1,373 @@
-"""What the graph says about an older graph that a backward call ran into: which tensors, kept how, and meant for whom.
-
-Shared by the causes of GD1 and by those version errors behind which a carried tensor stands. A cause asks ``analyse``
-and answers only when ``kind`` is its own slug.
-"""
+"""The older part of a graph that a backward call ran into: which tensors lead there, how long they live, what they are
+for the loss."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
 
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.head_optimizers import only_heads_stepped
 from graphdoc.program.inner_gradient import is_inner, is_term
+from graphdoc.program.journal import Journal, Site, site
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import innermost_user
 
-Site = tuple[tuple[str, int, int], ...]
+
+class Lifetime(Enum):
+    """How values behind an older part come to be in a later graph."""
+
+    RESULT = "an earlier call started from it"
+    SUMMED = "an earlier call started from it, and the sum went on"
+    RECURS = "each round makes it anew, out of the last one or beside it"
+    STORED = "several of one expression are kept in a store"
+    MADE_ONCE = "made once, and not again since"
+    SAME_PASS = "made in the pass of both calls"
+    UNKNOWN = "unknown"
 
 
-@dataclass
+class Role(Enum):
+    """What a value is to a loss."""
+
+    TRAINED = "the loss is to train what lies behind it"
+    TARGET = "a constant: another loss trains what lies behind it"
+    DATA = "a constant: no optimizer of either loss has what lies behind it"
+    REFERENCE = "a constant: compared with what the pass computes anew, through which the loss trains the same"
+    UNKNOWN = "unknown"
+
+
+CONSTANT = (Role.TARGET, Role.DATA)
+
+
 class Reuse:
-    """One answer. ``kind`` is a slug of GD1, or empty where the evidence does not decide.
+    """An older part of the graph, and what it is to the call that failed.
 
-    ``carries`` are the edges that matter, newest first; ``freeing`` the call that used the old part before,
-    ``failing`` the call that failed. ``behind`` are the parameters behind the old part, ``meant`` those that the
-    failing loss is meant to train, ``own`` those of ``behind`` that it is meant to train. ``coupling`` is set where the
-    losses themselves show what in them is a target.
+    ``carries`` are the edges into it that matter, newest first; ``freeing`` is the call that used it before and
+    ``failing`` the one that failed. ``meant`` are the parameters that the failing call is to train (``meant_known``
+    tells whether that is known); ``coupling`` is set where the losses themselves show what in them is a target.
     """
 
-    kind: str
-    carries: list[Carry]
-    failing: Event | None
-    freeing: Event | None
-    behind: set[str] = field(default_factory=set)
-    meant: set[str] = field(default_factory=set)
-    meant_known: bool = False
-    detach_in_freeing: bool = False
-    coupling: Coupling | None = None
+    def __init__(
+        self,
+        evidence: Evidence,
+        journal: Journal,
+        failing: Event | None,
+        freeing: Event | None,
+        carries: list[Carry],
+        meant: frozenset[str] | None,
+    ) -> None:
+        self._evidence = evidence
+        self.journal = journal
+        self.failing, self.freeing = failing, freeing
+        self._crossing = carries
+        self._meant = meant
+
+    # -- the two calls -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def calls(self) -> tuple[Event, Event] | None:
+        """The earlier call and the one that failed; None where one of them is not known."""
+        return (self.freeing, self.failing) if self.freeing is not None and self.failing is not None else None
+
+    @cached_property
+    def works_for(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The optimizers that the earlier call and the failing one work for; empty where they are not known."""
+        if self.calls is None:
+            return frozenset(), frozenset()
+        return self.journal.works_for(self.calls[0]), self.journal.works_for(self.calls[1])
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """The optimizers that hold anything of what lies behind the older part."""
+        return self.journal.owners.of(self._all_behind).optimizers
+
+    @cached_property
+    def same_line(self) -> bool:
+        """Whether both calls were made at one place, reached in the same way."""
+        return self.calls is not None and site(self.calls[0].stack) == site(self.calls[1].stack)
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether an optimizer is known to have stepped between the two calls."""
+        return bool(self.calls is not None and self.journal.steps_between(*self.calls))
+
+    @cached_property
+    def calm(self) -> bool:
+        """Whether surely no optimizer has stepped between the two calls."""
+        return self.calls is not None and self.journal.steps_between(*self.calls) == frozenset()
+
+    @cached_property
+    def inner(self) -> bool:
+        """Whether an ``autograd.grad`` inside the pass has freed the graph."""
+        return is_inner(self._evidence, self.failing, self.freeing)
+
+    @cached_property
+    def only_heads_stepped(self) -> bool:
+        """Whether the steps between the two calls touch nothing that both losses reach."""
+        return only_heads_stepped(self._evidence, self.failing, self.freeing)
+
+    @cached_property
+    def one_step(self) -> bool:
+        """Whether the two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped
+        or differentiated in between. Computing it again would give the very same numbers."""
+        if self.calls is None or not self.owners or self.journal.owners.of(self._all_behind).free:
+            return False
+        freeing, failing = self.calls
+        if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
+            return False  # a closure: the optimizer moves the parameters between its calls, within one step
+        between = self.journal.between(freeing, failing)
+        return self.journal.is_complete(freeing, failing) and not any(
+            e.kind in ("backward", "grad", "step") for e in between
+        )
+
+    @cached_property
+    def read_apart(self) -> bool:
+        """Whether one line calls backward for one loss after the other, clears the gradients of what they share in
+        between and steps for none: it wants the gradient of each loss by itself."""
+        if self.failing is None or not self.same_line:
+            return False
+        return self.one_step and bool(self.journal.zeroed_before(self.failing) & self.owners)
+
+    # -- what the older part is --------------------------------------------------------------------------------------
+
+    @cached_property
+    def in_one_pass(self) -> bool:
+        """Whether nothing of the failing graph was made behind the earlier call."""
+        return "shared_with" in self._evidence.extras
+
+    @cached_property
+    def both_seen(self) -> bool:
+        """Whether the graph of the earlier call was still there, so that what both share was seen and not inferred."""
+        shared = self._evidence.extras.get("shared_with") or {}
+        return bool(self._evidence.siblings) or bool(shared.get("exact"))
+
+    @cached_property
+    def from_one_root(self) -> bool:
+        """Whether both calls started from the very same tensor."""
+        shared = self._evidence.extras.get("shared_with") or {}
+        return bool(shared.get("same_root")) or (
+            self.failing is not None and self.journal.earlier(self.failing) is not None
+        )
+
+    @cached_property
+    def lifetime(self) -> Lifetime:
+        """How the older values come to be in this graph."""
+        if self.from_one_root or (self.inner and is_term(self._evidence, self._crossing)):
+            return Lifetime.RESULT
+        again = any(c.recurrent or c.remade for c in self._crossing)
+        if self.in_one_pass or (not again and self.only_heads_stepped):
+            return Lifetime.SAME_PASS
+        if self.earlier_roots:
+            return Lifetime.SUMMED
+        if any(c.recurrent for c in self._crossing):
+            return Lifetime.RECURS
+        if self._in_turn:
+            return Lifetime.SAME_PASS
+        if again:
+            return Lifetime.RECURS if self._made_per_call == 1 else Lifetime.STORED
+        if not self.same_line or self.one_step:
+            return Lifetime.SAME_PASS  # another loss of this pass has used the part before
+        if self._only_the_root_is_fresh:
+            return Lifetime.RESULT
+        return self._of_one_making
+
+    @cached_property
+    def _of_one_making(self) -> Lifetime:
+        """Of values that the failing pass did not make again, and that the same line has differentiated before."""
+        several = self._made_per_call > 1
+        if self._foreign:
+            if several and self._in_store and not self.owners:
+                return Lifetime.STORED
+            producer = self._evidence.node(self._crossing[0].producer)
+            once = producer is not None and producer.epoch == 0 and not several and not self.for_different_optimizers
+            return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
+        if (several and self._in_store) or self._one_of_a_list:
+            return Lifetime.STORED
+        return Lifetime.RECURS if self._renewed else Lifetime.MADE_ONCE
+
+    @cached_property
+    def role(self) -> Role:
+        """What the values are to the loss that takes them in: the failing one, or the earlier one where
+        ``in_earlier_loss`` says so."""
+        if self.lifetime is Lifetime.SAME_PASS:
+            return self._role_beside_another_loss
+        if self._foreign:
+            return Role.TARGET if self.owners else Role.DATA
+        if self._meant is None:
+            return Role.UNKNOWN
+        return (
+            Role.REFERENCE
+            if is_reference(self._evidence, self._crossing, self._all_behind & self._meant)
+            else (Role.TRAINED)
+        )
+
+    @cached_property
+    def _role_beside_another_loss(self) -> Role:
+        """Two losses of one pass: whose optimizer has what they share."""
+        if self.calls is None:
+            return Role.UNKNOWN
+        if self.only_heads_stepped:
+            return Role.TRAINED
+        theirs, mine = self.works_for
+        apart = bool(mine and theirs) and not mine & theirs
+        if apart and bool(self.owners & mine) != bool(self.owners & theirs):
+            return Role.TARGET
+        return Role.TARGET if self.coupling is not None else Role.TRAINED
+
+    @cached_property
+    def in_earlier_loss(self) -> bool:
+        """Whether it is the earlier loss for which the values are constants, not the one that failed."""
+        if self.lifetime is not Lifetime.SAME_PASS or self.role is not Role.TARGET:
+            return False
+        if self.coupling is not None:
+            return not self.coupling.late
+        return bool(self.owners & self.works_for[1])
+
+    @cached_property
+    def for_different_optimizers(self) -> bool:
+        """Whether the failing call works for other optimizers than those that stepped after the earlier one."""
+        if self.calls is None:
+            return False
+        mine, theirs = self.works_for[1], self.journal.steps_after(self.calls[0])
+        return bool(mine and theirs) and not mine & theirs
+
+    @cached_property
+    def coupling(self) -> Coupling | None:
+        """Where one of two losses only aims at what the other one trains; None where the losses do not show that."""
+        if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped:
+            return None
+        theirs, mine = self.works_for
+        if mine and theirs and not mine & theirs and bool(self.owners & mine) != bool(self.owners & theirs):
+            return None  # the owners alone decide
+        return one_way(self._evidence, self.failing, self.freeing)
+
+    # -- values and parameters ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def carries(self) -> list[Carry]:
+        """The edges into the older part that are the fault, newest first."""
+        if self.from_one_root:
+            return []
+        if self.coupling is not None:
+            return self.coupling.late or self.coupling.early
+        return self._crossing
+
+    @cached_property
+    def behind(self) -> set[str]:
+        """The parameters behind these edges."""
+        return {name for c in self.carries for name in c.behind}
+
+    @cached_property
+    def meant(self) -> set[str]:
+        """The parameters that the failing loss is meant to train, as far as that is known."""
+        if self.coupling is not None:
+            return self.journal.owners.parameters(self.coupling.own)
+        return set(self._meant or ())
+
+    @cached_property
+    def meant_known(self) -> bool:
+        if self.coupling is not None:
+            both = bool(self.coupling.late and self.coupling.early)
+            return both and all(loss for _, loss in self.coupling.places)
+        return self._meant is not None
 
     @property
     def own(self) -> set[str]:
+        """What lies behind and is meant to be trained by the failing loss."""
         return self.behind & self.meant
 
+    @cached_property
+    def earlier_roots(self) -> list[Carry]:
+        """Edges into results that an earlier backward call started from."""
+        roots = roots_of(self._evidence)
+        return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
 
-def site(stack: Sequence[Frame]) -> Site:
-    """The user's frames of a stack as a key: the same key, the same place reached in the same way."""
-    return tuple((f.file, f.line, f.column) for f in stack if f.user)
+    @cached_property
+    def _all_behind(self) -> set[str]:
+        return {name for c in self._crossing for name in c.behind}
+
+    @cached_property
+    def _foreign(self) -> bool:
+        """Whether the failing call is known to train nothing of what lies behind."""
+        return self._meant is not None and bool(self._all_behind) and not self._all_behind & self._meant
+
+    @cached_property
+    def _in_turn(self) -> bool:
+        """Whether the same line runs backward for one optimizer after the other, each of which owns a part of what
+        lies behind."""
+        if not self.same_line or not self.for_different_optimizers or self.calls is None:
+            return False
+        return bool(self.owners & self.works_for[1]) and bool(self.owners & self.journal.steps_after(self.calls[0]))
+
+    @cached_property
+    def _renewed(self) -> bool:
+        """What is held under the tensor's names was made at the same place later: the expression ran again since."""
+        holders = [h for c in self._crossing for h in c.tensor.holders]
+        return bool(holders) and not any(h.exact for h in holders)
+
+    @cached_property
+    def _made_per_call(self) -> int:
+        """How many outputs of one expression, all made between the same two backward calls, are carried."""
+        # One call can give several outputs of equal standing (h and c): of those, each operation counts for itself.
+        alike: dict[tuple[Site, int, str], set[int]] = {}
+        for c in self._crossing:
+            node = self._evidence.node(c.producer)
+            if node is not None:
+                alike.setdefault((site(node.stack), node.epoch, node.op), set()).add(node.sequence)
+        return max((len(v) for v in alike.values()), default=0)
+
+    @cached_property
+    def _in_store(self) -> bool:
+        """Held in something that was filled entry by entry."""
+        return any(
+            h.exact
+            and any(s.kind in ("index", "key") for s in h.steps)
+            and {"list", "deque", "dict"} & {s.type for s in h.steps}
+            for c in self._crossing
+            for h in c.tensor.holders
+        )
+
+    @cached_property
+    def _one_of_a_list(self) -> bool:
+        """Held in a list beside others that the same expression made: entries of a rollout, of which it reads one."""
+        for c in self._crossing:
+            producer = self._evidence.node(c.producer)
+            mine = site(producer.stack) if producer is not None else ()
+            held: dict[str, set[str]] = {}
+            for tensor in self._evidence.lingering:
+                if mine and site(tensor.made) == mine:
+                    for h in tensor.holders:
+                        held.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
+            if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
+                return True
+        return False
+
+    @cached_property
+    def _only_the_root_is_fresh(self) -> bool:
+        """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old score."""
+        call = innermost_user(self.failing.stack) if self.failing is not None else None
+        if call is None or self._evidence.fresh_reaches:
+            return False
+        taking = [self._evidence.node(c.consumer) for c in self._crossing]
+        return all(_is_within(innermost_user(n.stack) if n is not None else None, call) for n in taking)
 
 
-def analyse(evidence: Evidence) -> Reuse | None:
-    """Classify the older graph behind a failing backward; None where no edge into one was seen."""
-    cached = vars(evidence).get("_reuse", False)
-    if cached is False:
-        cached = _analyse(evidence)
-        vars(evidence)["_reuse"] = cached
-    return cached  # type: ignore[no-any-return]
-
-
-def _analyse(evidence: Evidence) -> Reuse | None:
-    failing = evidence.event(evidence.failing_event)
+def older_part(
+    evidence: Evidence, journal: Journal, failing: Event | None, meant: frozenset[str] | None
+) -> Reuse | None:
+    """The older part behind the failing call, or None where no edge into one was seen."""
     shared = evidence.extras.get("shared_with") or {}
-    if shared.get("same_root") or _same_root(evidence, failing):
-        freeing = evidence.event(shared["event"]) if shared else _earlier(evidence, failing)
-        return Reuse("repeated-backward", [], failing, freeing)
+    earlier = journal.earlier(failing) if failing is not None else None
     carries = [c for c in evidence.carries if c.dead]
+    if shared.get("same_root") or earlier is not None:
+        freeing = evidence.event(shared["event"]) if shared else earlier
+        return Reuse(evidence, journal, failing, freeing, carries, meant)
     if not carries:
         return None
     freed = next((c.freed_by for c in carries if c.freed_by >= 0), -1)
-    freeing = evidence.event(freed)
-    reuse = Reuse("", carries, failing, freeing)
-    reuse.behind = {name for c in carries for name in c.behind}
-    reuse.meant, reuse.meant_known = meant_for(evidence, failing)
-    reuse.kind = _shared_kind(evidence, reuse) if "shared_with" in evidence.extras else _kind(evidence, reuse)
-    if reuse.kind == "shared-subgraph-losses" and not only_heads_stepped(evidence, failing, freeing):
-        _look_for_targets(evidence, reuse)
-    return reuse
-
-
-def _look_for_targets(evidence: Evidence, reuse: Reuse) -> None:
-    """Where one of the two losses only aims at what the other one trains, that is a value which should be constant."""
-    found = one_way(evidence, reuse.failing, reuse.freeing)
-    if found is None:
-        return
-    reuse.kind, reuse.coupling = "undetached-target", found
-    reuse.carries = found.late or found.early
-    reuse.detach_in_freeing = not found.late
-    reuse.behind = {name for c in reuse.carries for name in c.behind}
-    reuse.meant = {n for o in evidence.optimizers if o.id in found.own for n in o.parameters}
-    reuse.meant_known = bool(found.late and found.early) and all(loss for _, loss in found.places)
-
-
-def _same_root(evidence: Evidence, failing: Event | None) -> bool:
-    earlier = _earlier(evidence, failing)
-    return earlier is not None and failing is not None and earlier.root_op == failing.root_op
-
-
-def _earlier(evidence: Evidence, failing: Event | None) -> Event | None:
-    """The latest earlier call on the very same root."""
-    if failing is None or failing.root < 0:
-        return None
-    return next(
-        (
-            e
-            for e in reversed(evidence.events)
-            if e.index < failing.index and e.kind in ("backward", "grad") and e.root == failing.root
-        ),
-        None,
-    )
-
-
-def _kind(evidence: Evidence, reuse: Reuse) -> str:
-    failing, freeing = reuse.failing, reuse.freeing
-    if is_inner(evidence, failing, freeing) and is_term(evidence, reuse.carries):
-        return "repeated-backward"
-    first = reuse.carries[0]
-    producer = evidence.node(first.producer)
-    if not any(c.recurrent or c.remade for c in reuse.carries) and only_heads_stepped(evidence, failing, freeing):
-        return "shared-subgraph-losses"
-    roots = roots_of(evidence)
-    if any((n := evidence.node(c.producer)) is not None and n.sequence in roots for c in reuse.carries):
-        return "accumulated-loss"
-    if any(c.recurrent for c in reuse.carries):
-        return "carried-state"
-    alike = failing is not None and freeing is not None and site(failing.stack) == site(freeing.stack)
-    remade = any(c.remade for c in reuse.carries)
-    per_call = _made_per_call(evidence, reuse)
-    if alike and failing is not None and freeing is not None and _team(evidence, reuse, freeing, failing):
-        return "shared-subgraph-losses"
-    if remade:
-        return "carried-state" if per_call == 1 else "stored-with-graph"
-    if not alike:
-        # Another loss of the same pass has used this part before.
-        return _shared_kind(evidence, reuse)
-    if _one_step(evidence, reuse):
-        return "shared-subgraph-losses"
-    once = producer is not None and producer.epoch == 0
-    if _only_the_root_is_fresh(evidence, reuse):
-        return "repeated-backward"
-    if reuse.meant_known and not reuse.own:
-        if per_call > 1 and _in_list(reuse) and not any(reuse.behind & set(o.parameters) for o in evidence.optimizers):
-            return "stored-with-graph"
-        for_others = failing is not None and freeing is not None and _different(evidence, freeing, failing)
-        return "graph-built-once" if once and per_call == 1 and not for_others else "undetached-target"
-    if (per_call > 1 and _in_list(reuse)) or _one_of_a_list(evidence, reuse):
-        return "stored-with-graph"
-    if _renewed(reuse):
-        return "carried-state"
-    return "stored-with-graph" if is_reference(evidence, reuse.carries, reuse.own) else "graph-built-once"
-
-
-def _renewed(reuse: Reuse) -> bool:
-    """What is held under the tensor's names was made at the same place later: the expression ran again since."""
-    holders = [h for c in reuse.carries for h in c.tensor.holders]
-    return bool(holders) and not any(h.exact for h in holders)
-
-
-def _made_per_call(evidence: Evidence, reuse: Reuse) -> int:
-    """How many outputs of one expression, all made between the same two backward calls, are carried."""
-    # One call can give several outputs of equal standing (h and c): of those, each operation counts for itself.
-    alike: dict[tuple[Site, int, str], set[int]] = {}
-    for c in reuse.carries:
-        node = evidence.node(c.producer)
-        if node is not None:
-            alike.setdefault((site(node.stack), node.epoch, node.op), set()).add(node.sequence)
-    return max((len(v) for v in alike.values()), default=0)
-
-
-def _in_list(reuse: Reuse) -> bool:
-    """Held in something that was filled entry by entry."""
-    return any(
-        h.exact
-        and any(s.kind in ("index", "key") for s in h.steps)
-        and {"list", "deque", "dict"} & {s.type for s in h.steps}
-        for c in reuse.carries
-        for h in c.tensor.holders
-    )
-
-
-def _one_of_a_list(evidence: Evidence, reuse: Reuse) -> bool:
-    """Held in a list beside others that the same expression made: entries of a rollout, of which it reads one."""
-    for c in reuse.carries:
-        producer = evidence.node(c.producer)
-        mine = site(producer.stack) if producer is not None else ()
-        held: dict[str, set[str]] = {}
-        for tensor in evidence.lingering:
-            if mine and site(tensor.made) == mine:
-                for h in tensor.holders:
-                    held.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
-        if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
-            return True
-    return False
+    return Reuse(evidence, journal, failing, evidence.event(freed), carries, meant)
 
 
 def kept_list(holder: Holder) -> str:
@@ -202,158 +378,8 @@ def kept_list(holder: Holder) -> str:
     return ""
 
 
-def _only_the_root_is_fresh(evidence: Evidence, reuse: Reuse) -> bool:
-    """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old ``score``."""
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    if call is None or evidence.fresh_reaches:
+def _is_within(frame: Frame | None, call: Frame) -> bool:
+    """Whether a place lies in the lines of a call, in the same function."""
+    if frame is None or (frame.file, frame.function) != (call.file, call.function):
         return False
-    for c in reuse.carries:
-        node = evidence.node(c.consumer)
-        frame = innermost_user(node.stack) if node is not None else None
-        if frame is None or (frame.file, frame.function) != (call.file, call.function):
-            return False
-        if not call.line <= frame.line <= max(call.end_line, call.line):
-            return False
-    return True
-
-
-def _different(evidence: Evidence, freeing: Event, failing: Event) -> bool:
-    """The two calls work for different optimizers."""
-    mine, theirs = optimizers_for(evidence, failing), optimizers_after(evidence, freeing)
-    return bool(mine and theirs and not mine & theirs)
-
-
-def _team(evidence: Evidence, reuse: Reuse, freeing: Event, failing: Event) -> bool:
-    """The same line runs backward for one optimizer after the other, and each owns a part of what lies behind."""
-    mine, theirs = optimizers_for(evidence, failing), optimizers_after(evidence, freeing)
-    owners = {o.id for o in evidence.optimizers if reuse.behind & set(o.parameters)}
-    return bool(mine and theirs and not mine & theirs and owners & mine and owners & theirs)
-
-
-def _one_step(evidence: Evidence, reuse: Reuse) -> bool:
-    """The two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped in between.
-
-    Computing it again would give the very same numbers.
-    """
-    failing, freeing = reuse.failing, reuse.freeing
-    owners = {o.id for o in evidence.optimizers if reuse.behind & set(o.parameters)}
-    owned = {name for o in evidence.optimizers for name in o.parameters}
-    if failing is None or freeing is None or not owners or not reuse.behind <= owned:
-        return False
-    if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
-        return False  # a closure: the optimizer moves the parameters between its calls, within one step
-    between = [e for e in evidence.events if freeing.index < e.index < failing.index]
-    known = len(between) == failing.index - freeing.index - 1
-    return known and not any(e.kind in ("backward", "grad", "step") for e in between)
-
-
-def read_apart(evidence: Evidence, reuse: Reuse) -> bool:
-    """One line calls backward for one loss after the other, clears the gradients of what they share in between and
-    steps for none: it wants the gradient of each loss by itself.
-    """
-    failing, freeing = reuse.failing, reuse.freeing
-    if failing is None or freeing is None or site(failing.stack) != site(freeing.stack):
-        return False
-    owners = {o.id for o in evidence.optimizers if reuse.behind & set(o.parameters)}
-    return _one_step(evidence, reuse) and bool(_zeroed_before(evidence, failing) & owners)
-
-
-def _shared_kind(evidence: Evidence, reuse: Reuse) -> str:
-    """Two losses of one forward pass: one graph for both, or a value that one of them should take as a constant."""
-    failing, freeing = reuse.failing, reuse.freeing
-    if failing is None or freeing is None:
-        return ""
-    if only_heads_stepped(evidence, failing, freeing):
-        return "shared-subgraph-losses"
-    mine, theirs = optimizers_for(evidence, failing), optimizers_for(evidence, freeing)
-    if mine and theirs and not mine & theirs:
-        owners = {o.id for o in evidence.optimizers for name in o.parameters if name in reuse.behind}
-        if owners & mine and not owners & theirs:
-            reuse.detach_in_freeing = True
-            return "undetached-target"
-        if owners & theirs and not owners & mine:
-            return "undetached-target"
-    return "shared-subgraph-losses"
-
-
-# -- whom a loss is meant for ------------------------------------------------------------------------------------
-
-
-def meant_for(evidence: Evidence, event: Event | None) -> tuple[set[str], bool]:
-    """Parameters that a backward call is meant to give gradient to, and whether that is known.
-
-    The optimizers know: those that step after the call and before the next one. For the call that failed the same
-    place in earlier iterations tells, or the optimizers zeroed just before it.
-    """
-    if event is None:
-        return set(), False
-    ids = optimizers_for(evidence, event)
-    names = {n for o in evidence.optimizers if o.id in ids for n in o.parameters}
-    if not names:
-        owned = {n for o in evidence.optimizers for n in o.parameters}
-        fresh = {n for n in evidence.fresh_reaches if n in owned}
-        owners = {o.id for o in evidence.optimizers if fresh & set(o.parameters)}
-        names = {n for o in evidence.optimizers if o.id in owners for n in o.parameters}
-    return names, bool(names)
-
-
-def optimizers_for(evidence: Evidence, event: Event) -> set[int]:
-    """Ids of the optimizers that a backward call works for."""
-    found = optimizers_after(evidence, event)
-    if not found and len(zeroed := _zeroed_before(evidence, event)) == 1:
-        return zeroed
-    if not found:
-        mine = site(event.stack)
-        for other in reversed(evidence.events):
-            if other.index < event.index and other.kind == event.kind and site(other.stack) == mine:
-                found = optimizers_after(evidence, other)
-                if found:
-                    break
-    return found or _zeroed_before(evidence, event) or _named_after(evidence, event)
-
-
-def optimizers_after(evidence: Evidence, event: Event) -> set[int]:
-    """Optimizers that step after this call, up to the next backward call that follows a step."""
-    found: set[int] = set()
-    for other in evidence.events:
-        if other.index <= event.index:
-            continue
-        if other.kind == "step":
-            found.add(other.optimizer)
-        elif (other.kind == "backward" and found) or other.failed:
-            break
-    return found
-
-
-def _zeroed_before(evidence: Evidence, event: Event) -> set[int]:
-    found: set[int] = set()
-    for other in reversed(evidence.events):
-        if other.index >= event.index:
-            continue
-        if other.kind == "zero_grad" and other.optimizer >= 0:
-            found.add(other.optimizer)
-        elif other.kind in ("backward", "step"):
-            break
-    return found
-
-
-def _named_after(evidence: Evidence, event: Event) -> set[int]:
-    """Optimizers whose ``step`` is written behind the call, in the function that makes it."""
-    frame = innermost_user(event.stack)
-    if frame is None:
-        return set()
-    from graphdoc.source.module import Source
-
-    text = evidence.sources.get(frame.file)
-    if text is None:
-        return set()
-    source = Source(frame.file, text)
-    around = source.enclosing_function(frame.line, frame.column or 1)
-    last = around.place.end_line if around else len(text.splitlines())
-    found: set[int] = set()
-    for line in text.splitlines()[frame.line - 1 : last]:
-        for optimizer in evidence.optimizers:
-            short = optimizer.name.rsplit(".", 1)[-1]
-            if short and f"{short}.step(" in line:
-                found.add(optimizer.id)
-    return found
+    return call.line <= frame.line <= max(call.end_line, call.line)

@@ -23,8 +23,18 @@ from graphdoc.program.stored_values import (
     started_again,
     user_frames,
 )
-from graphdoc.remedies.constant_value import frame_at, together
+from graphdoc.remedies.constant_value import constant_at_use, frame_at, together
 from graphdoc.story.older_graph import aliases, distinct_carries
+
+
+def from_carrying(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
+    """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
+    return [
+        *copy_of_entry(evidence, reuse),
+        *detach_behind_step(evidence, reuse),
+        *detach_where_kept(evidence, reuse),
+        *constant_at_use(evidence, reuse.carries, constant),
+    ]
 
 
 def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
-from graphdoc.program.head_optimizers import only_heads_stepped
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.source.module import Source
 
 
-def merge(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def merge(reuse: Reuse) -> list[Remedy]:
     """Call backward once on the sum; both have to be calls of ``backward``, and one function has to see them."""
     freeing, failing = reuse.freeing, reuse.failing
     if freeing is None or failing is None or {freeing.kind, failing.kind} != {"backward"}:
         return []
     one, other = innermost_user(freeing.stack), innermost_user(failing.stack)
-    heads = only_heads_stepped(evidence, failing, freeing)
+    heads = reuse.only_heads_stepped
     note = "Gradients add up: the sum has the gradient that all the calls together were meant to give."
     if heads:
         note += " The optimizers in between step behind it: no other loss reaches their parameters."
@@ -43,7 +42,7 @@ def can_merge(evidence: Evidence, reuse: Reuse) -> bool:
     from graphdoc.fixes.kinds import build
 
     sources = {file: Source(file, text) for file, text in evidence.sources.items()}
-    for remedy in merge(evidence, reuse):
+    for remedy in merge(reuse):
         try:
             build(remedy.kind, sources, remedy.args)
         except CannotFix:

@@ -8,11 +8,11 @@ from typing import Any
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
-from graphdoc.program.inner_gradient import is_inner, keep_inner_graph, stepped_between
-from graphdoc.program.reuse import Reuse, read_apart
+from graphdoc.program.inner_gradient import keep_inner_graph
+from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import user_frames
-from graphdoc.remedies.carried_value import copy_of_entry, detach_behind_step, detach_where_kept
+from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.recomputation import compute_again, repeated, start_anew
@@ -21,45 +21,52 @@ from graphdoc.story.wording import folded
 
 
 def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
-    """All ways to part that make sense for this kind of reuse, best first; the trial run decides between them."""
-    kind = reuse.kind
-    constant = (
-        "It becomes a constant for this loss: "
-        + (f"{folded(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient")
-        + ", and keep what their own loss gives them."
-    )
-    out: list[Remedy] = []
-    if kind in ("repeated-backward", "shared-subgraph-losses") and is_inner(evidence, reuse.failing, reuse.freeing):
+    """All ways to part that make sense for this reuse, best first; the trial run decides between them.
+
+    What the older values are to the loss decides first, then how they live.
+    """
+    if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(evidence, reuse)
-    if kind == "carried-state":
-        out = [
-            *copy_of_entry(evidence, reuse),
-            *detach_behind_step(evidence, reuse),
-            *detach_where_kept(evidence, reuse),
-            *constant_at_use(evidence, reuse.carries, constant),
-        ]
-    elif kind == "stored-with-graph":
-        out = from_storing(evidence, reuse, constant)
-    elif kind == "undetached-target":
-        if reuse.coupling is not None:
-            out = [*detach_targets(reuse.coupling, constant), *merge_coupled(evidence, reuse)]
-        elif reuse.detach_in_freeing:
-            out = constant_at_use(evidence, evidence.siblings, constant) or in_earlier_loss(evidence, reuse, constant)
-        else:
-            out = constant_at_use(evidence, reuse.carries, constant)
-    elif kind == "shared-subgraph-losses":
-        first = kept_for_each(reuse) if read_apart(evidence, reuse) else merge(evidence, reuse)
-        out = [*first, *compute_again(evidence, reuse)]
-    elif kind == "graph-built-once":
-        out = from_building_once(evidence, reuse, constant)
-    elif kind == "accumulated-loss":
-        out = start_anew(evidence, reuse)
-    elif kind == "repeated-backward":
+    return sensible(evidence, _ways(evidence, reuse))
+
+
+def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    note = constant_note(reuse)
+    if reuse.lifetime is Lifetime.SUMMED:
+        return start_anew(evidence, reuse)
+    if reuse.lifetime is Lifetime.RESULT:
         out = list(repeated(evidence, reuse))
-        if stepped_between(evidence, reuse.freeing, reuse.failing):
+        if reuse.stepped:
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
             out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence, reuse)
-    return sensible(evidence, out)
+        return out
+    if reuse.lifetime is Lifetime.RECURS:
+        return from_carrying(evidence, reuse, note)
+    if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
+        return from_storing(evidence, reuse, note)
+    if reuse.lifetime is Lifetime.MADE_ONCE:
+        return from_building_once(evidence, reuse, note)
+    if reuse.role in CONSTANT:
+        return as_constant(evidence, reuse, note)
+    if reuse.role is Role.TRAINED:
+        first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
+        return [*first, *compute_again(evidence, reuse)]
+    return []
+
+
+def constant_note(reuse: Reuse) -> str:
+    """What a detach takes from whom."""
+    behind = f"{folded(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient"
+    return f"It becomes a constant for this loss: {behind}, and keep what their own loss gives them."
+
+
+def as_constant(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
+    """Take the values as constants in the loss that is not to train them."""
+    if reuse.coupling is not None:
+        return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
+    if reuse.in_earlier_loss:
+        return constant_at_use(evidence, evidence.siblings, note) or in_earlier_loss(evidence, reuse, note)
+    return constant_at_use(evidence, reuse.carries, note)
 
 
 def kept_for_each(reuse: Reuse) -> list[Remedy]:
@@ -116,7 +123,7 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
     return [together(edits, f"detach {what} at {where(frame)}", note)]
 
 
-def merge_coupled(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def merge_coupled(reuse: Reuse) -> list[Remedy]:
     """One call on the sum of coupled losses, with what that changes."""
     note = "Each network is then trained by the other's loss too, through what that loss takes in of it."
-    return [replace(r, safety="unsafe", note=note) for r in merge(evidence, reuse)]
+    return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]

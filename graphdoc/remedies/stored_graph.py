@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Remedy
-from graphdoc.program.compared_values import is_reference
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import kept_at
@@ -56,11 +55,6 @@ def from_building_once(evidence: Evidence, reuse: Reuse, constant: str) -> list[
         args = {"place": place(context), "name": "cached"}
         out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "safe", note, args))
     return out
-
-
-def is_data(evidence: Evidence, reuse: Reuse) -> bool:
-    """Whether the values are only compared with, though this loss trains what lies behind them."""
-    return is_reference(evidence, reuse.carries, reuse.own)
 
 
 def kept_places(evidence: Evidence, reuse: Reuse) -> set[tuple[str, int]]:

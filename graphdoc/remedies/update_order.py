@@ -9,8 +9,8 @@ from typing import Any
 from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
+from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Mutation, keeping_calls
-from graphdoc.program.reuse import optimizers_for
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.remedies.constant_value import constant_at_use
@@ -202,7 +202,7 @@ def _later_step(evidence: Evidence, found: Mutation, at: Scene | None) -> list[R
     event = found.writers[0].event if found.writers else None
     if at is None or event is None or found.failing is None:
         return []
-    if event.optimizer not in optimizers_for(evidence, found.failing):
+    if event.optimizer not in program_of(evidence).journal.works_for(found.failing):
         return []
     return [
         Remedy(

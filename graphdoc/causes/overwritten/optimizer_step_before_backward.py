@@ -8,6 +8,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import moment, span, where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies
@@ -108,8 +109,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         return None
     at = scene(evidence, found)
     # A state that goes round and round is the better-known fault; both name the same tensor.
-    recurrent = found.reuse is not None and found.reuse.kind == "carried-state"
-    stored = found.reuse is not None and found.reuse.kind == "stored-with-graph" and found.constant
+    recurrent = found.reuse is not None and found.reuse.lifetime is Lifetime.RECURS
+    stored = found.reuse is not None and found.reuse.lifetime is Lifetime.STORED and found.constant
     strength, confidence = trust(found, 0.88 if recurrent or stored else 0.96)
     return Finding(
         strength,

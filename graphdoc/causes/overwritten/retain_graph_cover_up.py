@@ -8,7 +8,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.overwrites import Mutation, analyse
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses
@@ -106,7 +106,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         ),
         (*facts_of(evidence, found), f"behind the old part: {folded(behind)}"),
         covered_remedies(evidence, found),
-        covers=reuse.kind if reuse is not None else "",
+        covers="GD1" if reuse is not None else "",
         because=reason(evidence, found),
     )
 
@@ -119,8 +119,8 @@ def _causes(evidence: Evidence, found: Mutation, reuse: Reuse | None) -> list[Sp
         at = scene(evidence, found)
         frames = (*uses(evidence, found, at), *at.lines) if at is not None else ()
         places = distinct(span("cause", f, label, evidence) for f in frames)
-    elif reuse.kind in ("undetached-target", "shared-subgraph-losses"):
-        carries = evidence.siblings if reuse.detach_in_freeing and evidence.siblings else reuse.carries
+    elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
+        carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
         places = constant_places(evidence, carries, label)
     else:
         places = cause_places(evidence, reuse, label)

@@ -6,7 +6,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.reuse import analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import SECOND_TIME, from_message
@@ -71,10 +72,10 @@ Unsafe, because it decides what one step trains on.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: the loss is a sum, and one side of it is the root of an earlier backward call."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.kind != "accumulated-loss":
+    if reuse.lifetime is not Lifetime.SUMMED:
         return None
     named = names_of(evidence, reuse.carries, 1)
     return Finding(

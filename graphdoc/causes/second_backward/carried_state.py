@@ -6,7 +6,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.reuse import Reuse, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.remedies.reused_graph import remedies_for
@@ -90,10 +91,10 @@ than the last, and after an optimizer step it turns into the version error (`ret
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.kind != "carried-state":
+    if reuse.lifetime is not Lifetime.RECURS:
         return None
     named = names_of(evidence, reuse.carries)
     what = named or "A tensor"

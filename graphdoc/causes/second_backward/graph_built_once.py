@@ -6,7 +6,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.reuse import analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import lost
@@ -80,10 +81,10 @@ a parameter that is stepped, the version error follows.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.kind != "graph-built-once":
+    if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE:
         return None
     context = cached_context(evidence, reuse)
     named = names_of(evidence, reuse.carries, 2)

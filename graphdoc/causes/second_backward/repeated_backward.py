@@ -6,8 +6,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.inner_gradient import is_inner
-from graphdoc.program.reuse import Reuse, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of, where
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import SECOND_TIME, from_message
@@ -63,17 +63,17 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The journal: two calls on the very same root."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.kind != "repeated-backward" or reuse.failing is None:
+    if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None:
         return None
     failed = span_of("cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence)
     first = reuse.freeing.stack if reuse.freeing is not None else []
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     freed = span_of("freed" if kept else "cause", first, "the first call on this result freed its graph", evidence)
-    if reuse.carries and is_inner(evidence, reuse.failing, reuse.freeing):
+    if reuse.carries and reuse.inner:
         return _term(evidence, reuse)
     return Finding(
         0.94,

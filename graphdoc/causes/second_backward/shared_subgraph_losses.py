@@ -7,9 +7,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.head_optimizers import only_heads_stepped
-from graphdoc.program.inner_gradient import is_inner
-from graphdoc.program.reuse import Reuse, analyse, read_apart
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, moment, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
@@ -83,10 +82,10 @@ instead: `undetached-target`.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: two backward calls of one pass, and what they share is meant to learn from both."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.kind != "shared-subgraph-losses":
+    if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
         return None
     named = names_of(evidence, reuse.carries, 2)
     calls: list[Span] = []
@@ -101,8 +100,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         if (n := evidence.node(c.producer))
         for s in span_of("cause", n.stack, "both losses come through here", evidence, moment(n))
     ]
-    heads = only_heads_stepped(evidence, reuse.failing, reuse.freeing)
-    exact = heads or bool(evidence.siblings) or bool((evidence.extras.get("shared_with") or {}).get("exact"))
+    exact = reuse.only_heads_stepped or reuse.both_seen
     return Finding(
         0.92 if exact else 0.8,
         "certain" if exact else "likely",
@@ -111,25 +109,19 @@ def recognise(evidence: Evidence) -> Finding | None:
         else TITLE,
         f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
-        f"{_advice(evidence, reuse, heads)}",
+        f"{_advice(evidence, reuse)}",
         distinct((*shared[:1], *calls, *flow(evidence, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
-        because=_because(evidence, reuse),
+        because=_because(reuse),
     )
 
 
-def _because(evidence: Evidence, reuse: Reuse) -> str:
+def _because(reuse: Reuse) -> str:
     """What both calls reach, and whether anything was stepped in between."""
-    failing, freeing = reuse.failing, reuse.freeing
     shared = folded(_common(reuse))
     text = f"both losses lead to {shared}" if shared else "both losses come through the same operations"
-    if failing is None or freeing is None:
-        return text
-    between = [e for e in evidence.events if freeing.index < e.index < failing.index]
-    complete = len(between) == failing.index - freeing.index - 1
-    calm = complete and not any(e.kind == "step" for e in between)
-    return f"{text}; no optimizer steps between the two calls" if calm else text
+    return f"{text}; no optimizer steps between the two calls" if reuse.calm else text
 
 
 def _common(reuse: Reuse) -> set[str]:
@@ -139,10 +131,10 @@ def _common(reuse: Reuse) -> set[str]:
     return set(reuse.failing.reaches) & set(reuse.freeing.reaches) & reuse.behind or reuse.behind
 
 
-def _advice(evidence: Evidence, reuse: Reuse, heads: bool) -> str:
-    if is_inner(evidence, reuse.failing, reuse.freeing):
+def _advice(evidence: Evidence, reuse: Reuse) -> str:
+    if reuse.inner:
         return "An inner autograd.grad whose graph is needed again has to keep it."
-    if read_apart(evidence, reuse):
+    if reuse.read_apart:
         return (
             "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
             "call but the last has to keep the graph (one backward on the sum would mix the gradients)."
@@ -150,7 +142,7 @@ def _advice(evidence: Evidence, reuse: Reuse, heads: bool) -> str:
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
         return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
     meant = "Both are meant to train these parameters"
-    if heads:
+    if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
     if can_merge(evidence, reuse):
         return f"{meant}: add the losses and differentiate once."

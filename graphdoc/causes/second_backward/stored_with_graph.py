@@ -6,10 +6,11 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.reuse import Reuse, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.remedies.stored_graph import is_data, kept_places, lost
+from graphdoc.remedies.stored_graph import kept_places, lost
 from graphdoc.story.message_alone import SECOND_TIME, VERSION, from_message, mismatch
 from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
 from graphdoc.story.wording import folded
@@ -88,13 +89,13 @@ A buffer that is read by one single backward and then emptied needs neither.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: several results of one expression, made between the same two backward calls, used by several more."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.kind != "stored-with-graph":
-        return None
-    if is_data(evidence, reuse):
+    if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE):
         return _reference(evidence, reuse)
+    if reuse.lifetime is not Lifetime.STORED:
+        return None
     missing = lost(evidence, reuse)
     named = names_of(evidence, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")

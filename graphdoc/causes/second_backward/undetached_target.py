@@ -7,7 +7,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.reuse import Reuse, analyse, optimizers_for
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import SECOND_TIME, from_message
@@ -88,15 +89,17 @@ for the right order.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: what lies behind the shared part belongs to another optimizer than the one this loss is for."""
-    reuse = analyse(evidence)
+    reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    return found_in(evidence, reuse) if reuse.kind == "undetached-target" else None
+    if reuse.role not in CONSTANT or reuse.lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
+        return None
+    return found_in(evidence, reuse)
 
 
 def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     """The finding for a reuse of this kind."""
-    carries = evidence.siblings if reuse.detach_in_freeing and evidence.siblings else reuse.carries
+    carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
     if reuse.coupling is not None:
         carries = reuse.carries
     what = names_of(evidence, carries, 2) or "a value"
@@ -105,10 +108,10 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
             span("cause", frame, f"`{name}` enters this loss with the graph of another objective", evidence)
             for frame, name in earlier_uses(evidence, reuse)
         ]
-        if reuse.detach_in_freeing and not evidence.siblings
+        if reuse.in_earlier_loss and not evidence.siblings
         else []
     )
-    whose = "The earlier loss" if reuse.detach_in_freeing else "This loss"
+    whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     return Finding(
         0.93 if reuse.meant_known else 0.7,
         "certain" if reuse.meant_known and reuse.behind else "likely",
@@ -141,7 +144,7 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
 def _title(reuse: Reuse, what: str) -> str:
     """The value by its name, and the loss that it has no business in."""
     several = " and " in what
-    loss = "an earlier loss" if reuse.detach_in_freeing else "this loss"
+    loss = "an earlier loss" if reuse.in_earlier_loss else "this loss"
     if what == "a value":
         return TITLE
     return f"{what} bring{'' if several else 's'} another network's graph into {loss}"
@@ -150,8 +153,7 @@ def _title(reuse: Reuse, what: str) -> str:
 def _because(evidence: Evidence, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
     text = f"behind it lie {folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
-    call = reuse.freeing if reuse.detach_in_freeing else reuse.failing
-    ours = optimizers_for(evidence, call) if call is not None else set()
+    ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
     names = [
         f"`{o.name}`" for o in evidence.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
     ]

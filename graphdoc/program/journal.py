@@ -1,0 +1,129 @@
+"""The calls of a run in order: which came before, what stepped in between, and for which optimizers each call works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from graphdoc.evidence import Event, Frame
+from graphdoc.program.owners import Owners
+from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import Source
+
+Site = tuple[tuple[str, int, int], ...]
+
+DIFFERENTIATING = ("backward", "grad")
+
+
+def site(stack: Sequence[Frame]) -> Site:
+    """The user's frames of a stack as a key: the same key, the same place reached in the same way."""
+    return tuple((f.file, f.line, f.column) for f in stack if f.user)
+
+
+class Journal:
+    """The journal of a run. It is bounded: what fell out of it is not known, and the answers say so."""
+
+    def __init__(self, events: Sequence[Event], owners: Owners, sources: Mapping[str, str]) -> None:
+        self.events = events
+        self.owners = owners
+        self._sources = sources
+        self._works_for: dict[int, frozenset[int]] = {}
+
+    # -- order -------------------------------------------------------------------------------------------------------
+
+    def between(self, first: Event, last: Event) -> list[Event]:
+        """What was called behind ``first`` and before ``last``, as far as the journal holds it."""
+        return [e for e in self.events if first.index < e.index < last.index]
+
+    def is_complete(self, first: Event, last: Event) -> bool:
+        """Whether the journal holds everything between the two."""
+        return len(self.between(first, last)) == last.index - first.index - 1
+
+    def steps_between(self, first: Event, last: Event) -> frozenset[int] | None:
+        """Ids of the optimizers that stepped in between; None where none was seen and the journal has a gap there."""
+        found = frozenset(e.optimizer for e in self.between(first, last) if e.kind == "step")
+        return found if found or self.is_complete(first, last) else None
+
+    def earlier(self, call: Event) -> Event | None:
+        """The latest earlier call that started at the very same tensor."""
+        if call.root < 0:
+            return None
+        before = (e for e in reversed(self.events) if e.index < call.index and e.kind in DIFFERENTIATING)
+        return next((e for e in before if e.root == call.root and e.root_op == call.root_op), None)
+
+    def number(self, call: Event) -> int | None:
+        """``35`` for the 35th call of its kind in the run, or None where the journal lacks the first ones."""
+        if self.events and self.events[0].index != 0:
+            return None
+        return sum(1 for e in self.events if e.kind == call.kind and e.index <= call.index)
+
+    # -- whom a call works for ---------------------------------------------------------------------------------------
+
+    def works_for(self, call: Event) -> frozenset[int]:
+        """Ids of the optimizers that take what the call adds to the gradients; empty where that is not known.
+
+        Those that step after it; for a call that failed those that did so after the last call of the same place, or
+        that were set to zero just before it, or whose step is written behind it.
+        """
+        if call.index not in self._works_for:
+            self._works_for[call.index] = frozenset(self._find(call))
+        return self._works_for[call.index]
+
+    def _find(self, call: Event) -> set[int]:
+        found = self.steps_after(call)
+        if found:
+            return found
+        zeroed = self.zeroed_before(call)
+        if len(zeroed) == 1:
+            return zeroed
+        mine = site(call.stack)
+        before = [e for e in reversed(self.events) if e.index < call.index and e.kind == call.kind]
+        found = next((s for e in before if site(e.stack) == mine and (s := self.steps_after(e))), set())
+        return found or zeroed or self._written_after(call)
+
+    def steps_after(self, call: Event) -> set[int]:
+        """Optimizers that step after this call, up to the next backward call that follows a step."""
+        found: set[int] = set()
+        for other in self.events:
+            if other.index <= call.index:
+                continue
+            if other.kind == "step":
+                found.add(other.optimizer)
+            elif (other.kind == "backward" and found) or other.failed:
+                break
+        return found
+
+    def zeroed_before(self, call: Event) -> set[int]:
+        """Optimizers whose gradients were set to zero since the backward call or step before this call."""
+        found: set[int] = set()
+        for other in reversed(self.events):
+            if other.index >= call.index:
+                continue
+            if other.kind == "zero_grad" and other.optimizer >= 0:
+                found.add(other.optimizer)
+            elif other.kind in ("backward", "step"):
+                break
+        return found
+
+    def _written_after(self, call: Event) -> set[int]:
+        """Optimizers whose ``step`` is written behind the call, in the function that makes it."""
+        frame = innermost_user(call.stack)
+        text = self._sources.get(frame.file) if frame is not None else None
+        if frame is None or text is None:
+            return set()
+        around = Source(frame.file, text).enclosing_function(frame.line, frame.column or 1)
+        lines = text.splitlines()[frame.line - 1 : around.place.end_line if around else None]
+        return {o.id for o in self.owners.optimizers if _is_stepped(o.name, lines)}
+
+    # -- what calls started at ---------------------------------------------------------------------------------------
+
+    def reaches(self, call: Event) -> list[str]:
+        """The parameters that a call reaches; measured for the first calls of each place only."""
+        if call.reaches:
+            return call.reaches
+        mine = site(call.stack)
+        return next((e.reaches for e in self.events if e.reaches and site(e.stack) == mine), [])
+
+
+def _is_stepped(name: str, lines: Iterable[str]) -> bool:
+    short = name.rsplit(".", 1)[-1]
+    return bool(short) and any(f"{short}.step(" in line for line in lines)

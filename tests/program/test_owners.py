@@ -1,0 +1,37 @@
+"""Who owns a parameter: an optimizer, several, none, or one cannot tell."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Optimizer
+from graphdoc.program.owners import Owners, Ownership
+
+ACTOR = Optimizer(0, "Adam", "actor_optimizer", ["actor.weight", "shared.weight"])
+CRITIC = Optimizer(1, "SGD", "", ["critic.weight", "shared.weight"])
+OWNERS = Owners([ACTOR, CRITIC])
+
+
+def test_one_optimizer() -> None:
+    found = OWNERS.of(["actor.weight"])
+    assert found == Ownership(frozenset({0}), frozenset(), frozenset())
+    assert found.known
+
+
+def test_several_optimizers() -> None:
+    assert OWNERS.of(["shared.weight"]).optimizers == {0, 1}
+    assert OWNERS.holding(["actor.weight", "critic.weight"]) == {0, 1}
+
+
+def test_a_parameter_in_no_optimizer_is_free() -> None:
+    found = OWNERS.of(["encoder.weight"])
+    assert found == Ownership(frozenset(), frozenset({"encoder.weight"}), frozenset())
+
+
+def test_of_a_parameter_without_a_name_the_owner_is_unknown() -> None:
+    found = OWNERS.of(["<unnamed [3, 4]>", "actor.weight"])
+    assert found == Ownership(frozenset({0}), frozenset(), frozenset({"<unnamed [3, 4]>"}))
+    assert not found.known
+
+
+def test_what_optimizers_hold_and_how_they_are_called() -> None:
+    assert OWNERS.parameters([1]) == {"critic.weight", "shared.weight"}
+    assert OWNERS.called([0, 1]) == ["`actor_optimizer`", "an SGD"]
