@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.diagnose import Found, findings_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence
-from graphdoc.finding import Remedy
 from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.candidates import Candidate
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
@@ -24,19 +24,6 @@ from graphdoc.source.module import Source
 
 if TYPE_CHECKING:
     from graphdoc.fixes.trying import Trying
-
-
-@dataclass
-class Candidate:
-    """One fix with the new text of each file that it changes, by absolute path; empty where it is only described.
-
-    ``settled``: it has been tried, and nothing speaks against it.
-    """
-
-    fix: Fix
-    remedy: Remedy | None = None
-    texts: dict[str, str] = field(default_factory=dict)
-    settled: bool = False
 
 
 def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying | None = None) -> Report:
@@ -70,13 +57,19 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
                 raise UsageError(f"{stale} has changed since the run: run the program again first")
         per_diagnosis.append((diagnosis, candidates))
     if verify or trying is not None:
+        from graphdoc.fixes.composing import Composer
         from graphdoc.fixes.trying import Trying, recall, try_out
 
         every = [c for _, candidates in per_diagnosis for c in candidates]
+        root = root_of(kept)
+        composer = Composer(kept, evidence, root, _standing(kept, root))
         if verify and kept.may_run:
-            try_out(kept, evidence, every, trying or Trying())
+            further = try_out(kept, evidence, every, trying or Trying(), composer)
         else:
-            recall(kept, every)
+            further = recall(kept, every, composer)
+        for parent, candidate in further:
+            own = next(cs for _, cs in per_diagnosis if any(c is parent for c in cs))
+            own.append(candidate)
     diagnoses = tuple(d.with_fixes(tuple(c.fix for c in _ordered(cs))) for d, cs in per_diagnosis)
     told = (*report.notes, *dict.fromkeys(notes))
     return replace(report, diagnoses=diagnoses, notes=told, left_out=tuple(dict.fromkeys(left_out)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
+from graphdoc.fixes.composing import told_of
 from graphdoc.fixes.kinds import keeps_numbers
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, stoppable
 from graphdoc.launch.keep import Kept
@@ -17,7 +18,8 @@ from graphdoc.verify.results import Results, key_of
 from graphdoc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
-    from graphdoc.fixes.proposals import Candidate
+    from graphdoc.fixes.candidates import Candidate
+    from graphdoc.fixes.composing import Composer
 
 SECONDS = 60.0
 """Seconds that all trials of one report may take together, if nothing else is asked for: as long as a person waits."""
@@ -40,49 +42,104 @@ class Trying:
     interrupted: int = 0
 
 
-def recall(kept: Kept, candidates: Sequence[Candidate], seconds: float = 0.0) -> None:
+Further = list[tuple["Candidate", "Candidate"]]
+"""A patch that was put together from another and a remedy for the failure that that one met, beside that other."""
+
+
+def recall(
+    kept: Kept, candidates: Sequence[Candidate], composer: Composer | None = None, seconds: float = 0.0
+) -> Further:
     """Note what earlier trials of this run have found, if they were the user's own. Nothing is run."""
     if not kept.trusted:
-        return
+        return []
     results = Results(kept.folder)
-    for candidate in _triable(candidates):
+    further: Further = []
+    waiting = _triable(candidates)
+    while waiting:
+        candidate = waiting.pop(0)
         verdict = results.get(_key(candidate), seconds)
-        if verdict is not None:
-            _note(candidate, verdict)
+        if verdict is None:
+            continue
+        _note(candidate, verdict)
+        if not candidate.settled and composer is not None:
+            made = composer.restored(candidate, results.further(_key(candidate)))
+            further += [(candidate, one) for one in made]
+            waiting += made
+    return further
 
 
-def try_out(kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], trying: Trying) -> None:
-    """Try candidates in their order until one passes or the time is used up; what is known already is not tried."""
-    recall(kept, candidates, trying.seconds)
-    tried = _triable(candidates)
+def try_out(
+    kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], trying: Trying, composer: Composer | None = None
+) -> Further:
+    """Try candidates in their order until one passes or the time is used up; what is known already is not tried.
+
+    One that ends the failure, and lets the program run into another, is put together with the remedies of that other;
+    these are tried behind the plain ones.
+    """
+    further = recall(kept, candidates, composer, trying.seconds)
+    tried = [*_triable(candidates), *(one for _, one in further)]
     waiting: list[Candidate] = []
     for candidate in tried:
         if candidate.settled:
             break
         if not candidate.fix.verification:
             waiting.append(candidate)
-    if not waiting:
-        return
+    if not waiting or any(c.settled for c in tried):
+        return further
     if kept.seconds >= trying.seconds:
         _leave(
             waiting,
             f"not reached: the run failed after {kept.seconds:.0f} s, and trials may take {trying.seconds:.0f} s "
             "(--verify-time)",
         )
-        return
+        return further
     with stoppable() as stop:
         try:
             if trying.announce is not None:
                 trying.announce(_announcement(kept, len(tried), trying.seconds))
-            _try(kept, evidence, tried, waiting, trying, stop)
+            _try(kept, evidence, _Queue(tried, waiting, further, composer), trying, stop)
         except CannotIsolate as e:
-            _leave(waiting, f"{e} (--verify runs it all the same)")
+            _leave(tried, f"{e} (--verify runs it all the same)")
         except Interrupted as e:
             trying.interrupted = e.number
-            _leave(waiting, "interrupted")
+            _leave(tried, "interrupted")
         finally:
             if trying.progress is not None:
                 trying.progress("")
+    return [
+        (parent, one)
+        for parent, one in further
+        if one.settled or one.fix.verification.get("tried", one.fix.verification)
+    ]
+
+
+@dataclass
+class _Queue:
+    """What is to be tried. ``waiting`` grows while it is: patches that were put together come last."""
+
+    tried: list[Candidate]
+    waiting: list[Candidate]
+    further: Further
+    composer: Composer | None
+
+    def go_on(self, results: Results, parent: Candidate, failed: Evidence, elsewhere: bool) -> None:
+        """Put the patch together with remedies of the failure that it met. Where that came from another call it is a
+        fault of its own, which no other remedy of the first one mends: then the best goes first."""
+        made = self.composer.further(parent, failed) if self.composer is not None else []
+        known = [c.texts for c in self.tried]
+        made = [c for c in made if c.texts not in known]
+        if made:
+            results.keep_further(_key(parent), [told_of(c) for c in made])
+            self.further += [(parent, c) for c in made]
+            self.tried += made
+            self.waiting[:] = [*made[:1], *self.waiting, *made[1:]] if elsewhere else [*self.waiting, *made]
+
+    def pop(self, late: bool) -> Candidate:
+        """The next one; where half of the time is gone, a patch that was put together comes before a plain one."""
+        chained = next((c for c in self.waiting if c.chain), None) if late else None
+        candidate = chained or self.waiting[0]
+        self.waiting[:] = [c for c in self.waiting if c is not candidate]
+        return candidate
 
 
 def _announcement(kept: Kept, count: int, seconds: float) -> str:
@@ -93,25 +150,27 @@ def _announcement(kept: Kept, count: int, seconds: float) -> str:
     )
 
 
-def _try(
-    kept: Kept, evidence: Evidence, tried: list[Candidate], waiting: list[Candidate], trying: Trying, stop: Stop
-) -> None:
+def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: Stop) -> None:
     results = Results(kept.folder)
     deadline = time.monotonic() + trying.seconds
     with Trial(kept, evidence, stop, trying.asked) as trial:
-        for candidate in waiting:
+        while queue.waiting:
             rest = deadline - time.monotonic()
             if rest < _LEAST:
-                _leave(waiting, f"the {trying.seconds:.0f} s of --verify-time were used up")
+                _leave(queue.waiting, f"the {trying.seconds:.0f} s of --verify-time were used up")
                 return
+            candidate = queue.pop(rest < trying.seconds / 2)
             if trying.progress is not None:
-                trying.progress(f"trying fix {tried.index(candidate) + 1} of {len(tried)}: {candidate.fix.title}")
+                number = next(i for i, c in enumerate(queue.tried) if c is candidate)
+                trying.progress(f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}")
             safe = candidate.fix.safety == "safe"
             verdict = trial.of(candidate.texts, safe, rest, same_numbers=_same_numbers(candidate))
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
             if candidate.settled:
                 return
+            if verdict.failed is not None:
+                queue.go_on(results, candidate, verdict.failed, verdict.elsewhere)
 
 
 def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -130,6 +189,8 @@ def _key(candidate: Candidate) -> str:
 
 def _note(candidate: Candidate, verdict: Verdict) -> None:
     told = {name: redact(value) if name == "printed" else value for name, value in verdict.to_json().items()}
+    if candidate.chain:
+        told["chain"] = [dict(link) for link in candidate.chain]
     fix = replace(candidate.fix, verified=verdict.verified, verification=told)
     if not verdict.equal or verdict.unmeasured:
         # Called safe, and not measured to be: it must not be applied without the user's leave.

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from graphdoc.verify.traces import Call, Line, Trace
 
 
 def back_to_original(trace: Trace, old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> None:
     """Give every call of a patched run's trace the place that its line had in the original. Files by absolute path."""
-    tables = {path: _table(old[path], text) for path, text in new.items() if path in old}
+    back = original_line(old, new, cwd)
     for entry in trace.order:
         if isinstance(entry, Call):
-            entry.place = _original(entry.place, tables, cwd)
+            entry.place = back(entry.place)
 
 
-def _original(place: Line, tables: Mapping[str, dict[int, int]], cwd: str) -> Line:
-    table = tables.get(os.path.realpath(os.path.join(cwd, place[0])))
-    return (place[0], table.get(place[1], -place[1])) if table is not None else place
+def original_line(old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> Callable[[Line], Line]:
+    """A function that tells for a line of the patched text which line of the original it is; a new one is negative."""
+    tables = {path: _table(old[path], text) for path, text in new.items() if path in old}
+
+    def back(place: Line) -> Line:
+        table = tables.get(os.path.realpath(os.path.join(cwd, place[0])))
+        return (place[0], table.get(place[1], -place[1])) if table is not None else place
+
+    return back
 
 
 def _table(old: str, new: str) -> dict[int, int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from graphdoc.files import write_whole
 from graphdoc.verify.verdict import Verdict
@@ -35,9 +36,22 @@ class Results:
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
+    def further(self, key: str) -> list[dict[str, Any]]:
+        """The patches that were put together from the one with this key, as ``keep_further`` was given them."""
+        try:
+            found = json.loads((self.folder / f"{key}.further.json").read_bytes())
+            told = found["patches"] if found["version"] == _VERSION else []
+            return [one for one in told if _is_patch(one)]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return []
+
+    def keep_further(self, key: str, patches: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what was put together from a patch; where that is not possible, it is done again the next time."""
+        self._write(f"{key}.further.json", {"version": _VERSION, "patches": list(patches)})
+
     def keep(self, key: str, verdict: Verdict, seconds: float) -> None:
         """Keep a verdict; where that is not possible, the patch is tried again the next time."""
-        if not self.writable or verdict.refused:
+        if verdict.refused:
             return
         document = {
             "version": _VERSION,
@@ -47,11 +61,21 @@ class Results:
             "open": verdict.open,
             "seconds": seconds,
         }
+        self._write(f"{key}.json", document)
+
+    def _write(self, name: str, document: Mapping[str, Any]) -> None:
+        if not self.writable:
+            return
         try:
             self.folder.mkdir(exist_ok=True)
-            write_whole(self.folder / f"{key}.json", (json.dumps(document, indent=1) + "\n").encode())
+            write_whole(self.folder / name, (json.dumps(document, indent=1) + "\n").encode())
         except OSError:
             pass
+
+
+def _is_patch(one: Any) -> bool:
+    named = isinstance(one, dict) and all(isinstance(one.get(k), str) for k in ("id", "title", "note", "safety"))
+    return named and all(isinstance(one.get(k), dict) for k in ("link", "texts"))
 
 
 def key_of(texts: Mapping[str, str], safe: bool, same_numbers: bool) -> str:

@@ -16,8 +16,9 @@ from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
-from graphdoc.processes import read_processes, same_failure
-from graphdoc.verify.lines import back_to_original
+from graphdoc.processes import read_processes
+from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
+from graphdoc.verify.lines import back_to_original, original_line
 from graphdoc.verify.traces import Trace, read_trace
 from graphdoc.verify.verdict import Baseline, Outcome, Verdict, crashed, judge
 
@@ -67,8 +68,9 @@ class Trial:
         rest = seconds
         folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
         rest -= ended.seconds
-        outcome = self._outcome(ended)
+        outcome = self._outcome(ended, texts)
         verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers, rest)
+        verdict.failed, verdict.elsewhere = outcome.next, outcome.elsewhere
         if not verdict.verified and not verdict.refused and outcome.printed:
             verdict.data["printed"] = outcome.printed
         return verdict
@@ -150,7 +152,7 @@ class Trial:
         enough = out / ENOUGH
         return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked)
 
-    def _outcome(self, ended: Ended) -> Outcome:
+    def _outcome(self, ended: Ended, texts: Mapping[str, str]) -> Outcome:
         """What ended the patched program. An autograd error that it caught counts as well: the original has none."""
         outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
@@ -159,13 +161,18 @@ class Trial:
         if failed is None or failed.raised is None:
             return outcome
         raised = failed.raised
-        outcome.same = same_failure(self.evidence, failed)
+        back = original_line(self._original_texts(texts), texts, self._cwd)
+        outcome.same = fails_alike(self.evidence, failed, back)
         match = recognise_exception(raised.type, raised.message)
         outcome.autograd = match is not None and match.kind == "error"
         # A run that was ended behind the failure had dealt with what was raised in it.
         if (ended.stopped or not raised.uncaught) and ended.exit_status == 0 and not outcome.same:
             return outcome
         outcome.failure = f"{raised.type}: {raised.message}"
+        outcome.next = failed if outcome.autograd and not outcome.same else None
+        outcome.elsewhere = fails_elsewhere(self.evidence, failed, back)
+        at = failing_place(failed)
+        outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
         outcome.clumsy = raised.type in _CLUMSY
         outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
         return outcome

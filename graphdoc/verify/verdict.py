@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphdoc.evidence import Evidence
 from graphdoc.verify.measures import (
     changed_first_call,
     changed_loss,
@@ -32,12 +33,16 @@ class Verdict:
 
     ``equal`` is False where a fix that was to leave the gradients as they are has not. ``unmeasured``: nothing speaks
     against it, but there was nothing to compare with. ``open``: more time may tell more. ``refused``: it was not tried,
-    because the program does what cannot be kept from the user's files.
+    because the program does what cannot be kept from the user's files. ``failed`` is the evidence of the other failure
+    that the patched run met behind the first one, if it did, and ``elsewhere`` whether another call raised it; neither
+    is kept with the verdict.
     """
 
     verified: bool | None
     summary: str
     data: dict[str, Any] = field(default_factory=dict)
+    failed: Evidence | None = None
+    elsewhere: bool = False
 
     @property
     def unmeasured(self) -> bool:
@@ -66,6 +71,8 @@ class Outcome:
     ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
     kept from the user's files, and ``printed`` the last line of its output. ``outside``: the exception is one about
     files or the network. ``still``: what had been seen in the original, which went on, is seen in it too.
+    ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
+    raised it, and ``place`` names where, as the end of a sentence.
     """
 
     exit_status: int
@@ -80,6 +87,9 @@ class Outcome:
     printed: str = ""
     outside: bool = False
     still: bool = False
+    next: Evidence | None = None
+    elsewhere: bool = False
+    place: str = ""
 
 
 @dataclass
@@ -116,7 +126,7 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
     if outcome.failure and outcome.autograd:
-        return Verdict(False, f"the program now fails with {_short(outcome.failure)}", data)
+        return Verdict(False, f"the program now fails{outcome.place} with {_short(outcome.failure)}", data)
     if outcome.failure and outcome.clumsy:
         return Verdict(False, f"the changed program fails with {_short(outcome.failure)}", data)
     if outcome.failure:

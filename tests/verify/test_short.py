@@ -12,7 +12,7 @@ from tracing import traced
 
 import graphdoc.probe
 from graphdoc.capture.trace import AFTER, ENOUGH
-from graphdoc.fixes.proposals import Candidate
+from graphdoc.fixes.candidates import Candidate
 from graphdoc.fixes.trying import Trying, try_out
 from graphdoc.launch import Ended, Request, launch
 from graphdoc.launch.isolation import launch_apart

@@ -1,0 +1,24 @@
+"""One fix on its way through building, trying and ordering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphdoc.finding import Remedy
+from graphdoc.model import Fix
+
+
+@dataclass
+class Candidate:
+    """One fix with the new text of each file that it changes, by absolute path; empty where it is only described.
+
+    ``settled``: it has been tried, and nothing speaks against it. ``chain``: the further failures, in the order in
+    which trials met them, that this patch mends besides the first.
+    """
+
+    fix: Fix
+    remedy: Remedy | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    settled: bool = False
+    chain: tuple[Mapping[str, str], ...] = ()

@@ -1,0 +1,146 @@
+"""Goes on where a patch ends the failure and the program meets the next one: one patch for both."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graphdoc.diagnose import findings_for
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Remedy
+from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.candidates import Candidate
+from graphdoc.fixes.diff import unified
+from graphdoc.fixes.kinds import build
+from graphdoc.launch.keep import Kept
+from graphdoc.model import Fix, Safety
+from graphdoc.project import naming, standing
+from graphdoc.redaction import redact
+from graphdoc.source.module import Source
+from graphdoc.verify.failures import failing_place
+
+ROUNDS = 2
+"""Failures behind the first one that one patch may mend: each costs trials, and a longer chain is nobody's to judge."""
+TOGETHER = "composed"
+"""The kind of a patch that was put together; no module makes it, for its parts refer to different texts."""
+EACH = 3
+"""Remedies of the next failure that are put together with one patch for the first."""
+
+
+@dataclass
+class Composer:
+    """What is needed to write a patch for two failures of one run: its evidence, and where the user's files lie."""
+
+    kept: Kept
+    evidence: Evidence
+    root: Path
+    here: Path
+
+    def further(self, candidate: Candidate, failed: Evidence) -> list[Candidate]:
+        """The patch together with each of the best remedies of the failure that the patched program met; none where
+        that has no remedy, or enough have been put together already.
+        """
+        if len(candidate.chain) >= ROUNDS or not candidate.texts:
+            return []
+        failed.process.cwd = self.evidence.process.cwd
+        names = {os.path.realpath(os.path.join(failed.process.cwd, name)): name for name in failed.sources}
+        for path, text in candidate.texts.items():
+            name = names.get(path)
+            if name is not None:
+                failed.sources[name] = text  # the run had this text; on the disk is the user's
+        found, _ = findings_for(failed)
+        out: list[Candidate] = []
+        for one in found[:1]:
+            link = _link(failed, one.cause.code, one.finding.title)
+            sources = {file: Source(file, text) for file, text in failed.sources.items()}
+            for remedy in one.finding.remedies:
+                made = self._joined(candidate, remedy, sources, link)
+                if made is not None and not any(made.texts == other.texts for other in out):
+                    out.append(made)
+                if len(out) == EACH:
+                    break
+        return out
+
+    def restored(self, parent: Candidate, told: Sequence[Mapping[str, Any]]) -> list[Candidate]:
+        """Patches that an earlier command has put together from this one, as they were kept."""
+        out: list[Candidate] = []
+        for one in told:
+            texts = {str(path): str(text) for path, text in one["texts"].items()}
+            safety: Safety = "safe" if one["safety"] == "safe" else "unsafe"
+            remedy = Remedy(TOGETHER, str(one["title"]), safety, str(one["note"]))
+            chain = (*parent.chain, {str(k): str(v) for k, v in one["link"].items()})
+            fix = self._fix(remedy, str(one["id"]), texts)
+            if fix is not None:
+                out.append(Candidate(fix, remedy, texts, chain=chain))
+        return out
+
+    def _joined(
+        self, candidate: Candidate, remedy: Remedy, sources: Mapping[str, Source], link: dict[str, str]
+    ) -> Candidate | None:
+        if remedy.safety == "display":
+            return None
+        try:
+            texts = build(remedy.kind, sources, remedy.args)
+        except CannotFix:
+            return None
+        except Exception:
+            return None  # a fix that breaks must not cost the user the patch that it was to be added to
+        mine = {os.path.realpath(os.path.join(self.evidence.process.cwd, file)): text for file, text in texts.items()}
+        if not all(self._known(path) for path in mine):
+            return None
+        whole = {**candidate.texts, **mine}
+        safety: Safety = "safe" if remedy.safety == candidate.fix.safety == "safe" else "unsafe"
+        title = f"{candidate.fix.title}; then, for {link['at']}: {remedy.title}"
+        note = " ".join(dict.fromkeys(n for n in (candidate.fix.note, remedy.note) if n))
+        joined = Remedy(TOGETHER, title, safety, note)
+        fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
+        return Candidate(fix, joined, whole, chain=(*candidate.chain, link)) if fix is not None else None
+
+    def _fix(self, joined: Remedy, ident: str, texts: Mapping[str, str]) -> Fix | None:
+        own = self._own()
+        if not set(texts) <= set(own):
+            return None
+        called = naming(texts, self.here, self.root)
+        diff = unified({called.names[p]: own[p] for p in texts}, {called.names[p]: t for p, t in texts.items()})
+        base = "" if called.base == standing() else str(called.base)
+        fix = Fix(ident, joined.title, joined.safety, diff, joined.note, base=base)
+        return replace(fix, verified=None) if diff else None
+
+    def _known(self, path: str) -> bool:
+        return path in self._own() and self.root in Path(path).parents
+
+    def _own(self) -> dict[str, str]:
+        """The text of each of the user's files of which it is known for certain what ran, by absolute path."""
+        cwd = self.evidence.process.cwd or str(self.kept.cwd)
+        return {
+            os.path.realpath(os.path.join(cwd, name)): text
+            for name, text in self.evidence.sources.items()
+            if self.evidence.hashes.get(name)
+        }
+
+
+def told_of(candidate: Candidate) -> dict[str, Any]:
+    """What is kept of a patch that was put together, to be had again without a run."""
+    return {
+        "id": candidate.fix.id,
+        "title": candidate.fix.title,
+        "note": candidate.fix.note,
+        "safety": candidate.remedy.safety if candidate.remedy is not None else "unsafe",
+        "link": dict(candidate.chain[-1]),
+        "texts": dict(candidate.texts),
+    }
+
+
+def _link(failed: Evidence, code: str, title: str) -> dict[str, str]:
+    """One failure of the chain as the user reads it: where, which cause, and its title."""
+    at = failing_place(failed)
+    text = redact(" ".join(failed.message.split()))
+    return {
+        "at": f"{at.file}:{at.line}" if at is not None else "the next failure",
+        "code": code,
+        "title": title,
+        "failure": text if len(text) <= 160 else text[:159] + "…",
+    }

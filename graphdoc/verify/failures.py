@@ -1,0 +1,63 @@
+"""Whether a patched run failed as the original did, or got past that failure and met another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from graphdoc.evidence import Evidence, Frame, Node
+from graphdoc.processes import same_failure
+from graphdoc.verify.traces import Line
+
+Back = Callable[[Line], Line]
+"""The line of the original that a line of the patched text is."""
+
+
+def fails_alike(original: Evidence, later: Evidence, back: Back) -> bool:
+    """Whether the later failure is the original one: the same message from the same call, and of all that was damaged
+    then, nothing has been mended.
+
+    Messages alone do not tell: the next weight that is stepped too early has the same words. A failure of which a part
+    is gone is another one, and what is left of it is the next thing to mend.
+    """
+    if not same_failure(original, later) or fails_elsewhere(original, later, back):
+        return False
+    was = damage(original, lambda line: line)
+    return was <= damage(later, back)
+
+
+def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
+    """Whether the later failure came from another call than the original one: a fault of its own."""
+    one, other = _call(original), _call(later)
+    return one is not None and other is not None and one != back(other)
+
+
+def damage(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
+    """What the failing graph needs and no longer has: overwritten tensors by where they are used, and the edges into
+    parts that were freed, by where both ends were made.
+    """
+    found: set[tuple[object, ...]] = set()
+    for stale in evidence.stale:
+        found.add(("overwritten", stale.tensor.name, _made(evidence.node(stale.node), back)))
+    for carry in (*evidence.carries, *evidence.siblings):
+        if carry.dead:
+            ends = (_made(evidence.node(n), back) for n in (carry.consumer, carry.producer))
+            found.add(("freed", *ends))
+    return frozenset(found)
+
+
+def failing_place(evidence: Evidence) -> Frame | None:
+    """The user's innermost line in the call that failed; None where none is known."""
+    event = evidence.event(evidence.failing_event) if evidence.failing_event >= 0 else None
+    stack = event.stack if event is not None else evidence.raised.stack if evidence.raised is not None else []
+    return next((f for f in reversed(stack) if f.user), None)
+
+
+def _call(evidence: Evidence) -> Line | None:
+    frame = failing_place(evidence)
+    return (frame.file, frame.line) if frame is not None else None
+
+
+def _made(node: Node | None, back: Back) -> Line | None:
+    """The user's innermost line that made a node."""
+    frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
+    return back((frame.file, frame.line)) if frame is not None else None

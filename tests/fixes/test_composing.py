@@ -1,0 +1,72 @@
+"""A program with two faults: the patch for the first meets the second, and one patch comes out that mends both."""
+
+from __future__ import annotations
+
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from graphdoc.diagnose import report_for
+from graphdoc.fixes import propose
+from graphdoc.fixes.trying import Trying
+from graphdoc.launch import Request, launch
+from graphdoc.launch.keep import keep
+
+TWO_STATES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.LSTMCell(3, 8), nn.Linear(8, 2)
+memory, reader = nn.GRUCell(2, 4), nn.Linear(4, 1)
+writing = torch.optim.Adam([*cell.parameters(), *head.parameters()], lr=1e-2)
+reading = torch.optim.Adam([*memory.parameters(), *reader.parameters()], lr=1e-2)
+state = (torch.zeros(1, 8), torch.zeros(1, 8))
+trace = torch.zeros(1, 4)
+for _ in range(6):
+    state = cell(torch.randn(1, 3), state)
+    out = head(state[0])
+    writing.zero_grad()
+    out.pow(2).mean().backward()
+    writing.step()
+    trace = memory(out.detach(), trace)
+    reading.zero_grad()
+    reader(trace).pow(2).mean().backward()
+    reading.step()
+"""
+
+
+def run(folder: Path, text: str):
+    (folder / "train.py").write_text(textwrap.dedent(text))
+    request = Request(["train.py"], cwd=str(folder), quiet=True)
+    out = folder / "out"
+    out.mkdir(exist_ok=True)
+    kept = keep(out, request, launch(request, out))
+    kept.save()
+    return kept
+
+
+@pytest.mark.slow
+def test_two_faults_are_mended_by_one_patch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = run(tmp_path, TWO_STATES)
+    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert "+    state = " in best.diff and "+    trace = " in best.diff
+    (link,) = best.verification["chain"]
+    assert link["at"] == "train.py:19" and link["code"] == "GD101" and "`trace`" in link["title"]
+    assert "then, for train.py:19" in best.title
+    alone = next(f for f in report.diagnoses[0].fixes if f.title == best.title.partition(";")[0])
+    assert alone.verified is False
+    assert "now fails at train.py:19" in alone.verification["summary"]
+    assert all(f.verification for f in report.diagnoses[0].fixes if "then, for" in f.title)
+    # What was found is had again without a run.
+    again = propose(kept, report_for(kept), verify=False, trying=Trying())
+    assert again.diagnoses[0].fixes[0].diff == best.diff and again.diagnoses[0].fixes[0].verified is True
+    patch = tmp_path / "both.patch"
+    patch.write_text(best.diff)
+    subprocess.run(["patch", "-p1", "-i", patch], cwd=tmp_path, check=True, capture_output=True)
+    assert run(tmp_path, (tmp_path / "train.py").read_text()).exit_status == 0
