@@ -18,6 +18,7 @@ from graphdoc.processes import Processes, read_processes
 from graphdoc.program.installed import package_sources
 from graphdoc.redaction import redact, redact_words
 from graphdoc.story.installed_code import assign
+from graphdoc.story.went_on import retold
 
 MOST = 3
 """Diagnoses told for one failure."""
@@ -58,7 +59,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             continue
         try:
             finding = cause.recognise(evidence)
-            finding = assign(evidence, cause.slug, finding) if finding is not None else None
+            finding = retold(evidence, assign(evidence, cause.slug, finding)) if finding is not None else None
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue
@@ -76,7 +77,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
 def diagnose(evidence: Evidence) -> Report:
     """The report for one process's evidence alone. Fixes are described, not yet built: they have no diff."""
     found, notes = findings_for(evidence)
-    raised = evidence.raised
+    raised = evidence.raised if evidence.as_if is None else None
     status = evidence.exit_status if evidence.exit_status is not None else int(raised is not None)
     return Report(
         run=Run(
@@ -90,7 +91,7 @@ def diagnose(evidence: Evidence) -> Report:
         outcome=_outcome(evidence, bool(found), status),
         exception={"type": raised.type, "message": redact(raised.message)} if raised else None,
         diagnoses=tuple(_diagnosis(f) for f in found),
-        notes=(*notes, *evidence.degraded),
+        notes=(*(notes if evidence.as_if is None else ()), *evidence.degraded),
         sources={**package_sources(evidence), **evidence.sources},
     )
 
@@ -120,14 +121,14 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(processes.notes))
     match = _match(first)
     notes = list(processes.notes)
-    if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0:
+    if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0 and not first.went_on:
         # The program has dealt with it: what is none of its trouble is none of ours.
         if match is not None:
             notes.append(f"an autograd error was raised{_at(first)} and caught by the program: {_first_line(first)}")
         if not first.signs:
             return Report(run, "completed", None, (), tuple(notes))
         first.raised, match = None, None
-    raised = first.raised
+    raised = first.raised if first.as_if is None else None
     exception = {"type": raised.type, "message": redact(raised.message)} if raised is not None else None
     if evidence is None and (match is not None or first.signs):
         from graphdoc.probe import deepen, deepened
@@ -148,7 +149,7 @@ def weigh(kept: Kept, report: Report) -> Report:
 
 def _outcome(evidence: Evidence, found: bool, status: int) -> Outcome:
     """What ended the run: a fault that was found without an error of autograd's has not."""
-    if found and (_match(evidence) is not None or not evidence.signs):
+    if found and not evidence.went_on and (_match(evidence) is not None or not evidence.signs):
         return "autograd-failure"
     return "other-failure" if status else "completed"
 

@@ -18,6 +18,10 @@ from typing import Any
 EVIDENCE_VERSION = 1
 MOST_BYTES = 100_000_000
 """Of a file that is read as evidence; the capture's own bounds keep it at a few."""
+NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
+"""What PyTorch says of a loss without graph; also of one that hides it, in whose evidence we say so ourselves."""
+AS_IF = frozenset({"covered-loss", "constant-term", "cut-off"})
+"""Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
 LAST_LINE = 200_000
 """Lines of a package's file that can be shown lie above this one."""
 
@@ -215,6 +219,7 @@ class Cut:
     ``reason``: conversion, detach, no-grad, nondifferentiable, frozen, constant, input or unknown. ``before`` is the
     place of the last operation that had a graph; ``switch`` where grad mode was switched off (its innermost frame is
     a library's where that did it). ``grad_mode``: grad mode was on, and inference mode kept it from being recorded.
+    ``listed``: ``op`` was given a list.
     """
 
     reason: str
@@ -227,6 +232,7 @@ class Cut:
     certain: bool = True
     behind: list[str] = field(default_factory=list)
     grad_mode: bool = False
+    listed: bool = False
 
 
 @dataclass
@@ -384,6 +390,16 @@ class Evidence:
     def package(self, file: str) -> Package | None:
         """The installed package that a file of the frames belongs to, or None: the user's, Python's, PyTorch's."""
         return next((p for p in self.packages if file in p.files), None)
+
+    @property
+    def as_if(self) -> Sign | None:
+        """The sign for which this evidence tells of an exception that was not raised, or None."""
+        return next((s for s in self.signs if s.kind in AS_IF), None)
+
+    @property
+    def went_on(self) -> bool:
+        """Whether something was seen in a run that autograd has not ended."""
+        return bool(self.signs) and (self.raised is None or self.as_if is not None)
 
     @property
     def message(self) -> str:

@@ -36,6 +36,8 @@ def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``, or empty for none."""
     if evidence.from_text or evidence.probe or evidence.raised is None:
         return ""
+    if evidence.as_if is not None:
+        return "probe:cuts" if not evidence.cuts else ""
     message = " ".join(evidence.message[:4000].split())
     if "modified by an inplace operation" in message:
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""

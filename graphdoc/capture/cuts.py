@@ -67,6 +67,7 @@ class Record:
         "frozen",
         "inputs",
         "integral",
+        "listed",
         "loose",
         "numbers",
         "op",
@@ -86,6 +87,7 @@ class Record:
         self.inputs: list[Record] = []
         self.origins: list[Origin] = []
         self.frozen: list[int] = []
+        self.listed = False
         self.loose = False
         self.numbers = False
         self.depth = 0
@@ -102,6 +104,7 @@ class CutWatch(TorchFunctionMode):
         self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
         self._names: dict[Any, str] = {}
         self._arrays: dict[int, Record] = {}
+        self._numbers: dict[int, Record] = {}
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
         self._unrecorded: dict[Any, Record] = {}
@@ -198,6 +201,7 @@ class CutWatch(TorchFunctionMode):
             record.switch = self._witness.switches.in_force(inference)
         if name in CREATORS:
             return record
+        record.listed = bool(args) and isinstance(args[0], list | tuple)
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         if record.depth > DEEPEST:
@@ -234,6 +238,8 @@ class CutWatch(TorchFunctionMode):
         # A number or array is held so that its identity stays its own; a tensor is only referred to.
         hold = weakref.ref(value) if isinstance(value, self._torch.Tensor) else value
         self._records[id(value)] = (record, hold)
+        if isinstance(hold, weakref.ref) and value.numel() == 1 and len(self._numbers) < MOST_RECORDS:
+            self._numbers[value.data_ptr()] = record
         if type(value).__name__ == "ndarray":
             self._arrays[value.__array_interface__["data"][0]] = record
         self._records.move_to_end(id(value))
@@ -246,6 +252,14 @@ class CutWatch(TorchFunctionMode):
         """The record of this very object."""
         record, hold = self._records.get(id(value), (None, None))
         return record if hold is value or (isinstance(hold, weakref.ref) and hold() is value) else None
+
+    def _made(self, value: Any) -> Record | None:
+        """The record of a loss, also of one that was wrapped since: ``Variable(loss, requires_grad=True)`` shares its
+        memory."""
+        found = self._of(value)
+        if found is None and value.requires_grad and value.numel() == 1:
+            found = self._numbers.get(value.data_ptr())
+        return found
 
     def _shared(self, value: Any) -> Record | None:
         """The record of the array that a tensor shares its memory with: ``from_numpy`` is seen by no mode."""
@@ -263,7 +277,7 @@ class CutWatch(TorchFunctionMode):
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, _roots: list[Any], outputs: list[Any]) -> None:
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
-        starts = [r for t in outputs if not t.requires_grad and (r := self._of(t)) is not None]
+        starts = [r for t in outputs if (not t.requires_grad or t.is_leaf) and (r := self._made(t)) is not None]
         chain = _behind(starts)
         for record, alike in _apart(r for r in chain if r.origins)[:MOST_CUTS]:
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
@@ -317,6 +331,7 @@ class CutWatch(TorchFunctionMode):
             at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
             if at is not None:
                 cut.switch, cut.switch_kind = frames_of(at, autopsy.cwd), "requires_grad"
+        cut.listed = record.listed
         cut.grad_mode = record.enabled and not record.recording
         if record.switch is not None:
             called = "" if is_users(record.switch) else _called_by_one(record)

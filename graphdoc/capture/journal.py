@@ -35,6 +35,7 @@ class Entry:
 
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool) -> None:
         self.index, self.kind, self.sequence, seen, self.optimizer, call = noted
+        self.seen = seen
         self.raw = stacks.stack_of_seen(seen)
         self.root, self.root_op, self.root_count, how, self.reaches = call or (-1, "", 1, (False, False), None)
         self.retain_graph, self.create_graph = how

@@ -420,7 +420,8 @@ class Witness:
         """Write what the audits have found, if they have; no failure has been examined."""
         if any(audit.found() for audit in self.audits):
             with self._quiet():
-                evidence = start_document(self)
+                told = self.audit.evidence() if self.audit is not None else None
+                evidence = told or start_document(self)
                 self._audit(evidence)
                 if evidence.signs:
                     write_document(self, evidence)

@@ -100,7 +100,7 @@ class Trial:
     def _make_baseline(self, seconds: float) -> Baseline | None:
         expected = expected_names(self.evidence)
         raised = self.evidence.raised
-        if raised is None:
+        if raised is None or self.evidence.went_on:
             return self._plain_baseline(expected, seconds)
         match = recognise_exception(raised.type, raised.message)
         group = match.group if match is not None else ""
@@ -158,7 +158,7 @@ class Trial:
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
         failed = read_processes(self.kept, ended.evidence).first
         outcome.still = failed is not None and same_signs(self.evidence, failed)
-        if failed is None or failed.raised is None:
+        if failed is None or failed.raised is None or failed.went_on:
             return outcome
         raised = failed.raised
         back = original_line(self._original_texts(texts), texts, self._cwd)
@@ -206,6 +206,8 @@ def failing_index(evidence: Evidence) -> int:
 
     For a write into one of several views, which a reference run lets pass: the index of the event that follows.
     """
+    if evidence.went_on:
+        return -1
     if evidence.failing_event >= 0:
         return evidence.failing_event
     if refused_views(evidence):
@@ -218,7 +220,7 @@ def point_of_failure(evidence: Evidence) -> int:
 
     Of a run that went on: where all that was seen in it was certain.
     """
-    if evidence.raised is None:
+    if evidence.went_on:
         return max((s.event for s in evidence.signs if not s.weak), default=-1)
     failing = failing_index(evidence)
     return failing if failing >= 0 else max((e.index for e in evidence.events), default=-1)

@@ -157,6 +157,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if baseline is None:
         return Verdict(None, "the original could not be run again to compare with", data)
     base = baseline.trace
+    went_on = baseline.gone != Baseline.gone
+    if went_on:
+        safe = same_numbers = False  # the numbers that the original has are not those to aim for
     trace.rekey(base)
     if outcome.timed_out and not _further(trace, baseline):
         reached = "no result" if trace.last_index >= baseline.failing >= 0 else "the failing call was not reached"
@@ -220,7 +223,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
         data["unmeasured"] = True
         return Verdict(None, f"{baseline.gone}, but {_unmeasured(data)}", data)
-    return Verdict(True, _praise(outcome, trace, data, bool(base.used()), baseline.gone != Baseline.gone), data)
+    return Verdict(True, _praise(outcome, trace, data, bool(base.used()), went_on), data)
 
 
 def _unmeasured(data: dict[str, Any]) -> str:

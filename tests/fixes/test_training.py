@@ -250,6 +250,17 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "wrap_in_list",
+        {},
+        "named = «net.named_parameters()»\nfor n, p in named: p.requires_grad = False\n"
+        "for n, p in named: p.requires_grad = True\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n    loss = net(x).pow(2).sum()\n    loss.requires_grad_()\n"
+        "    loss.backward()\n    opt.step()\n",
+        "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    net(x).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "module_list",
         {},
         "class Deep(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = «[net, nn.Tanh()]»\n"

@@ -9,11 +9,12 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.unstepped import Unstepped
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.quiet import Unseen
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import AS_IF, Evidence, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.journal import Noted, Seen
@@ -38,7 +39,10 @@ class Audit:
         self.early = not witness.mode.startswith("observe")
         """A run that is ended from outside tells what it finds at once."""
         self.unstepped = Unstepped(self)
-        self.watches: list[Any] = [self.unstepped]
+        self.losses = Losses(self)
+        self.reached: dict[int, int] = {}
+        """In how many of the backward calls that were looked at a leaf was reached, by id."""
+        self.watches: list[Any] = [self.losses, self.unstepped]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -49,6 +53,11 @@ class Audit:
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward or grad call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
+        if noted[1] != "backward":
+            return
+        for ident in leaves:
+            self.reached[ident] = self.reached.get(ident, 0) + 1
+        self.losses.called(noted, outputs, leaves)
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run."""
@@ -57,6 +66,7 @@ class Audit:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
+        self.losses.stepped(optimizer, seen, self.reached)
 
     # -- names ---------------------------------------------------------------------------------------------------
 
@@ -81,11 +91,17 @@ class Audit:
     def tell(self, evidence: Evidence) -> None:
         """Add what was seen, and the program as it was when it was seen."""
         signs: list[Sign] = [sign for watch in self.watches for sign in watch.signs()]
+        if evidence is not self.evidence():
+            signs = [s for s in signs if s.kind not in AS_IF]  # an exception was raised, and this tells of that
         if not evidence.events:
             evidence.events = self.program.events
         if not evidence.parameters:
             evidence.optimizers, evidence.parameters = self.program.optimizers, self.program.parameters
-        evidence.signs += signs
+        evidence.signs += [s for s in signs if s not in evidence.signs]
+
+    def evidence(self) -> Evidence | None:
+        """What was found as the evidence of a failure, if that is how it is told best."""
+        return self.losses.evidence()
 
     def tell_early(self) -> None:
         """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""

@@ -120,7 +120,7 @@ def _remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
                 "Join the tensors with torch.stack, which keeps their graphs",
                 "safe",
                 "The loss has the same value and now reaches every tensor of the list.",
-                {"place": place(frame), "structure": _structure(evidence, call)},
+                {"place": place(frame), "structure": "list" if cut.listed else _structure(evidence, call)},
             ),
         )
     return (

@@ -12,6 +12,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.exception import raised_at, raised_span, says, weight
 from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.remedies.used_up import used_up
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
@@ -100,7 +101,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         strength, confidence = weigh(evidence, cut)
         told = story(evidence, cut, "computed from parameters that do not require gradients")
         facts = (*facts_of(evidence, cut), *_frozen_names(evidence))
-        return Finding(strength, confidence, TITLE, _FORWARD, distinct((*marks, *told)), facts)
+        return Finding(strength, confidence, TITLE, _FORWARD, distinct((*marks, *told)), facts, used_up(evidence))
     trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
     if evidence.cuts or not recording_was_on(evidence) or not _frozen_names(evidence) or (trainable and not marks):
         return None

@@ -1,0 +1,131 @@
+"""Losses that go on without what they were built for: the graph behind them, or behind one of their terms, is cut.
+
+What is found is told as the failure that it would be if PyTorch raised an error for it: the same evidence, the same
+causes and the same fixes.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.audit.terms import TermWatch
+from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.calls import Glimpse
+from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import NO_GRAPH, Evidence, Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.cuts import Record
+    from graphdoc.capture.journal import Noted, Seen
+
+OFTEN = 2
+"""Calls in which the same is seen before it is told."""
+
+
+class Losses:
+    """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
+    loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
+    because what was computed from them is converted."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._witness = audit.witness
+        own = audit.witness.mode.startswith("probe:cuts")
+        self.watch = TermWatch(audit.witness) if not own else None
+        self._counts: dict[Any, int] = {}
+        self._stepped = 0
+        self._evidence: Evidence | None = None
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run."""
+        torch = self._audit.torch
+        first = outputs[0] if len(outputs) == 1 else None
+        if not leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
+            if self._often("covered") and self._stepped:
+                self._tell(noted, outputs, Sign("covered-loss"))
+        elif self.watch is not None:
+            roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
+            for record, at in self.watch.added(roots):
+                if self._often(site_of(record.raw)):
+                    self._tell(noted, outputs, Sign("constant-term"), [record], at)
+        if self.watch is not None:
+            self.watch.begin()
+
+    def _is_covered(self, tensor: Any) -> bool:
+        torch = self._audit.torch
+        return bool(tensor.requires_grad) and tensor.is_leaf and not isinstance(tensor, torch.nn.Parameter)
+
+    def _often(self, what: Any) -> bool:
+        self._counts[what] = self._counts.get(what, 0) + 1
+        return self._counts[what] >= OFTEN and self._evidence is None
+
+    def stepped(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
+        """An optimizer has stepped; ``reached`` counts in how many looked-at calls each leaf was reached."""
+        self._stepped += 1
+        if self.watch is None or not self.watch.entered:
+            return
+        if seen.steps >= OFTEN + 1 and self._evidence is None and self.watch.leaves:
+            had = self._audit.journal.with_grad
+            without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
+            missed = {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
+            cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
+            if cut and len(reached) and len(cut) >= OFTEN:
+                last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
+                if last is not None:
+                    noted = (last.index, "backward", last.sequence, last.seen, -1, None)
+                    behind = self.watch.leaves[id(cut[-1])][1] & missed
+                    self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
+        self.watch.stepped()
+
+    # -- telling -------------------------------------------------------------------------------------------------
+
+    def _tell(
+        self,
+        noted: Noted,
+        outputs: Any,
+        sign: Sign,
+        records: list[Record] | None = None,
+        at: stacks.Stack | None = None,
+        behind: frozenset[int] = frozenset(),
+    ) -> None:
+        witness, frame = self._witness, _getframe(1)
+        with Unseen(self._audit.torch, witness.anomaly, frame):
+            evidence = witness._start(RuntimeError(NO_GRAPH))
+            assert evidence.raised is not None
+            evidence.raised.uncaught = False
+            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            autopsy = Autopsy(self._audit.torch, self._audit.journal, witness.cwd, user_frames(frame))
+            autopsy.fill_program(evidence)
+            evidence.failing_event = noted[0]
+            evidence.extras["failing_call"] = "backward"
+            witness._fill_extras(
+                evidence, autopsy, Glimpse(self._audit.torch, witness.switches, self._audit.journal.count, None, "")
+            )
+            for probe in witness.probes:
+                probe.fill(evidence, autopsy, [], [t for t in outputs if hasattr(t, "grad_fn")])
+            names = autopsy.census.parameter_names
+            if self.watch is not None:
+                for record in records or ():
+                    cut = self.watch._cut(record, True, autopsy, alike=[record])
+                    cut.behind = sorted({*cut.behind, *(names[i] for i in behind if i in names)})
+                    evidence.cuts.append(cut)
+            sign.stack = evidence.raised.stack
+            sign.other = frames_of(at, witness.cwd) if at is not None else []
+            sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
+            sign.event, sign.count = noted[0], OFTEN
+            evidence.signs = [sign]
+            self._audit.names.update(names)
+        self._evidence = evidence
+        self._audit.tell_early()
+
+    def evidence(self) -> Evidence | None:
+        """What was found, as the evidence of the failure that it would be."""
+        return self._evidence
+
+    def signs(self) -> list[Sign]:
+        return self._evidence.signs[:1] if self._evidence is not None else []

@@ -1,0 +1,134 @@
+"""A close look at two or three iterations: what goes into the loss without a graph, though it was computed with one.
+
+While it looks, every operation of the program passes by it, as in the second run of a failure. It looks from the first
+backward call until a few steps later, and not at all where the program has modes of its own or is compiled.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from torch.overrides import _get_current_function_mode_stack
+
+from graphdoc.capture import stacks
+from graphdoc.capture.cuts import CONVERSIONS, DETACHES, CutWatch, Record, _behind
+from graphdoc.capture.journal import leaves_behind
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+MOST_OPERATIONS = 30_000
+"""Operations that are looked at; a rollout of thousands of steps ends the look."""
+MOST_STEPS = 4
+_ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
+_MEANT = {"detach", "detach_"}
+"""An author who writes ``detach`` says so; the other ways to lose a graph are nobody's wish in a term of a loss."""
+_PLAIN = {
+    *("AddBackward0", "SubBackward0", "RsubBackward0", "NegBackward0", "SumBackward0", "SumBackward1"),
+    *("MeanBackward0", "MeanBackward1", "StackBackward0", "CatBackward0", "ViewBackward0", "ReshapeAliasBackward0"),
+    *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
+    *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
+}
+_SCALING = {"MulBackward0", "DivBackward0"}
+MOST_TOP = 200
+
+
+class TermWatch(CutWatch):
+    """``CutWatch`` that also remembers what has been added to a number with a graph."""
+
+    def __init__(self, witness: Witness) -> None:
+        super().__init__(witness)
+        self.terms: dict[int, tuple[Record, stacks.Stack]] = {}
+        """By the sequence number of the addition: the cut behind the term that has no graph, where it was added."""
+        self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
+        """Conversions of something with a graph, with the ids of the leaves behind that."""
+        self.entered = self.over = False
+        self._operations = 0
+        self._steps = 0
+
+    # -- when ----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A backward call is about to run, the first perhaps."""
+        if self.entered or self.over:
+            return
+        if _modes() or _is_compiling():
+            self.over = True
+            return
+        self.__enter__()  # type: ignore[no-untyped-call]
+        self.entered = True
+        self._witness._undo.append(self.end)
+
+    def stepped(self) -> None:
+        """An optimizer has stepped."""
+        self._steps += self.entered
+        if self.entered and (self._steps >= MOST_STEPS or self._operations >= MOST_OPERATIONS):
+            self.end()
+
+    def end(self) -> None:
+        """Look no more. Where a mode of the program's lies on top, ours stays below it and does nothing."""
+        self.over = self._busy = True
+        modes = _modes()
+        if self.entered and modes and modes[-1] is self:
+            self.__exit__(None, None, None)
+            self.entered = False
+
+    # -- what ----------------------------------------------------------------------------------------------------
+
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        self._operations += 1
+        if self._operations >= MOST_OPERATIONS:
+            return
+        super()._note(func, args, kwargs, result)
+        name = self._name(func)
+        if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
+            self._note_sum(args, result)
+        elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
+            self._note_leaving(args[0], result)
+
+    def _note_sum(self, args: Any, result: Any) -> None:
+        flat = [v for a in args for v in (a if isinstance(a, list | tuple) else (a,))]
+        tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
+        if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
+            return
+        for value in tensors:
+            if value.requires_grad or value.dtype.is_floating_point is False:
+                continue
+            record = self._of(value)
+            cut = next((r for r in _behind([record], 200) if r.origins), None) if record is not None else None
+            if cut is not None and cut.op not in _MEANT and cut.recording:
+                self.terms[result.grad_fn._sequence_nr()] = (cut, stacks.stack_here(4))
+
+    def _note_leaving(self, value: Any, result: Any) -> None:
+        node = value.grad_fn
+        if node is None or len(self.leaves) > 200 or not self._torch.is_grad_enabled():
+            return
+        first = result[0] if isinstance(result, list | tuple) and result else result
+        record, _ = self._records.get(id(first), (None, None))
+        if record is not None:
+            behind = leaves_behind([node])
+            self.leaves[id(record)] = (record, frozenset(behind or ()))
+
+    def added(self, roots: list[Any]) -> list[tuple[Record, stacks.Stack]]:
+        """The terms without graph that the loss with these roots is a sum of."""
+        found = []
+        todo = [root for root in roots if root is not None]
+        for node in todo:
+            term = self.terms.get(node._sequence_nr())
+            if term is not None:
+                found.append(term)
+            name = type(node).__name__
+            following = [n for n, _ in node.next_functions if n is not None]
+            if len(todo) < MOST_TOP and (name in _PLAIN or (name in _SCALING and len(following) == 1)):
+                todo += following
+        return found
+
+
+def _modes() -> list[Any]:
+    return list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]
+
+
+def _is_compiling() -> bool:
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    return bool(counters and counters["frames"])

@@ -1,0 +1,59 @@
+"""Telling a lost graph in a run that went on: the causes tell it as the error that it would have been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.spans import code_at, innermost_user, span
+from graphdoc.remedies.cover_up import cover_ups, with_cover_ups
+from graphdoc.story.wording import folded
+
+_FAILED = "the loss that arrives here has no graph"
+
+
+def retold(evidence: Evidence, finding: Finding) -> Finding:
+    """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised."""
+    sign = evidence.as_if
+    if sign is None:
+        return finding
+    if sign.kind == "covered-loss":
+        return _covered(evidence, finding)
+    term = sign.kind == "constant-term"
+    label = "a term of this loss has no graph" if term else "goes on without what was cut off"
+    spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
+    frame = innermost_user(sign.other)
+    if frame is not None:
+        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", evidence))
+    whose = folded(sign.parameters)
+    if term:
+        title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
+        because = "the other terms have a graph; this one was computed from what has one, and lost it on the way"
+    else:
+        title = f"{whose or 'parameters of the optimizer'} receive no gradient: what is computed from them is cut off"
+        because = "their optimizer steps, and no backward call that was looked at has reached them"
+    told = evidence.cuts[0] if evidence.cuts else None
+    explanation = (
+        f"`{told.op}` ends the graph of this value. " if told is not None else ""
+    ) + "Nothing fails, because the rest of the loss goes on with its graph."
+    return replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
+
+
+def _covered(evidence: Evidence, finding: Finding) -> Finding:
+    """A loss without graph to which requires_grad was given: PyTorch's error never came."""
+    hidden = [span("related", f, "hides the error that PyTorch would raise", evidence) for f in cover_ups(evidence)]
+    named = f": `{code_at(evidence, innermost_user(evidence.cuts[0].stack))}`" if evidence.cuts else ""
+    label = "this backward ends at the loss itself: no parameter receives a gradient"
+    spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
+    told = replace(
+        finding,
+        title=f"backward() reaches no parameter, because {_lowered(finding.title)}"[:160],
+        spans=(*spans, *hidden),
+        because=f"the loss was made to require gradients, and what it was computed from is cut off{named}",
+    )
+    return with_cover_ups(evidence, told)
+
+
+def _lowered(text: str) -> str:
+    return text if text[:1] in "`" or text[1:2].isupper() else text[:1].lower() + text[1:]
