@@ -79,7 +79,10 @@ def same_failure(a: Evidence, b: Evidence) -> bool:
 def changed_sources(evidence: Evidence) -> list[str]:
     """The source files, as the frames name them, that no longer hold what ran, or not the text that is told of it."""
     changed = []
+    cells = evidence.extras.get("cells")
     for name, known in evidence.hashes.items():
+        if isinstance(cells, list) and name in cells:
+            continue  # of a notebook's cell there is no other text than that which ran
         data = read_source(os.path.join(evidence.process.cwd, name))
         if data is None or digest(data) != known or evidence.sources.get(name, "") not in ("", decode(data)):
             changed.append(name)

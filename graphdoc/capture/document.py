@@ -8,12 +8,14 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture import cells
 from graphdoc.capture.marks import leave
 from graphdoc.capture.packages import add_packages
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 from graphdoc.redaction import redact_document
+from graphdoc.sourcetext import digest
 from graphdoc.spare import make_spare
 
 if TYPE_CHECKING:
@@ -81,6 +83,12 @@ def _add_sources(evidence: Evidence, check: bool) -> None:
         if len(evidence.hashes) >= MOST_FILES:
             break
         if file in evidence.hashes:
+            continue
+        cell = cells.text_of(file)
+        if cell is not None:
+            evidence.sources[file] = cell
+            evidence.hashes[file] = digest(cell.encode("utf-8", "surrogatepass"))
+            evidence.extras.setdefault("cells", []).append(file)
             continue
         path = os.path.join(evidence.process.cwd, file)
         if is_user_file(path) and (os.path.isfile(path) or not os.path.exists(path)):  # a FIFO would wait for a writer

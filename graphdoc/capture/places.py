@@ -11,6 +11,8 @@ import sysconfig
 from types import CodeType
 from typing import Any
 
+from graphdoc.capture import cells
+
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Our own folder."""
 _positions: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
@@ -57,7 +59,7 @@ def is_user_file(name: str) -> bool:
     if known is None:
         if not _folders:
             _folders = _library_folders()
-        known = not (
+        known = bool(cells.name_of(name)) or not (
             name.startswith(("<", *_folders))
             or os.path.abspath(name).startswith(_folders)
             or f"{os.sep}site-packages{os.sep}" in name
@@ -99,8 +101,9 @@ def characters(file: str, line: int, byte_column: int) -> int:
 
 def shown_file(name: str, cwd: str) -> str:
     """The name under which a file is told: relative to the working directory where it lies below it."""
-    if name.startswith("<"):
-        return name
+    cell = cells.name_of(name)
+    if cell or name.startswith("<"):
+        return cell or name
     path = os.path.abspath(os.path.join(cwd, name))
     return os.path.relpath(path, cwd) if path.startswith(cwd.rstrip(os.sep) + os.sep) else path
 

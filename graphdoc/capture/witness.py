@@ -93,6 +93,8 @@ class Witness:
         """What was told of an exception that Python has printed because nothing could catch it."""
         self._compiling = torch.compiler.is_compiling
         self.degraded: list[str] = []
+        self.began = 0
+        """Autograd's sequence number of the first node that was observed."""
         self.capture = "cheap-stacks"
         self.probes: list[Any] = []
         self.audit: Audit | None = None
@@ -113,6 +115,7 @@ class Witness:
         torch = self.torch
         remember_script()
         self._install_stacks()
+        self.began = torch.autograd._get_sequence_nr()
         self._undo.append(hear(self.warnings, self.cwd))
         from torch.autograd import graph
 
@@ -305,6 +308,8 @@ class Witness:
             entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
+            if any(found.sequence < self.began for found in autopsy.order):
+                evidence.degraded.append("part of this graph was made before it was observed: where is not known")
             self._fill_extras(evidence, autopsy, glimpse)
             inputs = args[3] if len(args) > 3 else None
             evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
@@ -460,9 +465,22 @@ class Witness:
         """While we look around, no stack is recorded and nothing that we read may warn."""
         return Quiet(self.anomaly)
 
+    def went_on(self, error: BaseException | None) -> None:
+        """A piece of a program that goes on has ended, by this exception if there is one; the next is another one."""
+        try:
+            if error is not None:
+                self._finish(error)
+        except Exception as e:
+            self._trouble(e)
+        self.forget_failures()
+
     def forked(self) -> None:
         """A forked child is another process: its own file, its own end."""
         self.pid = os.getpid()
+        self.forget_failures()
+
+    def forget_failures(self) -> None:
+        """What failed so far has been told; what happened stays in the journal."""
         self.evidence = None
         self.told = self.last_failed = -1
         self.kinds = set()

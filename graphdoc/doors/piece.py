@@ -22,7 +22,11 @@ from graphdoc.launch.hook._graphdoc_waiting import Watch, is_executed
 from graphdoc.launch.keep import keep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from graphdoc.capture.witness import Witness
+
+    Tell = Callable[[Path, bool], Told]
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,9 @@ class Pieces:
         self._open = False
         if witness is not None:
             witness.undo()
-            for file in recorded(self._folder()):
-                file.unlink(missing_ok=True)
+            self._clear()
 
-    def failed(self, error: BaseException, request: Request, *, rerun: bool) -> Failed | None:
+    def failed(self, error: BaseException, request: Request, *, rerun: bool, tell: Tell = tell) -> Failed | None:
         """The piece has ended by this exception, whose traceback still has its frames.
 
         ``request`` starts the piece alone, in a process of its own, for ``graphdoc fix``; with ``rerun`` it is started
@@ -77,16 +80,28 @@ class Pieces:
         """
         witness, self._witness = self._witness, None
         self._open = False
-        if witness is None:
+        if witness is not None:
+            witness.finish(error)
+        return self._kept(request, rerun, tell) if witness is not None else None
+
+    def part_ended(self, error: BaseException | None, request: Request, tell: Tell = tell) -> Failed | None:
+        """A part of the piece (a cell) has ended, by this exception if there is one; the piece goes on."""
+        if self._witness is None:
             return None
+        self._witness.went_on(error)
+        try:
+            return self._kept(request, False, tell) if error is not None else None
+        finally:
+            self._clear()
+
+    def _kept(self, request: Request, rerun: bool, tell: Tell) -> Failed | None:
+        """What is said about the failure that was just seen, and its run kept; None where the graph is not at fault."""
         scratch = self._folder()
-        witness.finish(error)
         try:
             ended = Ended(1, seconds=time.monotonic() - self._begun)
             ended.evidence, ended.troubles = recorded(scratch), troubles(scratch)
-            kept = keep(scratch, request, ended, rerun=rerun)
-            kept.save()
-            told = tell(scratch, rerun=rerun)
+            keep(scratch, request, ended, rerun=rerun).save()
+            told = tell(scratch, rerun)
             self.troubles += [line for line in [*ended.troubles, told.trouble] if line]
             if not told.codes and not told.notes:
                 return None
@@ -97,8 +112,12 @@ class Pieces:
             keep(folder, request, ended, rerun=rerun).save()
             return Failed(told, folder)
         finally:
-            self._scratch = None
-            shutil.rmtree(scratch, ignore_errors=True)
+            self._clear()
+
+    def _clear(self) -> None:
+        """Forget what was left by the piece so far."""
+        for file in self._folder().iterdir():
+            file.unlink(missing_ok=True)
 
     def close(self) -> None:
         """No piece follows."""

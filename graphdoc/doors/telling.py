@@ -6,8 +6,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from graphdoc.launch import Request, as_environment
 
@@ -20,7 +22,8 @@ class Told:
     """``text`` is the report in the format that was asked for, ``codes`` those of its diagnoses, best first.
 
     ``place`` is the first place to go to, as ``train.py:12``; ``notes`` what is said of a fault without a diagnosis;
-    ``trouble`` a line on why there is no report.
+    ``trouble`` a line on why there is no report. For a notebook, ``html`` is the report once more, and ``cells`` the
+    new text of each cell that the first fix changes, ``fix`` what it is.
     """
 
     text: str = ""
@@ -28,33 +31,50 @@ class Told:
     place: str = ""
     notes: tuple[str, ...] = ()
     trouble: str = ""
+    html: str = ""
+    fix: str = ""
+    cells: Mapping[str, str] = field(default_factory=dict)
 
 
-def tell(folder: Path, fmt: str = "terminal", *, rerun: bool = False) -> Told:
+def tell(folder: Path, rerun: bool = False) -> Told:
     """The report of the run in ``folder``. ``rerun`` runs the program once more where that tells more. Never raises."""
     with tempfile.TemporaryDirectory(prefix="graphdoc-") as scratch:
         answer = Path(scratch, "report.json")
-        words = ["show", str(folder), "--format", fmt, "--report", f"json:{answer}", *(["--rerun"] if rerun else [])]
-        text, trouble = ask(words)
+        words = ["show", str(folder), "--report", f"json:{answer}", *(["--rerun"] if rerun else [])]
+        text, trouble = ask("graphdoc", words)
         try:
             document = json.loads(answer.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return Told(trouble=trouble or "there is no report")
+    return _told(text, document)
+
+
+def tell_cell(folder: Path, _: bool = False) -> Told:
+    """The same for a cell of a notebook, which cannot be run again. Never raises."""
+    text, trouble = ask("graphdoc.doors.cells", [str(folder)])
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        return Told(trouble=trouble or "there is no report")
+    told = _told(answer["text"], answer["report"])
+    return replace(told, html=answer["html"], fix=answer["fix"], cells=answer["cells"])
+
+
+def _told(text: str, document: dict[str, Any]) -> Told:
     diagnoses = document["diagnoses"]
     spans = [s for d in diagnoses[:1] for s in d["spans"]]
     place = next((f"{s['file']}:{s['line']}" for s in spans if s["role"] == "cause"), "")
     return Told(text, tuple(d["code"] for d in diagnoses), place, tuple(document["notes"]))
 
 
-def ask(words: list[str], cwd: str | None = None) -> tuple[str, str]:
-    """What ``python -m graphdoc`` says to these words on stdout, and the last line of its stderr if it failed."""
+def ask(module: str, words: list[str]) -> tuple[str, str]:
+    """What ``python -m MODULE`` says to these words on stdout, and the last line of its stderr if it failed."""
     environment = as_environment(Request(words), None)
     environment.update(NO_COLOR="1", COLUMNS="100", PYTHONIOENCODING="utf-8", PYTHONWARNINGS="ignore")
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "graphdoc", *words],
+            [sys.executable, "-m", module, *words],
             env=environment,
-            cwd=cwd,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=LONGEST,

@@ -1,0 +1,87 @@
+"""The extension in a real kernel: what a cell's failure shows, and the cell as ``%graphdoc fix`` mends it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+nbclient = pytest.importorskip("nbclient")
+nbformat = pytest.importorskip("nbformat")
+pytest.importorskip("ipykernel")
+
+pytestmark = pytest.mark.slow
+
+MODEL = """\
+import torch
+%matplotlib_or_not = 1
+"""
+
+MADE = """\
+def make(size):
+    cell = torch.nn.Linear(size, size)
+    return cell, torch.optim.SGD(cell.parameters(), lr=0.1)
+"""
+
+TRAIN = """\
+%precision 3
+cell, optimizer = make(4)
+state = torch.zeros(1, 4)
+for _ in range(3):
+    state = torch.tanh(cell(state))
+    loss = state.pow(2).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def run(folder: Path, *sources: str) -> list[Any]:
+    """The cells of a notebook after a real kernel has run all of them, errors or not."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbclient.NotebookClient(
+        notebook, timeout=240, allow_errors=True, resources={"metadata": {"path": str(folder)}}
+    ).execute()
+    return list(notebook.cells)
+
+
+def printed(cell: Any) -> str:
+    """What a cell shows as plain text, tracebacks left out."""
+    texts = [o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs]
+    return "\n".join(texts)
+
+
+def test_a_failed_cell_is_followed_by_the_diagnosis_and_mended(tmp_path: Path) -> None:
+    cells = run(tmp_path, "%load_ext graphdoc", "import torch", MADE, TRAIN, "%graphdoc fix", "1 + 1", "1 / 0")
+    output = printed(cells[3])
+    assert [o.output_type for o in cells[3].outputs][-2:] == ["error", "display_data"], output
+    assert "error[GD101]" in output and "--> In[4]:5:5" in output
+    html = cells[3].outputs[-1]["data"]["text/html"]
+    assert html.startswith("<pre") and "GD101" in html and "<script" not in html
+    mended = printed(cells[4])
+    assert "# In[4], mended\n%precision 3\ncell, optimizer = make(4)" in mended
+    assert "    optimizer.step()\n    state = state.detach()\n" in mended
+    assert printed(cells[5]) == "2"
+    assert [o.output_type for o in cells[6].outputs] == ["error"]
+    assert len(list((tmp_path / ".graphdoc").glob("*/run.json"))) == 1
+
+
+def test_what_one_cell_makes_another_one_uses(tmp_path: Path) -> None:
+    cells = run(
+        tmp_path,
+        "import torch\nw = torch.ones(3, requires_grad=True)\nearly = w.exp()",
+        "%load_ext graphdoc",
+        "loss = (w * w).sum()\nloss.backward()",
+        "loss.backward()",
+        "early.sum().backward()",
+        "early.mean().backward()",
+        "try:\n    early.sum().backward()\nexcept RuntimeError:\n    print('caught')",
+    )
+    told = printed(cells[3])
+    assert re.search(r"error\[GD1\d\d\]", told) and "In[3]" in told and "In[4]" in told
+    assert "before it was observed" not in told
+    assert printed(cells[4]) == ""
+    assert "before it was observed" in printed(cells[5])
+    assert printed(cells[6]).strip() == "caught"
