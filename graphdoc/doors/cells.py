@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from graphdoc.errors import UsageError
 from graphdoc.fixes.apply import patched
 from graphdoc.launch.keep import open_run
 from graphdoc.model import Fix, Report
+from graphdoc.probe import question
 from graphdoc.processes import read_processes
 from graphdoc.render import render
+
+ALONE = "a notebook's session cannot be run a second time to tell more; the same code in a script can"
 
 
 def answer(folder: Path) -> dict[str, Any]:
@@ -27,6 +31,8 @@ def answer(folder: Path) -> dict[str, Any]:
     kept = open_run(folder, Path.cwd())
     report = with_patches(kept, report_for(kept))
     evidence = read_processes(kept).first
+    if report.diagnoses and evidence is not None and question(evidence):
+        report = replace(report, notes=(*report.notes, ALONE))
     texts = {name: evidence.sources.get(name, "") for name in evidence.extras.get("cells", [])} if evidence else {}
     fixes = [f for d in report.diagnoses for f in d.fixes if f.diff and f.safety != "display"]
     chosen = next((found for fix in fixes if (found := _changed(fix, texts))), None)

@@ -18,7 +18,7 @@ from graphdoc import capture
 from graphdoc.doors.telling import Told, tell
 from graphdoc.launch import Ended, Request, recorded, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run
-from graphdoc.launch.hook._graphdoc_waiting import Watch, is_executed
+from graphdoc.launch.hook._graphdoc_waiting import Watch, is_awaited, is_executed
 from graphdoc.launch.keep import keep
 
 if TYPE_CHECKING:
@@ -53,7 +53,6 @@ class Pieces:
         self._open = False
         self._begun = 0.0
         self._held: list[Path] = []
-        self._watch: Watch | None = None
 
     def begin(self) -> None:
         """Observe what runs from now on as a piece of its own."""
@@ -61,8 +60,8 @@ class Pieces:
         self._open, self._begun = True, time.monotonic()
         if is_executed(sys.modules.get("torch")):
             self._observe()
-        elif self._watch is None and not capture.disabled():
-            self._watch = Watch(self._observe, lambda: None, capture.reloaded)
+        elif not is_awaited() and not capture.disabled():
+            Watch(self._observe, lambda: None, capture.reloaded)
 
     def passed(self) -> None:
         """The piece is over, and no exception has left it: what was seen is forgotten."""

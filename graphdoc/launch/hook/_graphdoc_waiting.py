@@ -66,6 +66,12 @@ class Watch:
             self.then()
 
 
+def is_awaited() -> bool:
+    """Whether somebody in this process waits for torch already: the start-up hook, or a door."""
+    importlib: Any = sys.modules["_frozen_importlib"]
+    return any(callable(c) for c in importlib._ModuleLockManager.__exit__.__code__.co_consts)
+
+
 def is_executed(module: "Any") -> bool:
     """Whether a module is there and its code has run to the end: a lazy one (importlib.util.LazyLoader) only waits."""
     if module is None or type(module).__name__ == "_LazyModule":

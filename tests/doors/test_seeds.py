@@ -1,0 +1,59 @@
+"""The four troubles that graphdoc began with, in a test and in a notebook: code and place as on the command line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from programs import Program, programs
+
+pytestmark = pytest.mark.slow
+
+REPORTS = Path(__file__).resolve().parents[1] / "golden" / "reports" / "fixtures"
+FIRST = {p.seed: p for p in reversed(programs()) if p.outcome == "autograd-failure"}
+SEEDS = sorted(FIRST.values(), key=lambda p: p.name)
+
+
+def on_the_command_line(sick: Program) -> tuple[str, int]:
+    """Code and first line of the report that ``graphdoc run`` gives."""
+    return told((REPORTS / f"{sick.name}.txt").read_text())
+
+
+def told(text: str) -> tuple[str, int]:
+    """Code and first line of a report as text."""
+    found = re.search(r"error\[(GD\d+)\](?s:.*?)--> [^\n:]+:(\d+):", text)
+    assert found is not None, text
+    return found[1], int(found[2])
+
+
+def test_as_failing_tests(tmp_path: Path) -> None:
+    assert len(SEEDS) == 4
+    for sick in SEEDS:
+        shutil.copytree(sick.folder, tmp_path / sick.name)
+    (tmp_path / "test_seeds.py").write_text(
+        "import runpy\nimport pytest\n\n"
+        f"@pytest.mark.parametrize('path', {[f'{p.name}/{p.program}' for p in SEEDS]})\n"
+        "def test_seed(path):\n    runpy.run_path(path, run_name='__main__')\n"
+    )
+    command = [sys.executable, "-m", "pytest", "--graphdoc", "-p", "no:cacheprovider"]
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=500)
+    parts = re.split(r"(?m)^-+ graphdoc -+$", done.stdout)[1:]
+    assert [told(part) for part in parts] == [on_the_command_line(sick) for sick in SEEDS], done.stdout
+
+
+def test_as_cells(tmp_path: Path) -> None:
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    from test_notebook import printed, run
+
+    cells = run(tmp_path, "%load_ext graphdoc", *[sick.source for sick in SEEDS])
+    for sick, cell in zip(SEEDS, cells[1:], strict=True):
+        shown = printed(cell)
+        # What only a second run tells, a session cannot: it says so, and is not certain.
+        assert told(shown) == on_the_command_line(sick) or ("second time" in shown and "= possible:" in shown), shown
