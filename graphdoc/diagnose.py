@@ -15,6 +15,7 @@ from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.processes import Processes, read_processes
+from graphdoc.program.exception import message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.redaction import redact, redact_words
 from graphdoc.story.installed_code import assign
@@ -202,7 +203,7 @@ def _reads_a_gradient(evidence: Evidence) -> bool:
     """Whether a None was met on a line that reads ``.grad``: an ordinary exception with autograd behind it."""
     from graphdoc.program.spans import innermost_user, line_text
 
-    if evidence.raised is None or "NoneType" not in evidence.raised.message:
+    if not met_none(evidence) or evidence.raised is None:
         return False
     return ".grad" in line_text(evidence, innermost_user(evidence.raised.stack))
 
@@ -219,7 +220,7 @@ def _unexplained(match: Match) -> str:
 
 def _made_at(evidence: Evidence) -> str:
     """Where the function was called whose backward gave something that is not a number."""
-    node = evidence.node(evidence.failing) if "returned nan" in evidence.message else None
+    node = evidence.node(evidence.failing) if message_of(evidence, "nan-gradient") else None
     frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
     return f" The function was called at {frame.file}:{frame.line}." if frame is not None else ""
 

@@ -12,6 +12,7 @@ from graphdoc.evidence import Evidence, EvidenceError
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
+from graphdoc.program.exception import NO_GRAPH, VERSION, message_of
 from graphdoc.program.version_counts import plausible
 
 SHORTEST_LIMIT = 30.0
@@ -24,12 +25,16 @@ LEAVING = 1.0
 """Seconds that the program has to end by itself once it has failed again."""
 
 _MISSING_GRAPH = (
-    "does not require grad and does not have a grad_fn",
-    "One of the differentiated Tensors does not require grad",
-    "appears to not have been used in the graph",
-    "there are no graph nodes that require computing gradients",
-    "nference tensor",
+    *NO_GRAPH,
+    "grad-input-no-requires-grad",
+    "grad-input-unused",
+    "inference-save-for-backward",
+    "inference-inplace",
+    "inference-requires-grad",
+    "inference-version-counter",
+    "inference-set-version",
 )
+"""Messages (ids) of a graph that ends where it should not."""
 
 
 def question(evidence: Evidence) -> str:
@@ -38,10 +43,9 @@ def question(evidence: Evidence) -> str:
         return ""
     if evidence.as_if is not None:
         return "probe:cuts" if not evidence.cuts else ""
-    message = " ".join(evidence.message[:4000].split())
-    if "modified by an inplace operation" in message:
+    if message_of(evidence, *VERSION):
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
-    return "probe:cuts" if any(text in message for text in _MISSING_GRAPH) else ""
+    return "probe:cuts" if message_of(evidence, *_MISSING_GRAPH) else ""
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | None = None) -> Evidence | None:

@@ -148,7 +148,7 @@ class Autopsy:
             evidence.degraded.append(f"{inferred} released nodes deep in the graph were inferred, not looked at")
         if failing is None:
             self.failing = self._failing(None, name)
-        second_time = "second time" in evidence.message or "already been freed" in evidence.message
+        second_time = walk.of_released(evidence.message)
         limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
         # The failing call has itself released what it ran before it failed, highest sequence number first
         # (the engine's ready queue): only released nodes at or below the failing one were dead before.

@@ -12,6 +12,7 @@ from graphdoc.capture import saved
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
+"""What every PyTorch says of a saved tensor that a backward call has released."""
 
 
 class Found:
@@ -198,8 +199,16 @@ def _note(found: Found, name: str, message: str) -> None:
     versions = _VERSIONS.search(message)
     if versions:
         found.stale.append((name, int(versions[2]), int(versions[1])))
-    elif any(text in message for text in _RELEASED):
+    elif of_released(message):
         found.released = True
+
+
+def of_released(message: str) -> bool:
+    """Whether a message of the engine, or of a saved tensor, is about what an earlier call has released.
+
+    No package but the standard library and torch is at hand here, so the patterns of ``graphdoc.messages`` are not.
+    """
+    return any(text in message for text in _RELEASED)
 
 
 def stale_tensors(found: Found, name: str) -> list[Any]:

@@ -1,49 +1,80 @@
-"""Reading the exception of an evidence document: is it this message, how far can it be trusted, where was it raised."""
+"""The exception of an evidence document: which known message it is, how far it can be trusted, where it was raised.
+
+The text is read in one place, ``graphdoc.messages``; here are its answers. What PyTorch does not word itself (an
+ordinary ``TypeError`` of Python about a None) is read here and nowhere else.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import cache
 
 from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.messages import Match, recognise
 from graphdoc.model import Confidence, Span
 from graphdoc.program.spans import innermost, span_of
 
 LONGEST = 20_000
 """Characters of a message that are looked at: a pasted log may hold megabytes after its first line."""
 
-NO_GRAPH = (
-    "does not require grad and does not have a grad_fn",
-    "there are no graph nodes that require computing gradients",
+SECOND_TIME = ("backward-second-time", "saved-tensor-access-after-free-ctx", "legacy-buffers-freed")
+VERSION = ("inplace-version-mismatch", "inplace-version-mismatch-anomaly")
+NO_GRAPH = ("no-grad-fn", "legacy-no-graph-nodes")
+NON_LEAF_GRAD = ("nonleaf-grad", "legacy-nonleaf-grad-warning")
+"""Ids of messages (messages/patterns.json) that several places ask for."""
+
+_MET_NONE = re.compile(
+    r"'NoneType' object|unsupported operand type\(s\) for [^:]{1,20}:[^\n]{0,80}NoneType|must be Tensor, not NoneType"
 )
+_UNPACKED = re.compile(r"(?:not enough|too many) values to unpack")
 
 
-@cache
-def _phrase(text: str) -> re.Pattern[str]:
-    """The words of ``text`` with any white space between them, so that wrapped and joined lines match alike."""
-    return re.compile(r"\s+".join(re.escape(word) for word in text.split()))
+def messages(evidence: Evidence) -> tuple[Match, ...]:
+    """The known messages in the exception, then those of the exceptions behind it."""
+    if evidence.raised is None:
+        return ()
+    texts = (evidence.raised.message, *evidence.raised.causes)
+    return tuple(m for text in texts for m in recognise(text[:LONGEST]))
 
 
-def says(evidence: Evidence, *phrases: str) -> bool:
-    """Whether the exception's message holds one of these phrases, whatever its line breaks."""
-    text = evidence.message[:LONGEST]
-    return any(_phrase(p).search(text) for p in phrases)
+def message_of(evidence: Evidence, *ids: str) -> Match | None:
+    """The first of the known messages that is one of these, with its named fields; or None."""
+    return next((m for m in messages(evidence) if {m.id, *m.also} & {*ids}), None)
 
 
-def warned(evidence: Evidence, *phrases: str) -> bool:
-    """Whether the run gave a warning that holds one of these phrases."""
-    return any(_phrase(p).search(w[:LONGEST]) for p in phrases for w in evidence.warnings)
+def field_of(evidence: Evidence, name: str, *ids: str) -> str:
+    """A named field of the first of these messages that has it; empty where none does."""
+    found = (m.fields.get(name, "") for m in messages(evidence) if {m.id, *m.also} & {*ids})
+    return next((text for text in found if text), "")
 
 
-def warned_at(evidence: Evidence, frame: Frame, phrase: str) -> bool:
-    """Whether the run gave this warning for the line of ``frame``; a pasted warning need not name its line."""
+def first_line(evidence: Evidence) -> str:
+    """The first line of the exception's text, for a fact."""
+    return next(iter(evidence.message[:LONGEST].strip().splitlines()), "")[:160]
+
+
+def met_none(evidence: Evidence) -> bool:
+    """Whether Python itself complained of a None where a tensor was expected."""
+    return _MET_NONE.search(evidence.message[:LONGEST]) is not None
+
+
+def unpacked_wrongly(evidence: Evidence) -> bool:
+    """Whether more or fewer values were unpacked than there were."""
+    return _UNPACKED.search(evidence.message[:LONGEST]) is not None
+
+
+def warned(evidence: Evidence, *ids: str) -> bool:
+    """Whether the run gave one of these known warnings."""
+    return any(_is(w, ids) for w in evidence.warnings)
+
+
+def warned_at(evidence: Evidence, frame: Frame, *ids: str) -> bool:
+    """Whether the run gave one of these for the line of ``frame``; a pasted warning need not name its line."""
     own = f"{frame.file}:{frame.line}:"
-    return any(_phrase(phrase).search(w[:LONGEST]) for w in evidence.warnings if evidence.from_text or own in w)
+    return any(_is(w, ids) for w in evidence.warnings if evidence.from_text or own in w)
 
 
-def field_of(evidence: Evidence, pattern: str) -> re.Match[str] | None:
-    """The first match of a regular expression in the message. Patterns are linear: no nested repetition."""
-    return re.search(pattern, evidence.message[:LONGEST])
+def _is(text: str, ids: tuple[str, ...]) -> bool:
+    return any({m.id, *m.also} & {*ids} for m in recognise(text[:LONGEST]))
 
 
 def weight(evidence: Evidence, strength: float, confidence: Confidence = "certain") -> tuple[float, Confidence]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
+from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Reuse
@@ -78,7 +79,7 @@ def analyse(evidence: Evidence) -> Mutation | None:
 
 
 def _analyse(evidence: Evidence) -> Mutation | None:
-    if "modified by an inplace operation" not in " ".join(evidence.message[:4000].split()):
+    if message_of(evidence, *VERSION) is None:
         return None
     known = [s for s in evidence.stale if evidence.node(s.node) is not None]
     if not known:

@@ -9,17 +9,8 @@ from dataclasses import dataclass
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role
+from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.spans import innermost_user, span
-
-SECOND_TIME = r"[Tt]rying to backward through the graph a second time"
-VERSION = r"has been modified by an inplace operation"
-
-# A pasted log can hold anything; no message of PyTorch is as long as this.
-_LONGEST = 8000
-
-_TENSOR = re.compile(r"inplace operation: \[(?P<type>[\w.]{1,80})(?: \[(?P<shape>[\d, ]{0,200})\])?\]")
-_OUTPUT = re.compile(r"which is output (?P<output>\d{1,6}) of (?P<op>[^,]{1,200}),")
-_VERSIONS = re.compile(r"is at version (?P<current>\d{1,12})[;,] expected version (?P<expected>\d{1,12})")
 
 # How PyTorch called the transposed view that `Linear` saves of its weight, from the newest wording to the oldest.
 _TRANSPOSED = frozenset(
@@ -65,6 +56,13 @@ class Mismatch:
         return _INTEGER.search(self.type) is not None
 
     @property
+    def sort(self) -> str:
+        """What the message shows the tensor to be: integer, leaf, weight, slice or result (of another operation)."""
+        if self.leaf:
+            return "integer" if self.integer else "leaf"
+        return "weight" if self.transposed_weight else "slice" if self.sliced else "result"
+
+    @property
     def writes(self) -> int:
         """How far the version counter moved; -1 where the message does not tell."""
         return self.current - self.expected if self.expected >= 0 else -1
@@ -74,40 +72,82 @@ class Mismatch:
         return self.kind in ("", "unknown", *kinds)
 
 
-def texts(evidence: Evidence) -> list[str]:
-    """The message and those of the exceptions behind it, each on one line (logs wrap, and so does PyTorch)."""
-    if evidence.raised is None:
-        return []
-    found = [evidence.raised.message, *evidence.raised.causes]
-    return [" ".join(text[:_LONGEST].split()) for text in found]
-
-
-def says(evidence: Evidence, *patterns: str) -> bool:
-    """Whether the message, or one behind it, matches one of these regular expressions."""
-    return any(re.search(pattern, text) for text in texts(evidence) for pattern in patterns)
-
-
 def mismatch(evidence: Evidence) -> Mismatch | None:
     """The fields of the version error in the message, or None for any other message."""
-    text = next((t for t in texts(evidence) if re.search(VERSION, t)), None)
-    if text is None:
+    found = message_of(evidence, *VERSION)
+    if found is None:
         return None
-    tensor, output, versions = _TENSOR.search(text), _OUTPUT.search(text), _VERSIONS.search(text)
-    shape = (tensor and tensor["shape"]) or ""
+    fields = found.fields
     return Mismatch(
-        type=tensor["type"] if tensor else "",
-        shape=tuple(int(n) for n in re.findall(r"\d{1,12}", shape)),
-        op=output["op"].strip() if output else "",
-        current=int(versions["current"]) if versions else -1,
-        expected=int(versions["expected"]) if versions else -1,
+        type=fields.get("dtype", ""),
+        shape=tuple(int(n) for n in re.findall(r"\d{1,12}", fields.get("shape", ""))),
+        op=fields.get("op", ""),
+        current=int(fields.get("version", -1)),
+        expected=int(fields.get("expected", -1)),
         kind=evidence.stale[0].tensor.kind if evidence.stale else "",
     )
 
 
+_BEST, _BEST_OF_MANY, _APART = 0.49, 0.40, 0.02
+_MANY = 3
+"""So many causes of one message are no more than guesses."""
+_OVERWRITTEN = {
+    "integer": {"buffer-updated-in-place": 0.48, "inplace-on-saved-activation": 0.22},
+    "leaf": {
+        "optimizer-step-before-backward": 0.42,
+        "retain-graph-cover-up": 0.34,
+        "buffer-updated-in-place": 0.32,
+        "parameter-overwritten": 0.30,
+        "carried-state": 0.26,
+        "stored-with-graph": 0.24,
+        "inplace-on-saved-activation": 0.22,
+    },
+    "weight": {
+        "optimizer-step-before-backward": 0.44,
+        "retain-graph-cover-up": 0.34,
+        "parameter-overwritten": 0.30,
+        "state-overwritten-in-place": 0.30,
+        "inplace-on-saved-activation": 0.28,
+        "carried-state": 0.26,
+        "stored-with-graph": 0.24,
+    },
+    "slice": {"state-overwritten-in-place": 0.47, "inplace-on-saved-activation": 0.28},
+    "result": {"inplace-on-saved-activation": 0.46, "state-overwritten-in-place": 0.24},
+}
+"""How likely each cause of a version error is by what the message says of the tensor: a leaf or the result of what."""
+_FLAGGED = 0.46
+"""For the cover-up, where the program's own lines, as far as they are known, contain the flag."""
+_NEEDS = {
+    "buffer-updated-in-place": ("buffer", "leaf", "input"),
+    "inplace-on-saved-activation": ("activation",),
+    "state-overwritten-in-place": ("activation", "leaf", "input"),
+}
+"""What the tensor may turn out to be in the run; a parameter for all others."""
+
+
+def likelihood(evidence: Evidence, slug: str, *ids: str) -> float:
+    """How much one of these messages speaks for a cause, below 0.5; 0.0 for not at all. The only place that says so.
+
+    Of a message that names no tensor the order of its causes in ``messages/patterns.json`` counts.
+    """
+    message = message_of(evidence, *ids)
+    if message is None:
+        return 0.0
+    found = mismatch(evidence) if message.id in VERSION else None
+    if found is None:
+        best = _BEST if len(message.causes) < _MANY else _BEST_OF_MANY
+        return best - _APART * message.causes.index(slug) if slug in message.causes else 0.0
+    if not found.may_be(*_NEEDS.get(slug, ("parameter",))):
+        return 0.0
+    flagged = slug == "retain-graph-cover-up" and any("retain_graph=True" in t for t in evidence.sources.values())
+    strength = _OVERWRITTEN[found.sort].get(slug, 0.0)
+    return _FLAGGED if flagged and strength else strength
+
+
 def from_message(
     evidence: Evidence,
-    *patterns: str,
-    strength: float,
+    slug: str,
+    *ids: str,
     title: str,
     explanation: str,
     confidence: Confidence = "possible",
@@ -116,17 +156,13 @@ def from_message(
     facts: Sequence[str] = (),
     remedies: Sequence[Remedy] = (),
 ) -> Finding | None:
-    """A finding from words alone, or None where no pattern (a regular expression) matches the message.
+    """A finding from words alone, or None where none of these messages speaks for the cause ``slug``.
 
     The only place that a traceback gives is the innermost line of the user's own code; ``role`` and ``label`` say
     what it means for this cause.
-
-    Raises:
-        ValueError: ``strength`` is not below 0.5, which is kept for what a graph proves.
     """
-    if strength >= 0.5:
-        raise ValueError(f"a message alone cannot be evidence of strength {strength}")
-    if not says(evidence, *patterns):
+    strength = likelihood(evidence, slug, *ids)
+    if not strength:
         return None
     frame = innermost_user(evidence.raised.stack) if evidence.raised else None
     spans = (span(role, frame, label, evidence),) if frame else ()

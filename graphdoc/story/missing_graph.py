@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from graphdoc.evidence import Cut, Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
-from graphdoc.program.exception import NO_GRAPH, raised_span, says
+from graphdoc.program.exception import NO_GRAPH, message_of, raised_span
 from graphdoc.program.spans import distinct, innermost, span_of, where
 from graphdoc.program.tensors import frames
 
@@ -21,7 +21,7 @@ its way to the loss hardly ever is.
 
 def without_graph(evidence: Evidence) -> bool:
     """Whether the run ended because the loss had no graph."""
-    return says(evidence, *NO_GRAPH)
+    return message_of(evidence, *NO_GRAPH) is not None
 
 
 def is_gradient(cut: Cut) -> bool:

@@ -17,6 +17,7 @@ from graphdoc.launch.isolation import Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
+from graphdoc.program.exception import SECOND_TIME, message_of
 from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import back_to_original, original_line
 from graphdoc.verify.traces import Trace, read_trace
@@ -228,7 +229,7 @@ def point_of_failure(evidence: Evidence) -> int:
 
 def refused_views(evidence: Evidence) -> bool:
     """Whether the run ended with the refusal to write into one of several views that one call has returned."""
-    return evidence.raised is not None and "function that returns multiple views" in evidence.raised.message
+    return message_of(evidence, "view-multi-output-inplace", "view-base-modified-multi-output") is not None
 
 
 def same_signs(a: Evidence, b: Evidence) -> bool:
@@ -244,8 +245,7 @@ def same_signs(a: Evidence, b: Evidence) -> bool:
 
 def own_graph(evidence: Evidence) -> frozenset[str]:
     """Parameters that a second backward reached by nodes newer than the first, whatever is done about the old ones."""
-    second_time = evidence.raised is not None and "second time" in evidence.raised.message
-    return frozenset(evidence.fresh_reaches) if second_time else frozenset()
+    return frozenset(evidence.fresh_reaches) if message_of(evidence, *SECOND_TIME) else frozenset()
 
 
 def expected_names(evidence: Evidence) -> frozenset[str]:

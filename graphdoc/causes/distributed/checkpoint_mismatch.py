@@ -7,7 +7,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 
 TITLE = "A checkpointed function computed something else when it was run again for backward"
@@ -77,12 +77,16 @@ To see the two runs side by side, `checkpoint(..., debug=True)` prints the opera
 )
 
 
+_SHAPES = ("checkpoint-metadata-mismatch",)
+_COUNT = ("checkpoint-tensor-count", "checkpoint-more-tensors")
+
+
 def recognise(evidence: Evidence) -> Finding | None:
     """The checkpoint's own comparison failed; the places are the checkpoint call and the state that forwards write."""
-    shapes = says(evidence, "have different metadata than during the forward pass")
-    count = says(evidence, "A different number of tensors was saved during the original forward and recomputation")
-    if not shapes and not count:
+    found = message_of(evidence, *_SHAPES, *_COUNT)
+    if found is None:
         return None
+    shapes = found.id in _SHAPES
     strength, confidence = weight(evidence, 0.95)
     calls = bindings.calls_named(evidence, "checkpoint", "checkpoint_sequential")
     written = _written_state(evidence)
@@ -105,16 +109,12 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 
 def _facts(evidence: Evidence) -> tuple[str, ...]:
-    saved = field_of(evidence, r"saved metadata:\s{0,9}\{'shape': torch\.Size\((?P<shape>\[[\d, ]{0,80}\])\)")
-    again = field_of(evidence, r"recomputed metadata:\s{0,9}\{'shape': torch\.Size\((?P<shape>\[[\d, ]{0,80}\])\)")
+    saved, again = (field_of(evidence, name, *_SHAPES) for name in ("shape", "shape2"))
     if saved and again:
-        return (
-            f"the first tensor that differs: {saved['shape']} in the forward, {again['shape']} in the recomputation",
-        )
-    first = field_of(evidence, r"saved during forward: (?P<n>\d+)")
-    second = field_of(evidence, r"saved during recomputation: (?P<n>\d+)")
+        return (f"the first tensor that differs: {saved} in the forward, {again} in the recomputation",)
+    first, second = (field_of(evidence, name, *_COUNT) for name in ("n", "m"))
     if first and second:
-        return (f"tensors saved: {first['n']} in the forward, {second['n']} in the recomputation",)
+        return (f"tensors saved: {first} in the forward, {second} in the recomputation",)
     return ()
 
 

@@ -6,7 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, warned, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, warned, weight
 from graphdoc.program.installed import Deed, deed_of, deed_span, turned_on
 from graphdoc.program.spans import code_at, distinct, innermost_user, span
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
@@ -65,8 +65,8 @@ Where the reentrant form has to stay, let the input require gradients: `x.requir
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A loss without graph after the checkpoint's warning or through its frames; or the checkpoint's own refusals."""
-    inside = says(evidence, "none of output has requires_grad=True, this checkpoint() is not necessary")
-    grad = says(evidence, "incompatible with .grad() or passing an `inputs` parameter", "not compatible with .grad()")
+    inside = message_of(evidence, "checkpoint-no-output-grad")
+    grad = message_of(evidence, "checkpoint-grad-incompatible")
     if inside or grad:
         strength, confidence = weight(evidence, 0.9, "likely" if inside else "certain")
         return _finding(evidence, _calls(evidence), strength, confidence == "certain", _INSIDE if inside else _GRAD)
@@ -74,7 +74,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         return None
     inner = [c.stack for c in evidence.cuts if by_checkpoint(c)]
     seen = [f for stack in inner if (f := innermost_user(_above(stack)))]
-    told = warned(evidence, "None of the inputs have requires_grad=True. Gradients will be None")
+    told = warned(evidence, "checkpoint-no-input-grad")
     if not seen and not told:
         return None
     deed = next((d for stack in inner if (d := deed_of(evidence, _above(stack)))), None)

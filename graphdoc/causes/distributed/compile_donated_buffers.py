@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import failing_event, raised_at, raised_span, says, weight
+from graphdoc.program.exception import failing_event, message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -65,7 +65,7 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
-    if not says(evidence, "was compiled with non-empty donated buffers"):
+    if message_of(evidence, "aot-donated-buffers") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)

@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import events_before_failure, raised_span, says, weight
+from graphdoc.program.exception import events_before_failure, message_of, raised_span, weight
 from graphdoc.program.spans import distinct, span, span_of
 
 TITLE = "Compiled code has no second derivative"
@@ -64,11 +64,7 @@ crosses its boundary twice.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The compiled node's own refusal; the place is where the model was compiled."""
-    if not says(
-        evidence,
-        "does not currently support double backward",
-        "torch.compile does not currently support higher order gradients",
-    ):
+    if message_of(evidence, "aot-double-backward", "compile-higher-order") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     compiled = bindings.calls_named(evidence, "compile")

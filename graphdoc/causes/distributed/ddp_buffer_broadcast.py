@@ -10,7 +10,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_span, says, weight
+from graphdoc.program.exception import VERSION, message_of, raised_span, weight
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -75,7 +75,7 @@ If the module itself writes the buffer in forward, it needs a clone at the use a
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A stale buffer whose last write came out of DistributedDataParallel's own forward."""
-    if evidence.from_text or not says(evidence, "has been modified by an inplace operation"):
+    if evidence.from_text or message_of(evidence, *VERSION) is None:
         return None
     stale = next((s for s in evidence.stale if s.tensor.kind in ("buffer", "unknown") and _by_ddp(s)), None)
     if stale is None:

@@ -6,7 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.exception import field_of, raised_span, says, weight
+from graphdoc.program.exception import field_of, message_of, raised_span, weight
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -74,7 +74,7 @@ iteration.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The reducer's message; the reason is read off the source: a reentrant checkpoint, or ``model.module``."""
-    if not says(evidence, "Expected to mark a variable ready only once"):
+    if message_of(evidence, "ddp-marked-ready-twice") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     checkpoints = [
@@ -84,7 +84,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     marks = [span("cause", f, "a reentrant checkpoint runs a backward of its own", evidence) for f in checkpoints[:2]]
     if not marks:
         marks = [span("cause", f, "a parameter is used outside of the wrapped forward", evidence) for f in outside[:2]]
-    named = field_of(evidence, r"Parameter at index \d+ with name (?P<name>[\w.]{1,200})")
+    named = field_of(evidence, "name", "ddp-parameter-twice")
     why = (
         "A reentrant checkpoint runs an inner backward, and a gradient that is delivered by two of them is reported "
         "twice."
@@ -97,7 +97,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         TITLE,
         why + " The reducer averages each gradient once, so it stops.",
         distinct((*marks, *raised_span(evidence, "reported a second time in this backward"))),
-        (f"the parameter is {named['name']}",) if named else (),
+        (f"the parameter is {named}",) if named else (),
         _remedies(checkpoints),
     )
 

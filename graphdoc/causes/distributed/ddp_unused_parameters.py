@@ -6,7 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.program.untaken_branches import not_taken
 from graphdoc.remedies.places import remedy_at
@@ -81,15 +81,18 @@ in an object in which DistributedDataParallel cannot find tensors.
 )
 
 
+_NAMED = ("ddp-unused-parameter-names", "ddp-unused-parameters-list")
+
+
 def recognise(evidence: Evidence) -> Finding | None:
     """The reducer's message; the place is where the module was wrapped, if the source shows it."""
-    if not says(evidence, "Expected to have finished reduction in the prior iteration before starting a new one"):
+    if message_of(evidence, "ddp-unused-parameters", *_NAMED) is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     wraps = bindings.calls_named(evidence, "DistributedDataParallel", "DDP")
     frame = raised_at(evidence)
-    told = field_of(evidence, r"did not receive grad for rank (?P<rank>\d+)")
-    rank = f" on rank {told['rank']}" if told else ""
+    told = field_of(evidence, "rank", *_NAMED)
+    rank = f" on rank {told}" if told else ""
     marks = [span("cause", f, "wrapped here without looking for unused parameters", evidence) for f in wraps[:2]]
     left = not_taken(evidence)
     if left is not None:
@@ -118,17 +121,17 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 def _which(evidence: Evidence) -> tuple[str, ...]:
     """The parameters by name, where the message has them, or by index; and what the run saw to be without gradient."""
-    named = field_of(evidence, r"did not receive grad for rank \d+: (?P<names>[A-Za-z_][\w., ]{0,2000})")
+    named = field_of(evidence, "names", *_NAMED)
     if named:
-        return (f"without gradient: {named['names'].strip()[:200]}",)
+        return (f"without gradient: {named[:200]}",)
     idle = [p.name for p in evidence.parameters if p.requires_grad and not p.buffer and p.grad == "none"]
     facts: list[str] = []
     if idle and len(idle) < len([p for p in evidence.parameters if not p.buffer]):
         more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""
         facts.append(f"without gradient in this process: {', '.join(idle[:6])}{more}")
-    indices = field_of(evidence, r"did not receive grad for rank (?P<rank>\d+): (?P<list>\d[\d ]{0,400})")
-    if indices:
-        facts.append(f"PyTorch gives their indices on rank {indices['rank']}: {indices['list'].strip()}")
+    indices = message_of(evidence, "ddp-unused-parameters-list")
+    if indices is not None and indices.fields.get("indices"):
+        facts.append(f"PyTorch gives their indices on rank {indices.fields['rank']}: {indices.fields['indices']}")
     return tuple(facts)
 
 

@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.exception import failing_event, raised_span, says
+from graphdoc.program.exception import failing_event, message_of, raised_span
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.places import remedy_at
@@ -72,7 +72,7 @@ start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.h
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph."""
-    unused = says(evidence, "to not have been used in the graph")
+    unused = message_of(evidence, "grad-input-unused")
     if evidence.from_text or not (unused or without_graph(evidence)):
         return None
     failing = failing_event(evidence)

@@ -9,7 +9,14 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Event, Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.exception import events_before_failure, failing_event, raised_at, raised_span, says
+from graphdoc.program.exception import (
+    SECOND_TIME,
+    events_before_failure,
+    failing_event,
+    message_of,
+    raised_at,
+    raised_span,
+)
 from graphdoc.program.spans import distinct, innermost_user, span, span_of, where
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -164,7 +171,7 @@ def _same_iteration(evidence: Evidence, event: Event) -> bool:
 
 def _freed(evidence: Evidence) -> Finding | None:
     """The second face: ``grad`` without ``create_graph`` freed the graph that the loss with its result needs."""
-    if not says(evidence, "backward through the graph a second time") or evidence.from_text:
+    if message_of(evidence, *SECOND_TIME) is None or evidence.from_text:
         return None
     freed = evidence.extras.get("freed_by")
     event = evidence.event(freed) if isinstance(freed, int) else None

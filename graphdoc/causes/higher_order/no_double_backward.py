@@ -11,7 +11,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
-from graphdoc.program.exception import events_before_failure, field_of, raised_span, says, weight
+from graphdoc.program.exception import events_before_failure, field_of, message_of, raised_span, weight
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -98,17 +98,13 @@ Dropping `create_graph=True` also ends the error. The penalty is then a constant
 )
 
 
-_MISSING = r"derivative for '?(?:aten::)?(?P<op>\w+_backward)'? is not implemented"
-
-
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the kernel; the forward's line is that of the node with this name."""
-    if says(evidence, "trying to differentiate twice a function that was marked with @once_differentiable"):
+    if message_of(evidence, "once-differentiable-twice"):
         return _marked_once(evidence)
-    found = field_of(evidence, _MISSING)
-    if found is None:
+    op = field_of(evidence, "op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
+    if not op.endswith("_backward"):
         return None
-    op = found["op"]
     strength, confidence = weight(evidence, 0.95)
     frame = _forward(evidence, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence),) if frame else ()

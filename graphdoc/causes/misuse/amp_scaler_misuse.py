@@ -7,7 +7,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import scaler_calls
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.remedies.places import remedy_at
 
@@ -79,36 +79,27 @@ scaler.
 )
 
 
-_TELLS = (
-    (
-        "unscale_() has already been called",
+_TELLS = {
+    "scaler-unscale-twice": (
         "The gradients of this optimizer were unscaled already, and no `scaler.update()` has come since: it was called "
-        "twice in one iteration, or the iteration before ended without its update.",
+        "twice in one iteration, or the iteration before ended without its update."
     ),
-    ("unscale_() is being called after step()", "The step has been taken; unscale before it, once."),
-    ("step() has already been called since the last update()", "`scaler.update()` is missing between two steps."),
-    (
-        "No inf checks were recorded for this optimizer",
+    "scaler-unscale-after-step": "The step has been taken; unscale before it, once.",
+    "scaler-step-twice": "`scaler.update()` is missing between two steps.",
+    "scaler-no-inf-checks": (
         "None of the optimizer's parameters has a gradient at this point: they were reset, never computed, or belong "
-        "to "
-        "other tensors.",
+        "to other tensors."
     ),
-    ("No inf checks were recorded prior to update", "No optimizer was stepped through the scaler before this update."),
-    ("Attempting to unscale FP16 gradients", "The parameters themselves are half precision; keep them in float32."),
-    ("Attempted step but _scale is None", "The loss was not scaled: call `scaler.scale(loss).backward()` first."),
-    ("Attempted unscale_ but _scale is None", "The loss was not scaled: call `scaler.scale(loss).backward()` first."),
-    ("Attempted update but _scale is None", "The loss was not scaled: call `scaler.scale(loss).backward()` first."),
-    (
-        "Closure use is not currently supported if GradScaler is enabled",
-        "Optimizers that need a closure cannot be used.",
-    ),
-)
-
-
+    "scaler-update-no-checks": "No optimizer was stepped through the scaler before this update.",
+    "scaler-fp16-gradients": "The parameters themselves are half precision; keep them in float32.",
+    "scaler-not-initialized": "The loss was not scaled: call `scaler.scale(loss).backward()` first.",
+    "scaler-closure": "Optimizers that need a closure cannot be used.",
+}
+"""What each of the scaler's complaints (messages/patterns.json) means."""
 _AGAIN = {
-    "unscale_() has already been called": ("unscale_",),
-    "unscale_() is being called after step()": ("step",),
-    "step() has already been called since the last update()": ("step",),
+    "scaler-unscale-twice": ("unscale_",),
+    "scaler-unscale-after-step": ("step",),
+    "scaler-step-twice": ("step",),
 }
 _DONE = {"unscale_": "unscaled", "step": "stepped"}
 _ORDER = (
@@ -119,10 +110,10 @@ _ORDER = (
 
 def recognise(evidence: Evidence) -> Finding | None:
     """One of the scaler's own complaints; the place is the call that it refused, or what left an update out."""
-    phrase, told = next(((p, text) for p, text in _TELLS if says(evidence, p)), ("", ""))
-    if not told:
+    complaint = message_of(evidence, *_TELLS)
+    if complaint is None:
         return None
-    found = scaler_calls.refused(evidence, *_AGAIN[phrase]) if phrase in _AGAIN else None
+    found = scaler_calls.refused(evidence, *_AGAIN[complaint.id]) if complaint.id in _AGAIN else None
     if found is not None:
         return _again(evidence, found)
     strength, confidence = weight(evidence, 0.95)
@@ -132,7 +123,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         strength,
         confidence,
         TITLE,
-        told + _ORDER,
+        _TELLS[complaint.id] + _ORDER,
         distinct((*marks, *(raised_span(evidence, "") if not marks else ()))),
     )
 

@@ -10,7 +10,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, custom_functions
-from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.exception import first_line, message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -91,28 +91,25 @@ forward broadcast an argument, sum its gradient over the dimensions that were ad
 )
 
 
-_COUNT = r"function (?P<fn>\w+) returned an incorrect number of gradients \(expected (?P<n>\d+), got (?P<m>\d+)\)"
-_NOT_NONE = r"function (?P<fn>\w+) returned a gradient different (?:than|from) None at position (?P<i>\d+)"
-_SHAPE = r"Function (?P<fn>\w+) returned an invalid gradient at index (?P<i>\d+) - (?P<rest>[^\n]{0,200})"
-_OUTPUTS = r"(?P<fn>\w+)\.backward\(\) takes (?P<n>\d+) positional arguments? but (?P<m>\d+) (?:was|were) given"
-
-
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
-    count, other = field_of(evidence, _COUNT), field_of(evidence, _NOT_NONE)
-    shape, outputs = field_of(evidence, _SHAPE), field_of(evidence, _OUTPUTS)
+    count, other = message_of(evidence, "function-gradient-count"), message_of(evidence, "function-grad-not-none")
+    shape = message_of(evidence, "invalid-gradient-shape")
+    outputs = message_of(evidence, "function-forward-missing-ctx")
+    if outputs is not None and not outputs.fields["fn"].endswith(".backward"):
+        outputs = None
     found = count or other or shape or outputs
-    if found is None and not says(evidence, "expected Variable or None (got"):
+    if found is None and message_of(evidence, "function-grad-not-variable") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
-    cls = re.sub(r"Backward\d*$", "", found["fn"]) if found else ""
+    cls = re.sub(r"Backward\d*$", "", found.fields["fn"].removesuffix(".backward")) if found else ""
     seen = [f for f in custom_functions.used(evidence) if f.name == cls]
     function = seen[0] if len(seen) == 1 else None
     at = custom_functions.backward_of(evidence, function) if function else bindings.method(evidence, cls, "backward")
     if not cls:
         every = bindings.methods_named(evidence, "backward", "ctx")
         at = every[0] if len(every) == 1 else None
-    expected, got = (int(count["n"]), int(count["m"])) if count else (0, 0)
+    expected, got = (int(count.fields["expected"]), int(count.fields["got"])) if count else (0, 0)
     returns = _returns(evidence, at, got)
     label = f"{_counted(got, 'value')} returned" if count else "these are the gradients that do not fit"
     marks = [span("cause", f, label) for f in returns[:3]]
@@ -132,7 +129,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE,
         _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
         distinct((*marks, *raised_span(evidence, "the gradients are checked when this backward runs"))),
-        (found[0] if found else "a gradient that is no tensor",),
+        (first_line(evidence) if found else "a gradient that is no tensor",),
         _remedies(returns, function, forward, expected, got),
     )
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import dataclass
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
+from graphdoc.messages import Match
 from graphdoc.program import bindings
-from graphdoc.program.exception import LONGEST, raised_at, raised_span, weight
+from graphdoc.program.exception import first_line, message_of, raised_at, raised_span, unpacked_wrongly, weight
 from graphdoc.program.spans import distinct, span
 
 TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
@@ -86,59 +86,59 @@ for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).de
 
 @dataclass(frozen=True)
 class _Misuse:
-    """A message, the statement of the class that it is about (looked for in the source), and what to say of it."""
+    """Messages (by id), the statement of the class that they are about (looked for in the source), what to say."""
 
-    pattern: str
+    ids: tuple[str, ...]
     looks_for: str
     text: str
 
 
 _MISUSES = (
     _Misuse(
-        r"save_for_backward can only save variables",
+        ("function-save-non-tensor", "legacy-save-for-backward-once"),
         "save_for_backward",
         "`save_for_backward` takes tensors only. Keep numbers, shapes and lists as attributes of `ctx`.",
     ),
     _Misuse(
-        r"(?:marked as dirty during the forward method were not returned|mark_dirty can only accept)",
+        ("function-mark-dirty-not-returned", "function-mark-dirty-type"),
         "mark_dirty",
         "An input that is changed in place has to be returned as it is, so that its new version takes the old one's "
         "place "
         "in the graph.",
     ),
     _Misuse(
-        r"must implement either the backward or vjp method",
+        ("function-no-backward",),
         "",
         "The class has no `backward`, so there is nothing to run when a gradient arrives. Write it as a static method.",
     ),
     _Misuse(
-        r"must implement the forward function",
+        ("function-no-forward",),
         "",
         "The class has no `forward` of its own. Write it as a static method that takes `ctx` first.",
     ),
     _Misuse(
-        r"\.forward\(\) takes \d+ positional arguments? but \d+ (?:was|were) given",
+        ("function-forward-missing-ctx",),
         "",
         "`apply` passes `ctx` as the first argument of `forward`. Take it, or put what uses it into `setup_context`.",
     ),
     _Misuse(
-        r"(?:Legacy autograd function (?:with non-static|object)|should not be instantiated)",
+        ("function-legacy-nonstatic", "function-apply-on-object", "function-instantiate", "legacy-function-instance"),
         "",
         "`forward` and `backward` have to be static methods, and the Function is called as `Name.apply(...)`.",
     ),
     _Misuse(
-        r"saved_tensors can only be accessed once",
+        ("function-saved-tensors-once",),
         "saved_tensors",
         "This Function gives its saved tensors away at the first access: read `ctx.saved_tensors` once, into names.",
     ),
     _Misuse(
-        r"returned as-is as output is being saved for backward",
+        ("function-returned-input-saved",),
         "save_for_backward",
         "An input that is returned as it is must not be saved here: return a view (`x.view_as(x)`), or save the "
         "output.",
     ),
     _Misuse(
-        r"'\w+Backward' object has no attribute",
+        ("function-ctx-attribute",),
         "",
         "The attribute was not set on `ctx` in the forward that made this node.",
     ),
@@ -147,9 +147,8 @@ _MISUSES = (
 
 def recognise(evidence: Evidence) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
-    text = evidence.message[:LONGEST]
     frame = raised_at(evidence)
-    known = next((m for m in _MISUSES if re.search(m.pattern, text)), None)
+    known = next((m for m in _MISUSES if (said := message_of(evidence, *m.ids)) and not _is_backward(said)), None)
     if known is None:
         return _saved_twice(evidence)
     strength, confidence = weight(evidence, 0.9)
@@ -164,13 +163,18 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (*(span("cause", f, "against the rules of ctx", evidence) for f in marks), *raised_span(evidence, ""))
         ),
-        (text.strip().splitlines()[0][:160],),
+        (first_line(evidence),),
     )
+
+
+def _is_backward(message: Match) -> bool:
+    """Whether it is about the arguments of ``backward``: what it is given, not what was saved."""
+    return message.fields.get("fn", "").endswith(".backward")
 
 
 def _saved_twice(evidence: Evidence) -> Finding | None:
     """*not enough values to unpack* where a Function unpacks ``saved_tensors`` and saves them in two calls."""
-    if not re.search(r"(?:not enough|too many) values to unpack", evidence.message[:LONGEST]):
+    if not unpacked_wrongly(evidence):
         return None
     for file, backward in bindings.methods_named(evidence, "backward", "ctx"):
         unpacked = [

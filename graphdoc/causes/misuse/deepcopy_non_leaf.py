@@ -8,7 +8,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import Reached, reached
 from graphdoc.remedies.places import remedy_at
@@ -82,7 +82,7 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
-    if not says(evidence, "support the deepcopy protocol"):
+    if message_of(evidence, "deepcopy-non-leaf") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)

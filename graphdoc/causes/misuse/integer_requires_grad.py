@@ -9,7 +9,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import tensor_named
 from graphdoc.remedies.places import remedy_at
@@ -64,10 +64,7 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    # "Only tensors of floating point …" in one place of PyTorch, "only Tensors …" in another; "dtype" came later.
-    if not says(
-        evidence, "of floating point and complex dtype can require gradients", "floating point dtype can require"
-    ):
+    if message_of(evidence, "non-float-requires-grad", "non-float-requires-grad-setattr") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)

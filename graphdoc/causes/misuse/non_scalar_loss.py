@@ -10,7 +10,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -66,7 +66,7 @@ share inputs.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; the place to change is where the loss gets its value, or the call itself."""
-    if not says(evidence, "grad can be implicitly created only for"):
+    if message_of(evidence, "grad-implicit-scalar", "grad-implicit-real-scalar") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)

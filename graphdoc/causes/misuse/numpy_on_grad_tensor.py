@@ -9,7 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -65,7 +65,7 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
-    if not says(evidence, "Can't call numpy() on Tensor that requires grad", "Can't call numpy() on Variable"):
+    if message_of(evidence, "numpy-requires-grad", "legacy-variable-numpy") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)

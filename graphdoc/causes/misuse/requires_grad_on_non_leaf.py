@@ -9,7 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import code_at, distinct, place, span
 from graphdoc.program.tensors import tensor_named
 
@@ -68,11 +68,12 @@ the result, use `x.retain_grad()`.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; whether it was switched off decides if a detach is meant."""
-    if not says(evidence, "you can only change requires_grad flags of leaf variables"):
+    said = message_of(evidence, "requires-grad-flag-nonleaf")
+    if said is None:
         return None
     strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)
-    off = says(evidence, "use var_no_grad = var.detach()") and "True" not in code_at(evidence, frame)
+    off = "hint" in said.fields and "True" not in code_at(evidence, frame)
     name, statement = _switched(evidence, frame)
     known = tensor_named(evidence, name)
     made = (span("created", known.made, f"`{name}` is computed here", evidence),) if known and known.made else ()

@@ -77,7 +77,7 @@ real term was lost, and under `DistributedDataParallel` the ranks hang.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A loss that no operation with a graph has touched, though parameters are trainable and recording was on."""
-    if field_of(evidence, r"'int' object has no attribute 'backward'"):
+    if field_of(evidence, "type", "float-has-no-backward") == "int":
         strength, confidence = weight(evidence, 0.85, "likely")
         return _finding(evidence, strength, confidence)
     if not without_graph(evidence) or evidence.from_text:

@@ -84,7 +84,7 @@ the loss is then a leaf with a gradient of 1, and no parameter learns.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The first place where a value left its tensor; or a loss that is a float itself."""
-    if field_of(evidence, r"'float' object has no attribute 'backward'"):
+    if field_of(evidence, "type", "float-has-no-backward") == "float":
         return _float_loss(evidence)
     cut = find_cut(evidence, "conversion")
     if cut is None or not without_graph(evidence):

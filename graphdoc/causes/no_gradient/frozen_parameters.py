@@ -10,7 +10,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.used_up import used_up
 from graphdoc.story.missing_graph import (
@@ -87,7 +87,7 @@ cannot leave them frozen.
 def recognise(evidence: Evidence) -> Finding | None:
     """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
     marks = _freezing(evidence)
-    if says(evidence, "doesn't have any parameter that requires a gradient"):
+    if message_of(evidence, "ddp-no-grad-parameters"):
         strength, confidence = weight(evidence, 0.9)
         frame = raised_at(evidence)
         here = (span("cause", frame, "every parameter of this module is frozen", evidence),) if frame else ()

@@ -8,7 +8,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import field_of, raised_at, raised_span, warned_at
+from graphdoc.program.exception import NON_LEAF_GRAD, met_none, raised_at, raised_span, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import tensor_named
@@ -72,15 +72,14 @@ it is to learn.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A failure on None right where ``.grad`` is read, of a tensor that has a ``grad_fn``."""
-    missing = field_of(evidence, r"'NoneType' object|unsupported operand type\(s\) for [^:]{1,20}:[^\n]{0,80}NoneType")
-    if missing is None and not field_of(evidence, r"must be Tensor, not NoneType"):
+    if not met_none(evidence):
         return None
     frame = raised_at(evidence)
     name = reads_gradient(evidence, frame)
     if frame is None or not name or (rebound(evidence, frame, name) and f"{name}.grad" in _update(evidence, name)):
         return None
     known = tensor_named(evidence, name)
-    warning = warned_at(evidence, frame, "is not a leaf Tensor is being accessed")
+    warning = warned_at(evidence, frame, *NON_LEAF_GRAD)
     if known is not None and known.is_leaf:
         return None
     stored = _stored(evidence, frame, name)

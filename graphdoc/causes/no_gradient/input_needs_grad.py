@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import field_of, raised_at, raised_span, says, warned_at, weight
+from graphdoc.program.exception import NON_LEAF_GRAD, message_of, met_none, raised_at, raised_span, warned_at, weight
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.spans import place, span
 from graphdoc.program.tensors import tensor_named
@@ -68,11 +68,11 @@ gradient stops at `x`, which is usually what is meant, and the other network get
 
 def recognise(evidence: Evidence) -> Finding | None:
     """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
-    if says(evidence, "One of the differentiated Tensors does not require grad"):
+    if message_of(evidence, "grad-input-no-requires-grad"):
         strength, confidence = weight(evidence, 0.95)
         frame = raised_at(evidence)
         return _finding(evidence, frame, _inputs(evidence, frame), strength, confidence == "certain")
-    if field_of(evidence, r"'NoneType' object has no attribute|unsupported operand type|must be Tensor, not NoneType"):
+    if met_none(evidence):
         return _missing_grad(evidence)
     cut = find_cut(evidence, "input")
     if cut is None or not without_graph(evidence):
@@ -93,7 +93,7 @@ def _missing_grad(evidence: Evidence) -> Finding | None:
     """``x.grad.sign()`` where ``x.grad`` is None: this cause unless the run warned that ``x`` is no leaf."""
     frame = raised_at(evidence)
     name = reads_gradient(evidence, frame)
-    if frame is None or not name or warned_at(evidence, frame, "is not a leaf Tensor is being accessed"):
+    if frame is None or not name or warned_at(evidence, frame, *NON_LEAF_GRAD):
         return None
     if _is_parameter(evidence, name) or rebound(evidence, frame, name):
         return None

@@ -9,7 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import field_of, raised_at, raised_span, says, weight
+from graphdoc.program.exception import message_of, met_none, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.spans import code_at, distinct, innermost, span
 from graphdoc.program.tensors import frames, reached, tensor_named
@@ -72,9 +72,9 @@ An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.gra
 def recognise(evidence: Evidence) -> Finding | None:
     """An optimizer that refuses a non-leaf, or a name bound anew to the result of its own update."""
     frame = raised_at(evidence)
-    if says(evidence, "can't optimize a non-leaf Tensor"):
+    if message_of(evidence, "optimizer-nonleaf"):
         return _refused(evidence, frame)
-    if frame is None or not field_of(evidence, r"'NoneType' object has no attribute|unsupported operand type"):
+    if frame is None or not met_none(evidence):
         return None
     name = reads_gradient(evidence, frame)
     if not name or not rebound(evidence, frame, name):

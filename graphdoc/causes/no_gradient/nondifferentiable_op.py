@@ -8,7 +8,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Evidence
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.exception import field_of, raised_at, raised_span, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import innermost, place, span
 from graphdoc.remedies.sampling import draw_remedies
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
@@ -144,26 +144,26 @@ _GENERAL = _Standin(
 )
 
 
+_UNDERIVED = ("derivative-not-implemented", "derivative-for-aten-op", "argument-not-differentiable")
+
+
 def recognise(evidence: Evidence) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
     cut = find_cut(evidence, "nondifferentiable")
     if cut is not None and without_graph(evidence):
         return _from_cut(evidence, cut)
-    named = field_of(evidence, r"derivative for '?(?:aten::)?(?P<op>\w+)'? is not implemented") or field_of(
-        evidence, r"The function '(?P<op>\w+)' is not differentiable with respect to argument '(?P<name>\w+)'"
-    )
+    named = message_of(evidence, *_UNDERIVED)
     if named is None:
         hint = "the loss is made of indices, comparisons, integers or samples, which have no derivative."
         return unseen(evidence, 0.24, TITLE, hint)
-    if named["op"].endswith("backward"):
+    op = (named.fields.get("op") or named.fields.get("name", "")).removeprefix("aten::")
+    if op.endswith("backward"):
         return None
     strength, confidence = weight(evidence, 0.9)
     frame = raised_at(evidence)
-    marks = (span("cause", frame, f"{named['op']} has no derivative", evidence),) if frame else ()
-    text = f"PyTorch knows no derivative for `{named['op']}`, and a tensor that requires gradients was given to it. "
-    return Finding(
-        strength, confidence, TITLE, text + _standin(named["op"]).instead, (*marks, *raised_span(evidence, ""))[:1]
-    )
+    marks = (span("cause", frame, f"{op} has no derivative", evidence),) if frame else ()
+    text = f"PyTorch knows no derivative for `{op}`, and a tensor that requires gradients was given to it. "
+    return Finding(strength, confidence, TITLE, text + _standin(op).instead, (*marks, *raised_span(evidence, ""))[:1])
 
 
 def _from_cut(evidence: Evidence, cut: Cut) -> Finding:

@@ -10,7 +10,7 @@ from graphdoc.evidence import Event, Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.exception import events_before_failure, failing_event, field_of, raised_at, raised_span, weight
+from graphdoc.program.exception import events_before_failure, failing_event, message_of, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.spans import distinct, innermost, innermost_user, span
 from graphdoc.program.tensors import tensor_named
@@ -75,22 +75,19 @@ the update as `p - lr * g` with `create_graph=True` and run the network on it wi
 )
 
 
-_UNUSED = r"differentiated Tensors? (?:at index (?P<index>\d+) )?appears? to not have been used in the graph"
-
-
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the input by its index; the reason is looked for in the journal and in the source."""
-    found = field_of(evidence, _UNUSED)
+    found = message_of(evidence, "grad-input-unused")
     if found is None:
         return None
     frame = raised_at(evidence)
     if frame and first_derivative(evidence, frame):
         return None  # a derivative that is constant: nothing was forgotten
     strength, confidence = weight(evidence, 0.85)
-    name = _input_name(evidence, frame, found["index"])
+    at = found.fields.get("index")
+    name = _input_name(evidence, frame, at)
     marks, why = _why(evidence)
     here = (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence),) if frame else ()
-    at = found["index"]
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     known = tensor_named(evidence, name)
     if known and known.made:

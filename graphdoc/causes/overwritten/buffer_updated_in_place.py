@@ -7,11 +7,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import VERSION
 from graphdoc.program.overwrites import Mutation, analyse
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import move_behind
-from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, saved_by, story, trust
 
 TITLE = "A buffer that the forward pass used was updated in place before backward"
@@ -119,12 +120,12 @@ def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: a leaf; almost certainly this cause where the dtype is one that no parameter can have."""
     found = mismatch(evidence)
-    if found is None or not found.leaf or not found.may_be("buffer", "leaf", "input"):
+    if found is None:
         return None
     return from_message(
         evidence,
-        VERSION,
-        strength=0.48 if found.integer else 0.32,
+        "buffer-updated-in-place",
+        *VERSION,
         title=TITLE,
         explanation=(
             (f"{found.type} is no type of a parameter, so" if found.integer else "The message names a leaf:")

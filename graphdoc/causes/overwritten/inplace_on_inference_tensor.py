@@ -7,17 +7,20 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import raised_at, raised_span
+from graphdoc.program.exception import message_of, raised_at, raised_span
 from graphdoc.program.inference_mode import Origin, origin_of
 from graphdoc.program.spans import distinct, place, span, where
-from graphdoc.story.message_alone import from_message, says
+from graphdoc.story.message_alone import from_message
 
 TITLE = "A tensor made in inference mode is used in training"
 
-SAVED = r"Inference tensors cannot be saved for backward"
-WRITTEN = r"Inplace update to inference tensor outside InferenceMode is not allowed"
-COUNTER = r"Inference tensors do not track version counter|Was it created in inference mode\?"
-REQUIRES = r"Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"
+MESSAGES = (
+    "inference-save-for-backward",
+    "inference-inplace",
+    "inference-requires-grad",
+    "inference-version-counter",
+    "inference-set-version",
+)
 
 PAGE = Page(
     what_happened="""\
@@ -79,12 +82,12 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 def recognise(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone; the run knows where inference mode was switched on."""
     frame = raised_at(evidence)
-    if evidence.from_text or frame is None or not says(evidence, SAVED, WRITTEN, REQUIRES, COUNTER):
+    if evidence.from_text or frame is None or message_of(evidence, *MESSAGES) is None:
         return _from_text(evidence)
     origin = origin_of(evidence)
     if origin.switch is None and origin.taken is None:
         return _from_text(evidence)
-    writes = says(evidence, WRITTEN)
+    writes = message_of(evidence, "inference-inplace") is not None
     named = f"`{origin.name}`" if origin.name else "A tensor"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
@@ -157,11 +160,8 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone; their line is a use of the tensor, not where it was made."""
     return from_message(
         evidence,
-        SAVED,
-        WRITTEN,
-        REQUIRES,
-        COUNTER,
-        strength=0.48,
+        "inplace-on-inference-tensor",
+        *MESSAGES,
         confidence="likely",
         title=TITLE,
         explanation=(

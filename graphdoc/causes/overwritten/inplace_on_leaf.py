@@ -6,16 +6,15 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.exception import raised_at
+from graphdoc.program.exception import message_of, raised_at
 from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.remedies.in_place_write import SAME, together
-from graphdoc.story.message_alone import from_message, says
+from graphdoc.story.message_alone import from_message
 
 TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
 
-MESSAGE = r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place operation"
-OLDER = r"leaf variable has been moved into the graph interior"
+MESSAGES = ("leaf-inplace", "leaf-view-inplace", "function-dirty-leaf")
 
 PAGE = Page(
     what_happened="""\
@@ -77,12 +76,12 @@ What the write is for decides, so the choice is unsafe in general.
 def recognise(evidence: Evidence) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
     frame = raised_at(evidence)
-    if evidence.from_text or frame is None or not frame.column or not says(evidence, MESSAGE):
+    if evidence.from_text or frame is None or not frame.column or (said := message_of(evidence, *MESSAGES)) is None:
         return _from_text(evidence)
     target = target_of(evidence, frame)
     built = [] if is_statement(evidence, frame) else builders(evidence, frame, _stack(evidence))
     what = f"`{target.path}`" if target.path else "a tensor"
-    leaf = "a view of a leaf that requires grad" if says(evidence, "view of a leaf") else "a leaf that requires grad"
+    leaf = "a view of a leaf that requires grad" if said.id == "leaf-view-inplace" else "a leaf that requires grad"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", evidence)]
     causes += [span("cause", b, "built to write in place", evidence) for b in built[:2]]
     update = _is_update(evidence, frame, target)
@@ -154,9 +153,9 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """The message belongs to this cause alone, and its line is the write."""
     return from_message(
         evidence,
-        MESSAGE,
-        OLDER,
-        strength=0.49,
+        "inplace-on-leaf",
+        *MESSAGES,
+        "leaf-moved-into-graph",
         confidence="likely",
         title=TITLE,
         explanation=(

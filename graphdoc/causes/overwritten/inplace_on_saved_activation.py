@@ -7,10 +7,11 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import VERSION
 from graphdoc.program.overwrites import Mutation, analyse
 from graphdoc.program.spans import span, where
 from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
-from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
 
 TITLE = "An in-place operation overwrote an intermediate result that backward needs"
@@ -120,19 +121,13 @@ def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: a named operation that is no transposed weight made the tensor, so it is an activation."""
     found = mismatch(evidence)
-    if found is None or not found.may_be("activation"):
+    if found is None:
         return None
-    if found.leaf:
-        strength = 0.22
-    elif found.transposed_weight or found.sliced:
-        strength = 0.28
-    else:
-        strength = 0.46
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
     return from_message(
         evidence,
-        VERSION,
-        strength=strength,
+        "inplace-on-saved-activation",
+        *VERSION,
         title=TITLE,
         explanation=(
             f"An intermediate result{named} was saved for backward and then written in place: by an augmented "

@@ -7,21 +7,22 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import raised_at
+from graphdoc.program.exception import message_of, raised_at
 from graphdoc.program.in_place_writes import Target, bound_before, builders, is_statement, target_of
 from graphdoc.program.spans import distinct, innermost_user, place, span, where
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.in_place_write import together
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
-from graphdoc.story.message_alone import from_message, says
+from graphdoc.story.message_alone import from_message
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 
-SEVERAL = r"is (?:the|an) output of a function that returns multiple views|must return a single Variable"
-UNDER_NO_GRAD = r"view (?:which )?was created in (?:no_grad|inference) mode and is being modified inplace"
-CUSTOM = r"This view was created inside a custom Function"
-OVERLAP = r"more than one element of the written-to tensor refers to a single memory location|objects sharing it"
+SEVERAL = ("view-multi-output-inplace", "view-base-modified-multi-output", "modify-views-inplace-single")
+UNDER_INFERENCE = ("view-of-view-inference-mode-inplace", "view-inference-mode-inplace")
+UNDER_NO_GRAD = ("view-no-grad-inplace", "view-of-view-no-grad-inplace", *UNDER_INFERENCE)
+CUSTOM = ("view-custom-function-inplace",)
+OVERLAP = ("expanded-inplace", "legacy-inplace-noversion")
 
 PAGE = Page(
     what_happened="""\
@@ -80,8 +81,8 @@ is often the caller's data: a batch that the next epoch reads again, now with a 
 def recognise(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
     frame = raised_at(evidence)
-    known = says(evidence, SEVERAL, UNDER_NO_GRAD, CUSTOM, OVERLAP)
-    if evidence.from_text or frame is None or not frame.column or not known:
+    known = message_of(evidence, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
+    if evidence.from_text or frame is None or not frame.column or known is None:
         return _from_text(evidence)
     target = target_of(evidence, frame)
     stack = evidence.raised.stack if evidence.raised else []
@@ -105,14 +106,14 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 def _kind(evidence: Evidence) -> str:
     """What is special about the view, as far as the message tells."""
-    if says(evidence, UNDER_NO_GRAD):
+    if message_of(evidence, *UNDER_NO_GRAD):
         return (
             "a view that was made while gradients were switched off: autograd cannot tell whether the write is to be "
             "recorded, and recording it would write into the tensor that it is a view of"
         )
-    if says(evidence, OVERLAP):
+    if message_of(evidence, *OVERLAP):
         return "an expanded tensor, several elements of which are one place in memory"
-    if says(evidence, CUSTOM):
+    if message_of(evidence, *CUSTOM):
         return "a view that a custom Function has returned: its backward knows nothing of the write"
     return "one of several views that one call has returned: autograd does not track writes into those"
 
@@ -120,15 +121,15 @@ def _kind(evidence: Evidence) -> str:
 def _switch(evidence: Evidence) -> tuple[Span, ...]:
     """Where gradients were switched off when the view was made, as far as the last switch tells."""
     switches = evidence.extras.get("switches")
-    if not says(evidence, UNDER_NO_GRAD) or not isinstance(switches, dict):
+    if message_of(evidence, *UNDER_NO_GRAD) is None or not isinstance(switches, dict):
         return ()
-    mode = "inference_mode" if says(evidence, r"created in inference mode") else "no_grad"
+    mode = "inference_mode" if message_of(evidence, *UNDER_INFERENCE) else "no_grad"
     at = innermost_user(frames(switches.get(mode)))
     return (span("related", at, f"{mode} was switched on here last", evidence),) if at is not None else ()
 
 
 def _remedies(evidence: Evidence, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
-    joined = [_joined(evidence, f) for f in places] if says(evidence, SEVERAL) else []
+    joined = [_joined(evidence, f) for f in places] if message_of(evidence, *SEVERAL) else []
     if joined and all(joined):
         # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
         return tuple(
@@ -168,11 +169,11 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write."""
     return from_message(
         evidence,
-        SEVERAL,
-        UNDER_NO_GRAD,
-        CUSTOM,
-        OVERLAP,
-        strength=0.49,
+        "inplace-on-view",
+        *SEVERAL,
+        *UNDER_NO_GRAD,
+        *CUSTOM,
+        *OVERLAP,
         confidence="likely",
         title=TITLE,
         explanation=(

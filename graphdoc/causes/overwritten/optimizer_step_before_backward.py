@@ -7,12 +7,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import VERSION
 from graphdoc.program.overwrites import Mutation, analyse
 from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import moment, span, where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies
-from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph import cause_places
 from graphdoc.story.overwrite import called, facts_of, quoted, reason, story, trust
 
@@ -166,19 +167,16 @@ def _explain(found: Mutation, at: Scene | None) -> str:
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: a leaf or a transposed weight whose version moved is most often a parameter that was stepped."""
     found = mismatch(evidence)
-    if found is None or not found.may_be("parameter") or found.integer:
+    if found is None:
         return None
+    what = "The message names no operation that made the tensor: a leaf, probably a parameter"
     if found.transposed_weight:
-        strength, what = 0.44, f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
-    elif found.leaf:
-        strength, what = 0.42, "The message names no operation that made the tensor: a leaf, probably a parameter"
-    else:
-        return None
+        what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
     gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
     return from_message(
         evidence,
-        VERSION,
-        strength=strength,
+        "optimizer-step-before-backward",
+        *VERSION,
         title=TITLE,
         explanation=(
             f"{what}{gap}. An optimizer step between the forward pass and this backward writes in exactly this way. "

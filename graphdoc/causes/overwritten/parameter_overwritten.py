@@ -7,12 +7,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import VERSION
 from graphdoc.program.overwrites import Mutation, analyse
 from graphdoc.program.spans import span, where
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.forward_hooks import Hook, hook_of
 from graphdoc.remedies.update_order import overwritten_remedies
-from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import constant_places
 from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, story, trust
 
@@ -133,13 +134,10 @@ def _causes(evidence: Evidence, found: Mutation, hook: Hook | None) -> list[Span
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: as for a step, but less frequent."""
-    found = mismatch(evidence)
-    if found is None or not found.may_be("parameter") or found.integer or not (found.leaf or found.transposed_weight):
-        return None
     return from_message(
         evidence,
-        VERSION,
-        strength=0.30,
+        "parameter-overwritten",
+        *VERSION,
         title=TITLE,
         explanation=(
             "If no optimizer stepped between the forward pass and this backward, something else wrote into the "

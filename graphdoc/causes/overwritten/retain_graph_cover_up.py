@@ -7,12 +7,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import VERSION
 from graphdoc.program.overwrites import Mutation, analyse
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses
-from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, name_of
 from graphdoc.story.overwrite import called, facts_of, failed_spans, reason, saved_spans, trust, write_spans
 from graphdoc.story.wording import folded
@@ -133,14 +134,10 @@ def _causes(evidence: Evidence, found: Mutation, reuse: Reuse | None) -> list[Sp
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: stronger where the program's own lines, if they are known, contain the flag."""
-    found = mismatch(evidence)
-    if found is None or not found.may_be("parameter") or found.integer or not (found.leaf or found.transposed_weight):
-        return None
-    flagged = any("retain_graph=True" in text for text in evidence.sources.values())
     return from_message(
         evidence,
-        VERSION,
-        strength=0.46 if flagged else 0.34,
+        "retain-graph-cover-up",
+        *VERSION,
         title=TITLE,
         explanation=(
             "If the program calls backward with retain_graph=True to avoid an earlier error, this one has the same "

@@ -7,10 +7,11 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import VERSION
 from graphdoc.program.overwrites import Mutation, analyse
 from graphdoc.program.spans import span
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
-from graphdoc.story.message_alone import VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import called, facts_of, reason, story, trust
 
 TITLE = "A state tensor is overwritten step by step while the graph still needs its earlier values"
@@ -102,19 +103,10 @@ def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice."""
-    found = mismatch(evidence)
-    if found is None or not found.op or not found.may_be("activation", "leaf", "input"):
-        return None
-    if found.sliced:
-        strength = 0.47
-    elif found.transposed_weight:
-        strength = 0.30
-    else:
-        strength = 0.24
     return from_message(
         evidence,
-        VERSION,
-        strength=strength,
+        "state-overwritten-in-place",
+        *VERSION,
         title=TITLE,
         explanation=(
             "A tensor that is written slice by slice, or moved on with an augmented assignment in every step, shares "

@@ -6,11 +6,12 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
 
 TITLE = "backward() runs on a loss that is still being added up over the iterations"
@@ -97,8 +98,8 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone."""
     return from_message(
         evidence,
-        SECOND_TIME,
-        strength=0.28,
+        "accumulated-loss",
+        *SECOND_TIME,
         title=TITLE,
         explanation=(
             "If the tensor that backward is called on is added up over iterations (`total += loss`), it still holds "

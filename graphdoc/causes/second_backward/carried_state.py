@@ -6,12 +6,13 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import SECOND_TIME, VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
 
 TITLE = "State carried over from the previous iteration still holds that iteration's graph"
@@ -129,14 +130,11 @@ def _because(evidence: Evidence, reuse: Reuse, what: str) -> str:
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: the most frequent cause of "a second time", and now and then behind a version error."""
-    found = mismatch(evidence)
-    if found is not None and not (found.may_be("parameter") and (found.leaf or found.transposed_weight)):
-        return None
     return from_message(
         evidence,
-        SECOND_TIME,
-        VERSION,
-        strength=0.40 if found is None else 0.26,
+        "carried-state",
+        *SECOND_TIME,
+        *VERSION,
         title=TITLE,
         explanation=(
             "Most often a tensor of the previous iteration (a hidden state, a memory, a running average) is used in "

@@ -6,12 +6,13 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import lost
-from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
     before,
     below_places,
@@ -132,8 +133,8 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone."""
     return from_message(
         evidence,
-        SECOND_TIME,
-        strength=0.30,
+        "graph-built-once",
+        *SECOND_TIME,
         title=TITLE,
         explanation=(
             "If a tensor that depends on parameters is computed once (before the loop, in __init__, in a cache), the "

@@ -6,11 +6,12 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of, where
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of
 
 TITLE = "The same tensor is differentiated twice"
@@ -139,8 +140,8 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone."""
     return from_message(
         evidence,
-        SECOND_TIME,
-        strength=0.26,
+        "repeated-backward",
+        *SECOND_TIME,
         title=TITLE,
         explanation=(
             "If backward or autograd.grad is called twice on one result, the first call has freed its graph. Remove "

@@ -7,12 +7,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, moment, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
 from graphdoc.story.wording import folded
 
@@ -153,8 +154,8 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone."""
     return from_message(
         evidence,
-        SECOND_TIME,
-        strength=0.32,
+        "shared-subgraph-losses",
+        *SECOND_TIME,
         title=TITLE,
         explanation=(
             "If this iteration calls backward on two losses that come from one forward pass, the first call has freed "

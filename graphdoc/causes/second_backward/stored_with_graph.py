@@ -6,12 +6,13 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places, lost
-from graphdoc.story.message_alone import SECOND_TIME, VERSION, from_message, mismatch
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
 from graphdoc.story.wording import folded
 
@@ -152,14 +153,11 @@ def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone."""
-    found = mismatch(evidence)
-    if found is not None and not (found.may_be("parameter") and (found.leaf or found.transposed_weight)):
-        return None
     return from_message(
         evidence,
-        SECOND_TIME,
-        VERSION,
-        strength=0.36 if found is None else 0.24,
+        "stored-with-graph",
+        *SECOND_TIME,
+        *VERSION,
         title=TITLE,
         explanation=(
             "If the tensors come from a rollout, a replay memory or a list that several updates read, they were stored "

@@ -7,11 +7,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.story.message_alone import SECOND_TIME, from_message
+from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import (
     calls_of,
     constant_places,
@@ -183,8 +184,8 @@ def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone."""
     return from_message(
         evidence,
-        SECOND_TIME,
-        strength=0.34,
+        "undetached-target",
+        *SECOND_TIME,
         title=TITLE,
         explanation=(
             "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
