@@ -44,7 +44,10 @@ Kind = Literal["script", "module", "command"]
 HOOK = Path(__file__).parent / "hook"
 DISABLED = "GRAPHDOC_DISABLE is set"
 NOT_STARTED = "Python was started with -I, -E or -S, which keep graphdoc's start-up hook out"
+OBSERVE = "GRAPHDOC_OBSERVE"
+"""Names the folder that programs are to be observed into which nobody can start with ``graphdoc run``."""
 _VARIABLES = (
+    OBSERVE,
     "GRAPHDOC_OUT",
     "GRAPHDOC_MODE",
     "GRAPHDOC_KIND",

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdoc.errors import UsageError
 from graphdoc.files import write_private
-from graphdoc.launch import Ended, Request
+from graphdoc.launch import Ended, Request, troubles
 from graphdoc.launch.folders import PLACE, RUN_NAME
 from graphdoc.launch.trust import holds, owned, seal
 from graphdoc.spare import make_spare
@@ -56,16 +56,13 @@ class Kept:
         Raises:
             OSError: the folder cannot be written.
         """
-        request = asdict(self.request)
-        sealed = {"request": {k: request[k] for k in ("command", "kind", "cwd", "mode")}, "rerun": self.rerun}
         outcome = {
             "exit_status": self.exit_status,
             "signal": self.signal,
             "seconds": round(self.seconds, 3),
             "troubles": list(self.troubles),
         }
-        document = {"version": 1, **sealed, "outcome": outcome, "seal": seal(sealed, self.folder)}
-        write_private(self.folder / "run.json", _as_bytes(document))
+        write_private(self.folder / "run.json", _record(self.folder, self.request, self.rerun, outcome))
         if self.folder.parent.name == PLACE:
             pointer = {"version": 1, "runs": self.folder.name, "outcome": outcome}
             write_private(self.folder.parent / "last.json", _as_bytes(pointer))
@@ -79,6 +76,16 @@ class Kept:
         elsewhere = replace(self, folder=Path(make_spare(str(self.folder))))
         elsewhere.save()
         return elsewhere
+
+
+def expect(folder: Path, request: Request, *, rerun: bool) -> None:
+    """Record in ``folder``, once, a run whose end nobody will tell: what its processes leave says how it ended.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if not os.path.lexists(folder / "run.json"):
+        write_private(folder / "run.json", _record(folder, request, rerun, None))
 
 
 def keep(folder: Path, request: Request, ended: Ended, *, rerun: bool = True) -> Kept:
@@ -137,6 +144,7 @@ def _from_document(folder: Path, document: dict[str, Any], here: Path) -> Kept:
     """The kept run that ``document`` tells of, read by someone who stands in ``here``."""
     try:
         request, outcome = document["request"], document["outcome"]
+        outcome = _seen(folder) if outcome is None else outcome
         sealed = {"request": request, "rerun": document["rerun"]}
         trusted = owned(folder / "run.json") and holds(document.get("seal"), sealed, folder)
         if request["kind"] not in ("script", "module", "command"):
@@ -159,6 +167,27 @@ def _from_document(folder: Path, document: dict[str, Any], here: Path) -> Kept:
         )
     except (KeyError, TypeError, ValueError) as e:
         raise UsageError(f"{folder / 'run.json'} is damaged: {type(e).__name__}: {e}") from e
+
+
+def _record(folder: Path, request: Request, rerun: bool, outcome: dict[str, Any] | None) -> bytes:
+    told = asdict(request)
+    sealed = {"request": {k: told[k] for k in ("command", "kind", "cwd", "mode")}, "rerun": rerun}
+    return _as_bytes({"version": 1, **sealed, "outcome": outcome, "seal": seal(sealed, folder)})
+
+
+def _seen(folder: Path) -> dict[str, Any]:
+    """How a run has ended, as far as the evidence of its processes says."""
+    from graphdoc.evidence import Evidence, EvidenceError
+
+    status, seconds = 0, 0.0
+    for file in folder.glob("evidence-*.json"):
+        try:
+            evidence = Evidence.read(str(file))
+        except EvidenceError:
+            continue
+        status = max(status, int(evidence.raised is not None and evidence.raised.uncaught))
+        seconds = max(seconds, evidence.seconds)
+    return {"exit_status": status, "signal": None, "seconds": seconds, "troubles": troubles(folder)}
 
 
 def _read(path: Path) -> dict[str, Any]:
