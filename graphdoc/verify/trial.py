@@ -13,7 +13,7 @@ from types import TracebackType
 from graphdoc.capture.trace import ENOUGH
 from graphdoc.evidence import Evidence
 from graphdoc.launch import Ended
-from graphdoc.launch.isolation import Stop, launch_apart
+from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
@@ -32,7 +32,8 @@ _OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedE
 class Trial:
     """Tries the fixes of one failed run; the original is run again at most twice for all of them.
 
-    Use as a context manager: what the runs leave is thrown away at its end. ``stop`` ends a run that is going on;
+    Use as a context manager: what the runs leave is thrown away at its end. They share the import of torch where that
+    makes no difference (see ``graphdoc.launch.isolation.forks``). ``stop`` ends a run that is going on;
     ``asked`` says that the user wants the trial even where it cannot be kept from his files.
 
     Raises:
@@ -50,6 +51,7 @@ class Trial:
         self._baseline: Baseline | None = None
         self._looked = False
         self._folders: list[str] = []
+        self._forks = Forks()
 
     def __enter__(self) -> Trial:
         return self
@@ -57,6 +59,7 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._forks.close()
         for folder in self._folders:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -151,7 +154,7 @@ class Trial:
         )
         out = Path(folder)
         enough = out / ENOUGH
-        return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked)
+        return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked, forks=self._forks)
 
     def _outcome(self, ended: Ended, texts: Mapping[str, str]) -> Outcome:
         """What ended the patched program. An autograd error that it caught counts as well: the original has none."""

@@ -2,7 +2,8 @@
 
 It gets out of the way first (its folder leaves ``sys.path``, its variables leave ``os.environ``), arranges that the
 capture is installed once torch has been executed, and then lets the user's own ``sitecustomize`` take its place.
-Nothing is imported here that Python has not already imported; nothing is printed; nothing is raised.
+Nothing is imported here that Python has not already imported; nothing is printed; nothing is raised. Only where runs
+are to come out of one interpreter (see ``graphdoc/launch/isolation/server.py``) it waits for them first.
 """
 
 import os
@@ -174,7 +175,23 @@ def _cover(scratch: str, out: str) -> None:
         os._exit(1)
 
 
+def _serve() -> None:
+    """Import torch and go on in forks of this process only, each of them one run that is kept apart."""
+    try:
+        known = set(sys.modules)
+        folder = os.path.join(os.path.dirname(_HERE), "isolation")
+        names = ("_graphdoc_keeper", "_graphdoc_server")
+        keeper, server = (_load(name, os.path.join(folder, f"{name[10:]}.py")) for name in names)
+        server.serve(keeper, known)
+        for name in names:
+            del sys.modules[name]
+    except BaseException:
+        os._exit(1)  # what follows is the program, and nothing keeps it apart in this process
+
+
 def _start() -> None:
+    if "GRAPHDOC_SERVE" in os.environ:
+        _serve()
     settings = {name: os.environ.get(name) for name in _OURS}
     out, mode = settings["GRAPHDOC_OUT"], settings["GRAPHDOC_MODE"] or "observe"
     try:

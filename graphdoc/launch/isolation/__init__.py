@@ -10,6 +10,7 @@ Three ways, the first that holds is taken:
 """
 
 from graphdoc.launch.isolation.apart import CannotIsolate, launch_apart
+from graphdoc.launch.isolation.forks import Forks
 from graphdoc.launch.isolation.stopping import Interrupted, Stop, stoppable
 
-__all__ = ["CannotIsolate", "Interrupted", "Stop", "launch_apart", "stoppable"]
+__all__ = ["CannotIsolate", "Forks", "Interrupted", "Stop", "launch_apart", "stoppable"]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graphdoc.launch import Ended, Request, as_environment, as_words, collect, observes
+from graphdoc.launch.isolation.forks import Fork, Forks
 from graphdoc.launch.isolation.keeper import UNAVAILABLE
 from graphdoc.launch.isolation.stopping import Stop
 from graphdoc.launch.isolation.trackers import quiet_trackers
@@ -37,13 +38,19 @@ class CannotIsolate(Exception):
 
 
 def launch_apart(
-    request: Request, out: Path, stop: Stop, *, enough: Callable[[], bool] | None = None, asked: bool = False
+    request: Request,
+    out: Path,
+    stop: Stop,
+    *,
+    enough: Callable[[], bool] | None = None,
+    asked: bool = False,
+    forks: Forks | None = None,
 ) -> Ended:
     """Run the program so that it leaves no mark, until it ends, ``enough`` says so or its time is up.
 
     Its processes write their evidence into ``out``, and no other file of it is seen outside. It has no input and no
     terminal; the last of what it prints is in the result. With ``asked`` it is run with the user's real files where no
-    isolation holds.
+    isolation holds. It comes out of ``forks`` where it can.
 
     Raises:
         CannotIsolate: nothing was run.
@@ -56,18 +63,24 @@ def launch_apart(
         for processes in (True, False) if way == "namespaces" else (False,):
             if not _known.get(f"{way}{processes}", True):
                 continue
-            ended, refused = _run(request, out, stop, enough, way, processes)
+            ended, refused = _run(request, out, stop, enough, way, processes, forks)
             if not refused:
                 return ended
             _known[f"{way}{processes}"] = False
             why = f"{why} ({refused})"
     if asked:
-        return _run(request, out, stop, enough, "open", False)[0]
+        return _run(request, out, stop, enough, "open", False, None)[0]
     raise CannotIsolate(why)
 
 
 def _run(
-    request: Request, out: Path, stop: Stop, enough: Callable[[], bool] | None, way: Way, processes: bool
+    request: Request,
+    out: Path,
+    stop: Stop,
+    enough: Callable[[], bool] | None,
+    way: Way,
+    processes: bool,
+    forks: Forks | None,
 ) -> tuple[Ended, str]:
     """One run in one way: how it ended, and why this way cannot be had, if so (nothing was run then)."""
     words = as_words(request)
@@ -91,14 +104,18 @@ def _run(
         }
         stop.check()
         started = time.monotonic()
-        keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_KEEPER), json.dumps(given)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        keeper: subprocess.Popen[bytes] | Fork | None = None
+        if forks is not None and way == "namespaces" and observes(out):
+            keeper = forks.start(request, environment, given, stop)
+        if keeper is None:
+            keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_KEEPER), json.dumps(given)],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         try:
             ended = _watch(keeper, out, request.timeout, stop, enough)
         finally:
@@ -116,7 +133,11 @@ def _run(
 
 
 def _watch(
-    keeper: subprocess.Popen[bytes], out: Path, limit: float | None, stop: Stop, enough: Callable[[], bool] | None
+    keeper: subprocess.Popen[bytes] | Fork,
+    out: Path,
+    limit: float | None,
+    stop: Stop,
+    enough: Callable[[], bool] | None,
 ) -> Ended:
     """Wait for the program's end, its limit, a signal to us or what was waited for, and drain what it prints."""
     assert keeper.stdout is not None
@@ -154,7 +175,7 @@ def _watch(
     return ended
 
 
-def _end(keeper: subprocess.Popen[bytes]) -> None:
+def _end(keeper: subprocess.Popen[bytes] | Fork) -> None:
     """End the program and everything that came of it; returns when nothing of it runs any more."""
     if keeper.poll() is None:
         keeper.send_signal(signal.SIGTERM)

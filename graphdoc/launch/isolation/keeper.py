@@ -1,7 +1,8 @@
 """Starts a program that graphdoc runs by itself, stays above it, and ends with all that came of it.
 
-Run as ``python -I -S keeper.py JSON`` with the program's environment. It ends when the program does, when it is asked
-to (SIGTERM), and when whoever started it is gone. Standard library only.
+Run as ``python -I -S keeper.py JSON`` with the program's environment, or called in a fork of an interpreter that is to
+become the program (see ``server.py``). It ends when the program does, when it is asked to (SIGTERM), and when whoever
+started it is gone. Standard library only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ scratch = ""
 
 
 def main() -> None:
-    given = json.loads(sys.argv[1])
+    keep(json.loads(sys.argv[1]))
+
+
+def keep(given: dict) -> None:  # type: ignore[type-arg]
+    """Stand above one program. Returns in the program alone, and only where it has no ``words`` to start it by."""
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     namespaces = given["way"] == "namespaces"
     if namespaces:
@@ -37,6 +42,7 @@ def main() -> None:
                 told.write(str(e))
                 told.flush()
                 os._exit(UNAVAILABLE)
+            # The program itself, which is to go on: the file is closed, with nothing in it.
     else:
         global scratch
         scratch = given["scratch"]
@@ -58,9 +64,15 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
         layers.cover(given["scratch"], given["out"], given["cwd"], processes, own)
         os.chdir(given["cwd"])  # by its name: the folder that we stood in lies below the layer
 
+    def give_up() -> None:
+        ns.give_up_powers()
+        if not given["words"]:
+            ns.drop_powers()
+
     if not processes:
         enter()
-        _start(given, ns.give_up_powers)
+        _start(given, give_up)
+        return
     reading, writing = os.pipe()
     first = os.fork()
     if first == 0:
@@ -77,7 +89,8 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
             os.write(writing, str(e).encode()[:1000])
             os._exit(UNAVAILABLE)
         os.close(writing)
-        _start(given, ns.give_up_powers)
+        _start(given, give_up)
+        return
     os.close(writing)
     _watch(first, first=True)
     trouble = b""
@@ -103,7 +116,7 @@ def _tie(parent: int, number: int) -> None:
 
 
 def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
-    """Start the program, wait for it, end what it left, and end with its exit status."""
+    """Start the program, wait for it, end what it left, and end with its exit status; see ``keep`` for a return."""
     own = os.getpid()
     child = os.fork()
     if child == 0:
@@ -112,9 +125,11 @@ def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
             _tie(own, signal.SIGKILL)
             before()  # type: ignore[operator]
             os.chdir(given["cwd"])
+            if not given["words"]:
+                return
             os.execvp(given["words"][0], given["words"])
         except BaseException as e:
-            os.write(2, f"{given['words'][0]}: {e}\n".encode(errors="replace"))
+            os.write(2, f"{(given['words'] or ['python'])[0]}: {e}\n".encode(errors="replace"))
             os._exit(127)
     _watch(child)
     status = _wait(child, given["parent"])

@@ -15,6 +15,7 @@ from network import addresses  # type: ignore[import-not-found]
 # From linux/sched.h and linux/prctl.h.
 NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x00020000, 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _CAPBSET_DROP, _NO_NEW_PRIVS, _DUMPABLE = 24, 38, 4
+_CAPABILITY_VERSION = 0x20080522  # linux/capability.h, version 3: two words of 32 bits for each set
 
 _KEPT_POWERS = frozenset((0, 1, 3, 4, 5, 6, 7, 10, 14, 15, 23, 24))
 """What root keeps (capabilities(7)): owner and permission bits of files, signals, identities, low ports, memory locks,
@@ -131,3 +132,15 @@ def give_up_powers() -> None:
                 except OSError:
                     break  # beyond the last one that this kernel knows
     prctl(_NO_NEW_PRIVS, 1)
+
+
+def drop_powers() -> None:
+    """Give up now what a new program would not have: for a process that goes on without starting one.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    kept = sum(1 << number for number in _KEPT_POWERS) if os.geteuid() == 0 else 0
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    # Effective, permitted and inheritable: first the lower words, then the upper ones.
+    call("capset", header, (ctypes.c_uint32 * 6)(kept, kept, 0, 0, 0, 0))

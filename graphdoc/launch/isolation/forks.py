@@ -1,0 +1,194 @@
+"""Runs of one program out of one interpreter that has imported torch, where that cannot be told from starting it anew.
+
+Only the import is shared: each run has layers, network and processes of its own, as one that is started anew has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from graphdoc.launch import Request, as_words
+from graphdoc.launch.interpreter import hook_works, options
+from graphdoc.launch.isolation.headers import imported_first
+from graphdoc.launch.isolation.server import SWITCH
+from graphdoc.launch.isolation.stopping import Stop
+
+_TICK = 0.03
+_LONGEST = 60.0
+"""Seconds that the import of torch may take before each run is started anew after all."""
+
+
+class Forks:
+    """The interpreter, started at the first run that can come out of it. Use as a context manager."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        """Why no run can come out of it; empty as long as that is not known."""
+        self.runs = 0
+        """How many have come out of it."""
+        self._server: subprocess.Popen[bytes] | None = None
+        self._key: tuple[Any, ...] = ()
+        self._control = self._reply = -1
+        self._printed: list[int] = []
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(
+        self, request: Request, environment: Mapping[str, str], given: Mapping[str, Any], stop: Stop
+    ) -> Fork | None:
+        """Start a run that is kept apart as ``given`` says (see ``keeper.py``); None where it has to be started anew.
+
+        Raises:
+            Interrupted: ``stop`` was told to.
+        """
+        before = imported_first(request)
+        if self.why or before is None or request.kind == "command" or not hook_works(options()):
+            return None
+        key = (as_words(request), given["cwd"], before)
+        if self._server is None:
+            self._key = key
+            self._serve(environment, given["cwd"], before, stop)
+        if self._key != key or self.why:
+            return None
+        printed = os.path.join(given["scratch"], "printed")
+        os.mkfifo(printed, 0o600)
+        stream = os.open(printed, os.O_RDWR)  # to read; as a writer too it never seems to be at its end
+        try:
+            self._send({**given, "printed": printed, "environment": dict(environment)})
+            pid = self._line(stop)
+        except OSError:
+            pid = ""
+        if not pid:
+            os.close(stream)
+            self._give_up("the interpreter that was to become the program has ended")
+            return None
+        self.runs += 1
+        return Fork(self, int(pid), stream)
+
+    def close(self) -> None:
+        """End the interpreter."""
+        for number in (self._control, self._reply, *self._printed):
+            if number >= 0:
+                os.close(number)
+        self._control = self._reply = -1
+        self._printed.clear()
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait()
+            self._server = None
+
+    def _serve(self, environment: Mapping[str, str], cwd: str, before: list[str], stop: Stop) -> None:
+        control, self._control = os.pipe()
+        self._reply, reply = os.pipe()
+        printed, out = os.pipe()  # what the import prints is nobody's; a pipe, as that of the runs is
+        self._printed = [printed]
+        asked = json.dumps([control, reply, os.getpid(), *before])
+        try:
+            self._server = subprocess.Popen(
+                self._key[0],
+                cwd=cwd,
+                env={**environment, SWITCH: asked},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+                pass_fds=(control, reply),
+            )
+        except OSError as e:
+            self._give_up(str(e))
+        finally:
+            for number in (control, reply, out):
+                os.close(number)
+        if self._server is not None:
+            told = self._line(stop)
+            if told != "ready":
+                self._give_up(told or "torch was not imported in time")
+
+    def _give_up(self, why: str) -> None:
+        self.why = why
+        self.close()
+
+    def _send(self, given: Mapping[str, Any]) -> None:
+        data = json.dumps(given).encode() + b"\n"
+        while data:
+            data = data[os.write(self._control, data) :]
+
+    def _line(self, stop: Stop) -> str:
+        """What the interpreter says next; empty where it does not."""
+        limit = time.monotonic() + _LONGEST
+        while time.monotonic() < limit:
+            stop.check()
+            if self.says(_TICK):
+                return self.heard()
+        return ""
+
+    def says(self, seconds: float) -> bool:
+        """Whether there is something to hear within this time."""
+        return bool(select.select([self._reply], [], [], seconds)[0])
+
+    def heard(self) -> str:
+        """The next line; empty where the interpreter has ended."""
+        line = b""
+        while not line.endswith(b"\n"):
+            part = os.read(self._reply, 1)
+            if not part:
+                return ""
+            line += part
+        return line.decode(errors="replace").strip()
+
+
+class Fork:
+    """One run: what ``subprocess.Popen`` is to a keeper that is started anew."""
+
+    def __init__(self, forks: Forks, pid: int, stream: int) -> None:
+        self._forks = forks
+        self.pid = pid
+        self.stdout = os.fdopen(stream, "rb", buffering=0)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status, or minus the signal's number; None while it runs."""
+        return self._look(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The same, once it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs after so many seconds.
+        """
+        limit = None if timeout is None else time.monotonic() + timeout
+        while (status := self._look(_TICK)) is None:
+            if limit is not None and time.monotonic() > limit:
+                raise subprocess.TimeoutExpired("", timeout or 0.0)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process that stands above the run."""
+        if self.returncode is None:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the process that stands above the run; the kernel ends the run."""
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, seconds: float) -> int | None:
+        if self.returncode is None and self._forks.says(seconds):
+            told = self._forks.heard()
+            self.returncode = int(told) if told else -int(signal.SIGKILL)
+        return self.returncode
