@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from graphdoc.evidence import Evidence, EvidenceError
+from graphdoc.evidence import Evidence, EvidenceError, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
@@ -24,6 +24,10 @@ LONGEST_LIMIT = 120.0
 LEAVING = 1.0
 """Seconds that the program has to end by itself once it has failed again."""
 
+WHOLE, BEFORE = 15.0, 40
+"""A run of fewer seconds is looked at closely from its first operation; a longer one so many events of the journal
+before its first value that was not finite."""
+
 _MISSING_GRAPH = (
     *NO_GRAPH,
     "grad-input-no-requires-grad",
@@ -35,11 +39,24 @@ _MISSING_GRAPH = (
     "inference-set-version",
 )
 """Messages (ids) of a graph that ends where it should not."""
+_LOOKED_FOR = {
+    "writes": "who wrote",
+    "cuts": "where the graph was cut",
+    "nonfinite": "where the first nan or inf came from",
+}
 
 
 def question(evidence: Evidence) -> str:
-    """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``, or empty for none."""
-    if evidence.from_text or evidence.probe or evidence.raised is None:
+    """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``, ``probe:nonfinite:START``, or
+    empty for none.
+    """
+    if evidence.from_text or evidence.probe:
+        return ""
+    sign = _nonfinite(evidence)
+    if sign is not None:
+        start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
+        return f"probe:nonfinite:{start}"
+    if evidence.raised is None:
         return ""
     if evidence.as_if is not None:
         return "probe:cuts" if not evidence.cuts else ""
@@ -69,7 +86,7 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     try:
         with stoppable() as stop:
             if announce is not None:
-                looked_for = "who wrote" if mode == "probe:writes" else "where the graph was cut"
+                looked_for = _LOOKED_FOR[mode.split(":")[1]]
                 announce(
                     f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)"
                 )
@@ -110,7 +127,11 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
     with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
         out = Path(folder)
         request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
-        ended = launch_apart(request, out, stop, enough=_FailedAgain(out, evidence))
+        seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
+        ended = launch_apart(request, out, stop, enough=seen(out, evidence))
+        if seen is _SeenAgain:
+            _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence), mode)
+            return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence)).first
     if second is not None and same_failure(evidence, second):
         second.exit_status = evidence.exit_status
@@ -150,11 +171,48 @@ class _FailedAgain:
                 second = Evidence.read(str(file))
             except (EvidenceError, OSError):
                 continue
-            rank = self.evidence.process.rank
-            same = same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
-            if same and second.process.rank == rank:
+            if self.again(second) and second.process.rank == self.evidence.process.rank:
                 self.since = time.monotonic()
         return self.since is not None and time.monotonic() - self.since > LEAVING
+
+    def again(self, second: Evidence) -> bool:
+        """Whether this is what the first run showed."""
+        return same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
+
+
+class _SeenAgain(_FailedAgain):
+    """Whether the second run has told where the first value came from that is not finite."""
+
+    def again(self, second: Evidence) -> bool:
+        return _look_of(second) is not None
+
+
+def _nonfinite(evidence: Evidence) -> Sign | None:
+    return next((s for s in evidence.signs if s.kind == "nonfinite"), None)
+
+
+def _look_of(evidence: Evidence) -> object:
+    sign = _nonfinite(evidence)
+    return sign.facts.get("look") if sign is not None else None
+
+
+def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str) -> None:
+    """Add what the second run saw to the first one's sign; where it saw nothing, a sentence."""
+    sign = _nonfinite(evidence)
+    for file in files:
+        second = read_evidence(kept, file)
+        look = _look_of(second)
+        if look is None or sign is None:
+            continue
+        sign.facts["look"] = look
+        evidence.sources = {**second.sources, **evidence.sources}
+        evidence.hashes = {**second.hashes, **evidence.hashes}
+        evidence.packages += [p for p in second.packages if p.name not in {q.name for q in evidence.packages}]
+        evidence.probe = mode
+        return
+    evidence.extras["second_run"] = (
+        "a second run that was to find where the nan or inf came from has met none: not observed again"
+    )
 
 
 def _of_the_same_rank(files: list[Path], evidence: Evidence) -> list[Path]:

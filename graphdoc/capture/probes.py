@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 def attach(witness: Witness, kind: str) -> None:
-    """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``cuts``, ``verify``."""
+    """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``cuts``,
+    ``nonfinite[:START]`` or ``verify``.
+    """
+    kind, _, detail = kind.partition(":")
     if kind == "audit":
         from graphdoc.capture.audit import Audit
 
@@ -30,3 +33,7 @@ def attach(witness: Witness, kind: str) -> None:
         from graphdoc.capture.trace import StepTrace
 
         witness.probes.append(StepTrace.start(witness))
+    elif kind == "nonfinite":
+        from graphdoc.capture.close_look import CloseLook
+
+        CloseLook.start(witness, detail)

@@ -22,6 +22,7 @@ from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, not
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
+from graphdoc.capture.finite import FiniteWatch
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.heard import hear
 from graphdoc.capture.hints import Hints
@@ -79,6 +80,9 @@ class Witness:
         self.pid = os.getpid()
         self.started = time.time()
         self.journal = Journal(torch.autograd._get_sequence_nr)
+        self.finite = FiniteWatch(self)
+        self.frames: list[FrameType] = []
+        """Those of the user's that the exception came through which is being examined."""
         self.failing: stacks.Stack | None = None
         self.evidence: Evidence | None = None
         self.told = -1
@@ -100,7 +104,7 @@ class Witness:
         self.audit: Audit | None = None
         self.looking = False
         """The next backward call is to be looked at, wherever it is made."""
-        self.audits: list[Any] = []
+        self.audits: list[Any] = [] if "nan-off" in mode.split(":") else [self.finite]
         """Each looks at a run that goes on: ``found()`` whether it has anything to tell, ``tell(evidence)`` adds it."""
         self.warnings: list[str] = []
         self._undo: list[Any] = []
@@ -232,6 +236,7 @@ class Witness:
             noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
             if leaves is not None and self.audit is not None:
                 self.audit.called(noted, outputs, leaves)
+            self.finite.root(outputs, noted[0])
             if self.anomaly.wanted:
                 self.anomaly.hide_ours(roots_of_call(outputs))
             # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
@@ -315,6 +320,8 @@ class Witness:
             evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
             for probe in self.probes:
                 probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
+            if "returned nan" in evidence.message:
+                self.finite.tell_failed(evidence, noted[0])
             self.evidence = evidence
             self.told, self.whole = noted[0], len(autopsy.order) < autopsy.limit
             write_document(self, evidence)
@@ -416,7 +423,9 @@ class Witness:
             self._fill_extras(evidence, autopsy, Glimpse(self.torch, self.switches, self.journal.count, None, ""))
             for probe in self.probes:
                 probe.fill(evidence, autopsy, [], [])
+            self.frames = frames
             self._audit(evidence)
+            self.frames = []
             write_document(self, evidence)
 
     # -- runs that go on -----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ class Soft(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         return grad * (x.abs() > ctx.threshold), None
 
 

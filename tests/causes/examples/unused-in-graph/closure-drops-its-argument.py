@@ -7,7 +7,7 @@ torch.manual_seed(0)
 def smoothness(evaluate, state, epsilon=1e-3):
     noise = (epsilon * torch.randn_like(state)).requires_grad_()
     output = evaluate(state + noise)
-    gradient, = torch.autograd.grad(output.square().sum(), noise)
+    (gradient,) = torch.autograd.grad(output.square().sum(), noise)
     return gradient.norm()
 
 

@@ -1,0 +1,316 @@
+"""Where values that are not finite are born: every operation's result is looked at, forward and backward.
+
+Part of a second run only. A result that is not finite though all that went in was is a birth; one that is nan though
+only infinities went in is a turn; anything else passes on what it was given. So a bad loss or gradient leads back to
+the operation that began it. Runs below autograd (``TorchDispatchMode``), so it sees PyTorch's elementary operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from graphdoc.capture import saved, stacks
+from graphdoc.capture.number_facts import describe, is_finite, looked_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_KEPT = 256_000_000
+"""Bytes of tensors that are held so that their memory serves no other tensor meanwhile."""
+MOST_MADE = 300_000
+MOST_BIRTHS = 400
+MOST_CLONED = 1_000_000
+"""Elements of a tensor that is copied before it is written over, to know what went in."""
+
+_UNWRITTEN = ("aten.empty", "aten.new_empty")
+_BETWEEN = ("_python_dispatch.py", "_ops.py", "eval_frame.py", "_compile.py")
+"""Files of PyTorch whose functions stand between an operation's caller and a mode."""
+_FILLS = ("aten.full", "aten.fill", "aten.new_full", "aten.masked_fill", "aten.scalar_tensor")
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+class Record:
+    """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), constant or empty."""
+
+    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "step")
+
+    def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
+        self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
+        self.parents: list[Record] = []
+        self.node = ""
+        self.made: Any = None
+        self.step = False
+        self.facts: dict[str, Any] = {}
+
+
+class Births(TorchDispatchMode):
+    """``active`` switches the looking on; until then an operation costs a call.
+
+    Args:
+        trouble: told of an exception of our own; the program's operation has its result by then.
+    """
+
+    def __init__(self, trouble: Callable[[BaseException], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.active = False
+        self._trouble = trouble
+        self._number = 0
+        self._flows: dict[int, tuple[Record, Any]] = {}
+        self._held = 0
+        self._made: dict[int, tuple[int, str, Any, tuple[int, ...]]] = {}
+        self.records: list[Record] = []
+        self.stepping = False
+        """An optimizer's step runs."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        before: list[Any] = []
+        if self.active:
+            try:
+                before = self._before(func, args, kwargs)
+            except Exception as e:
+                self._trouble(e)
+        out = func(*args, **kwargs)
+        if self.active:
+            try:
+                self._look(func, args, kwargs, out, before)
+            except Exception as e:
+                self._trouble(e)
+        return out
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def _before(self, func: Any, args: Any, kwargs: Any) -> list[Any]:
+        """Copies of what this operation is about to write over."""
+        if not _writes(func):
+            return []
+        written = list(_tensors(_written(func, args, kwargs)))
+        if len(written) > 64:
+            return []
+        return [(t, t.clone()) for t in written if looked_at(t) and t.numel() <= MOST_CLONED]
+
+    def _look(self, func: Any, args: Any, kwargs: Any, out: Any, before: list[Any]) -> None:
+        name = str(func)
+        writes = _writes(func)
+        outs = list(_tensors(_written(func, args, kwargs) if writes and out is None else out))
+        if any(type(t) not in _PLAIN for t in outs):
+            return
+        taken = list(_tensors((args, kwargs)))
+        homes = [_home(t) for t in taken]
+        self._number += 1
+        raw = stacks.stack_here(3)  # _look < __torch_dispatch__ < who called the operation
+        if name.startswith(_UNWRITTEN) and self._users_own(raw):
+            for t in outs:
+                if looked_at(t):
+                    t.fill_(float("nan"))
+                    self._keep(_home(t), t, self._new("empty", name, raw, "nan"))
+            return
+        inputs = [next((copy for own, copy in before if own is t), t) for t in taken]
+        for t in outs:
+            home = _home(t)
+            passed_through = home in homes and not writes
+            if home and not passed_through:
+                if len(self._made) > MOST_MADE:
+                    self._made.clear()
+                self._made[home] = (self._number, name, raw, tuple(h for h in homes if h and h != home))
+            if not looked_at(t) or is_finite(torch, t):
+                if not passed_through and home in self._flows and _is_whole(t):
+                    self._drop(home)
+                continue
+            if passed_through and home in self._flows:
+                continue
+            self._keep(home, t, self._record(name, raw, inputs, taken, args, t))
+
+    def _record(self, name: str, raw: Any, inputs: list[Any], taken: list[Any], args: Any, out: Any) -> Record:
+        shows = "nan" if bool(torch.isnan(out).any()) else "inf"
+        parents: list[Record] = []
+        from_nan = False
+        for value, own in zip(inputs, taken, strict=True):
+            if not looked_at(value) or value.numel() == 0 or is_finite(torch, value):
+                continue
+            known = self._flows.get(_home(own))
+            if known is None:
+                given = self._new("given", name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
+                given.facts = {"inputs": [self._told(value, own)]}
+                self._keep(_home(own), own, given)
+                known = (given, own)
+            parents.append(known[0])
+            from_nan = from_nan or bool(torch.isnan(value).any())
+        if parents and (shows == "inf" or from_nan):
+            wanted = [p for p in parents if p.shows == "nan"] if shows == "nan" else parents
+            return min(wanted or parents, key=lambda r: r.number)
+        if (
+            not parents
+            and _constant(args)
+            and (shows == "inf" or any(a != a for a in args if isinstance(a, float)) or name.startswith(_FILLS))
+        ):
+            return self._new("constant", name, raw, shows)
+        record = self._new("turn" if parents else "birth", name, raw, shows)
+        record.parents = sorted(set(parents), key=lambda r: r.number)
+        if len(self.records) <= MOST_BIRTHS:
+            self._describe(record, inputs, taken, args, out)
+        return record
+
+    def _new(self, kind: str, name: str, raw: Any, shows: str) -> Record:
+        record = Record(self._number, kind, name, raw, shows)
+        record.step = self.stepping
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            record.node = str(node.name())
+            record.made = stacks.kept_in(node)
+        self.records.append(record)
+        if len(self.records) > 4 * MOST_BIRTHS:
+            del self.records[: 2 * MOST_BIRTHS]
+        return record
+
+    def _describe(self, record: Record, inputs: list[Any], taken: list[Any], args: Any, out: Any) -> None:
+        facts = record.facts
+        facts["inputs"] = [self._told(v, own) for v, own in list(zip(inputs, taken, strict=True))[:6]]
+        facts["numbers"] = [a for a in args if isinstance(a, int | float) and not isinstance(a, bool)][:4]
+        facts["output"] = describe(torch, out)
+        bad = ~torch.isfinite(out)
+        same = [t for t in inputs if looked_at(t) and t.shape == out.shape]
+        facts["zero_there"] = any(bool((t[bad] == 0).all()) for t in same)
+        facts["rows_out"] = _rows_out(inputs)
+        node = torch._C._current_autograd_node()
+        if node is not None:
+            facts["saved"] = self._saved(node)
+        elif record.shows == "inf" or str(out.dtype) in ("torch.float16", "torch.bfloat16"):
+            facts["largest"] = max((float(t.abs().max()) for t in inputs if looked_at(t)), default=0.0)
+
+    def _told(self, value: Any, own: Any) -> dict[str, Any]:
+        """Facts about an input and the operations that made it, nearest first."""
+        told = describe(torch, value)
+        told["by"] = []
+        home, last = _home(own), self._number + 1
+        todo, seen = [(home, last)], set()
+        while todo and len(told["by"]) < 12:
+            at, limit = todo.pop(0)
+            made = self._made.get(at)
+            # Memory that serves another tensor by now tells of that one.
+            if made is None or made[0] >= limit or made[0] in seen:
+                continue
+            seen.add(made[0])
+            told["by"].append((made[1], made[2]))
+            todo += [(h, made[0]) for h in made[3]]
+        told["ident"] = id(own)
+        return told
+
+    def _saved(self, node: Any) -> dict[str, Any]:
+        """What the node whose backward runs has kept of the forward pass."""
+        out: dict[str, Any] = {}
+        for name in dir(type(node)):
+            if not name.startswith("_saved_") or name.startswith("_saved_tensors"):
+                continue
+            try:
+                if saved.may_be_hooked(getattr(node, "_raw" + name, None)):
+                    continue
+                value = getattr(node, name)
+            except Exception:
+                continue
+            if isinstance(value, torch.Tensor):
+                out[name.removeprefix("_saved_")] = self._told(value, value)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                out[name.removeprefix("_saved_")] = value
+        return out
+
+    def _users_own(self, raw: Any) -> bool:
+        """Whether the user's own line asked for memory; a library's function fills what it asks for."""
+        from graphdoc.capture.places import is_user_file
+
+        for code in raw.raw[::2]:
+            name = code.co_filename
+            if is_user_file(name):
+                return True
+            if not name.endswith(_BETWEEN):
+                return False
+        return False
+
+    # -- what was found ------------------------------------------------------------------------------------------
+
+    def _keep(self, home: int, tensor: Any, record: Record) -> None:
+        if not home:
+            return
+        size = tensor.untyped_storage().nbytes()
+        self._held += size if home not in self._flows else 0
+        self._flows[home] = (record, tensor)
+        while self._held > MOST_KEPT and len(self._flows) > 1:
+            self._drop(next(iter(self._flows)))
+
+    def _drop(self, home: int) -> None:
+        _, tensor = self._flows.pop(home)
+        self._held -= tensor.untyped_storage().nbytes()
+
+    def record_of(self, tensor: Any) -> Record | None:
+        """What made this tensor's elements not finite, as far as it was seen."""
+        known = self._flows.get(_home(tensor))
+        return known[0] if known is not None else None
+
+    def since(self, number: int) -> list[Record]:
+        """The births since then, in order."""
+        return [r for r in self.records if r.number >= number and r.kind in ("birth", "turn", "given", "empty")]
+
+    @property
+    def now(self) -> int:
+        return self._number
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors in arguments: lists and dicts as operators take them."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for v in value:
+            yield from _tensors(v)
+    elif isinstance(value, dict):
+        for v in value.values():
+            yield from _tensors(v)
+
+
+def _home(tensor: Any) -> int:
+    """The memory that a tensor's numbers stand in; 0 where it has none of its own."""
+    try:
+        return int(tensor.untyped_storage()._cdata)
+    except Exception:
+        return 0
+
+
+def _is_whole(tensor: Any) -> bool:
+    """Whether a tensor is all that its memory holds: what is written to it leaves nothing of what was there."""
+    return int(tensor.numel() * tensor.element_size()) >= int(tensor.untyped_storage().nbytes())
+
+
+_mutating: dict[Any, bool] = {}
+
+
+def _writes(func: Any) -> bool:
+    known = _mutating.get(func)
+    if known is None:
+        infos = [a.alias_info for a in func._schema.arguments]
+        known = _mutating[func] = any(i is not None and i.is_write for i in infos)
+    return known
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments that an operator writes to, by its schema."""
+    out = []
+    for number, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            out.append(args[number] if number < len(args) else kwargs.get(argument.name))
+    return out
+
+
+def _constant(args: Iterable[Any]) -> bool:
+    """Whether a number among the arguments is itself not finite: ``masked_fill(mask, -inf)``."""
+    return any(isinstance(a, float) and not isfinite(a) for a in args)
+
+
+def _rows_out(inputs: list[Any]) -> int:
+    """In how many rows along the last dimension all elements are -inf."""
+    return max((int((t == -float("inf")).all(-1).sum()) for t in inputs if looked_at(t) and t.dim()), default=0)

@@ -1,0 +1,279 @@
+"""The probe of a second run that finds where the first value that is not finite came from, and how the norms grew."""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from graphdoc.capture.births import Births, Record
+from graphdoc.capture.document import start_document, write_document
+from graphdoc.capture.facts import grad_fn_of, user_frames
+from graphdoc.capture.finite import KIND
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.number_facts import is_finite
+from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.stacks import kept_in, stack_here
+from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.evidence import Evidence, Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+MOST_STEPS = 100_000
+KEPT_STEPS = 300
+"""Steps of the history that are told: the latest."""
+MOST_RECORDS = 12
+_CHOOSING = ("WhereBackward0", "NansumBackward0", "NanToNumBackward0", "MaskedFillBackward0")
+
+
+class CloseLook:
+    """Takes the place of ``FiniteWatch`` in a second run. ``start``: the journal's event from which to look closely."""
+
+    def __init__(self, witness: Witness, start: int) -> None:
+        self._witness = witness
+        self._start = start
+        self._births = Births(witness._trouble)
+        self._roots: list[Any] = []
+        self._mark = 0
+        self._since = 0
+        self._calls = 0
+        self._history: list[dict[str, float]] = []
+        self._norms: dict[int, list[float]] = {}
+        self._parameters: dict[int, Any] = {}
+        self._call: Any = None
+        self.over = False
+        self.sign: Sign | None = None
+
+    @classmethod
+    def start(cls, witness: Witness, detail: str) -> CloseLook:
+        """From the mode ``probe:nonfinite[:START]``."""
+        look = cls(witness, int(detail) if detail.lstrip("-").isdigit() else 0)
+        from torch.optim import optimizer
+
+        witness._undo.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
+        witness._undo.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
+        look._births.active = look._start <= 0
+        look._births.__enter__()  # type: ignore[no-untyped-call]
+        witness.audits = [look]
+        witness.finite = look  # type: ignore[assignment]
+        return look
+
+    # -- while the program runs ----------------------------------------------------------------------------------
+
+    def root(self, outputs: Any, index: int) -> None:
+        """A backward call begins: is what it starts from finite."""
+        if self.over:
+            return
+        try:
+            self._births.active = index >= self._start - 1
+            self._roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
+            self._call = stack_here(4)  # root < _before < the woven function < backward
+            bad = [t for t in outputs if isinstance(t, torch.Tensor) and not is_finite(torch, t)]
+            if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:
+                self._history.append({"call": self._calls, "loss": float(outputs[0].detach())})
+                del self._history[: max(0, len(self._history) - 2 * KEPT_STEPS)]
+            self._calls += 1
+            if bad:
+                self._finish("loss", bad)
+            else:
+                self._since, self._mark = self._mark, self._births.now
+        except Exception as e:
+            self._witness._trouble(e)
+
+    def _before_step(self, optimizer: Any, *_: Any) -> None:
+        if self.over:
+            return
+        try:
+            with torch.no_grad():
+                mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+                each = [(p, float(p.grad.float().norm())) for p in mine if not p.grad.is_sparse]
+                squares = sum(n * n for _, n in each)
+                if self._history:
+                    self._history[-1]["norm"] = squares**0.5
+                    self._history[-1]["weights"] = sum(float(p.float().norm()) ** 2 for p in mine) ** 0.5
+                for p, n in each:
+                    self._parameters[id(p)] = p
+                    norms = self._norms.setdefault(id(p), [])
+                    norms.append(n)
+                    del norms[: max(0, len(norms) - KEPT_STEPS)]
+                bad = [p for p in mine if not is_finite(torch, p.grad)]
+            self._births.stepping = True
+            if bad:
+                self._finish("gradient", [p.grad for p in bad], bad)
+        except Exception as e:
+            self._witness._trouble(e)
+
+    def _after_step(self, optimizer: Any, *_: Any) -> None:
+        self._births.stepping = False
+        if self.over:
+            return
+        try:
+            bad = [p for g in optimizer.param_groups for p in g["params"] if not is_finite(torch, p)]
+            if bad:
+                self._call = stack_here(2)
+                self._finish("parameter", bad, bad)
+        except Exception as e:
+            self._witness._trouble(e)
+
+    # -- what was found ------------------------------------------------------------------------------------------
+
+    def found(self) -> bool:
+        """Whether something is told already, or the run ends by an exception and was not looked at yet."""
+        return self.sign is not None or (not self.over and bool(self._witness.frames))
+
+    def tell(self, evidence: Evidence) -> None:
+        """The run ends. Where no backward call or step has met a bad value, one may stand in the frames."""
+        if self.sign is None and not self.over:
+            with Unseen(torch, self._witness.anomaly, None):
+                census = Census(roots_of(self._witness.frames), torch)
+                values = [t for i, t in census.tensors.items() if i in census.tensor_paths and not is_finite(torch, t)]
+                values.sort(key=lambda t: (t.numel() > 1, not t.requires_grad, t.numel()))
+                found = [t for t in values if self._births.record_of(t) is not None] or values
+                if found:
+                    self._close(self._tell("value", found[:5], [], census))
+        if self.sign is not None:
+            evidence.signs.append(self.sign)
+
+    def _close(self, look: dict[str, Any]) -> None:
+        """Keep what was found; nothing is looked at any more."""
+        self.over = True
+        self._births.active = False
+        self.sign = Sign(KIND, facts={"look": look})
+
+    def tell_failed(self, evidence: Evidence, _: int) -> None:
+        """Anomaly mode has stopped the program: the last birth of nan in this backward call is the one."""
+        found = [r for r in self._births.since(self._mark) if r.shows == "nan"]
+        if self.over or not found:
+            return
+        self._close(self._about(found[:1], "gradient", [], [], Census([], torch)))
+        assert self.sign is not None
+        evidence.signs.append(self.sign)
+
+    def _finish(self, what: str, tensors: list[Any], parameters: list[Any] | None = None) -> None:
+        """The first bad value: write down where it came from, for whoever waits for it."""
+        self.over = True
+        self._births.active = False
+        witness = self._witness
+        frame = sys._getframe(2)
+        with Unseen(torch, witness.anomaly, frame):
+            evidence = start_document(witness)
+            census = Census(roots_of(user_frames(frame)), torch)
+            self._close(self._tell(what, tensors, parameters or [], census))
+            self.tell(evidence)
+            write_document(witness, evidence)
+
+    def _tell(self, what: str, tensors: list[Any], parameters: list[Any], census: Census) -> dict[str, Any]:
+        records = {r.number: r for r in map(self._births.record_of, tensors) if r is not None}
+        return self._about([records[min(records)]] if records else [], what, tensors, parameters, census)
+
+    def _about(
+        self, todo: list[Record], what: str, tensors: list[Any], parameters: list[Any], census: Census
+    ) -> dict[str, Any]:
+        names = census.parameter_names
+        chain: list[Record] = []
+        while todo and len(chain) < MOST_RECORDS:
+            record = todo.pop(0)
+            if record not in chain:
+                chain.append(record)
+                todo += record.parents
+        chain.sort(key=lambda r: r.number)
+        others = [r for r in self._births.since(self._since) if r not in chain]
+        return {
+            "what": what,
+            "names": [names.get(id(p), "") for p in parameters][:40],
+            "all": len(parameters),
+            "holders": [h.path for t in tensors[:3] for h in census.holders(id(t), True, self._witness.cwd)[:1]],
+            "call": self._frames(self._call) if self._call is not None else [],
+            "calls": self._calls,
+            "chain": [self._record(r, census) for r in chain],
+            "others": [self._record(r, census) for r in others[-30:]],
+            "history": self._history[-KEPT_STEPS:],
+            "grown": self._grown(names),
+        }
+
+    def _record(self, record: Record, census: Census) -> dict[str, Any]:
+        """A record as plain data, with places and names."""
+        facts = dict(record.facts)
+        for told in (*facts.get("inputs", ()), *(v for v in facts.get("saved", {}).values() if isinstance(v, dict))):
+            by = told.get("by", [])
+            if not by or isinstance(by[0], tuple):
+                told["by"] = [{"op": op, "stack": self._frames(raw)[-1:]} for op, raw in by]
+            ident = told.get("ident", 0)
+            if ident in census.parameter_names:
+                told["parameter"] = census.parameter_names[ident]
+            elif ident in census.tensor_paths:
+                told["held"] = [h.path for h in census.holders(ident, True, self._witness.cwd)[:2]]
+        out = {
+            "kind": record.kind,
+            "op": record.func,
+            "shows": record.shows,
+            "node": record.node,
+            "in_step": record.step,
+            "number": record.number,
+            **facts,
+        }
+        out["stack"] = self._frames(record.raw)
+        out["inner"] = record.node != "" and not self._in_engine(record.raw)
+        if record.node:
+            out["made"] = self._frames(record.made) if record.made is not None else []
+            out["chosen"] = self._chosen(record)
+        return out
+
+    def _in_engine(self, raw: Any) -> bool:
+        """Whether the engine itself called the operation, not Python code of a backward or hook that it runs."""
+        from graphdoc.capture.places import is_user_file
+
+        for code in raw.raw[::2]:
+            if code.co_name == "_engine_run_backward":
+                return True
+            if is_user_file(code.co_filename):
+                return False
+        return True
+
+    def _chosen(self, record: Record) -> list[dict[str, Any]]:
+        """The place of the ``where`` (or the like) that left this node's result out, nearest first.
+
+        Known by the graph: a path of the running backward call leads from it to the node.
+        """
+        wanted = record.made
+        found: list[tuple[int, Any, str]] = []
+        for node, _ in islice(nodes_behind(self._roots), DEEP - 1):
+            if str(node.name()) in _CHOOSING and self._leads(node, record):
+                found.append((int(node._sequence_nr()), node, str(node.name())))
+        found.sort(key=lambda f: f[0])
+        return [
+            {"node": name, "stack": self._frames(kept_in(node))}
+            for _, node, name in found[:2]
+            if kept_in(node) is not None and wanted is not None
+        ]
+
+    def _leads(self, start: Any, record: Record) -> bool:
+        todo, seen = [start], {start}
+        while todo and len(seen) < 400:
+            node = todo.pop(0)
+            if node is not start and str(node.name()) == record.node:
+                kept = node.metadata.get("traceback_")
+                if kept is record.made:
+                    return True
+            for following, _ in node.next_functions:
+                if following is not None and following not in seen:
+                    seen.add(following)
+                    todo.append(following)
+        return False
+
+    def _frames(self, raw: Any) -> list[dict[str, Any]]:
+        return [vars(f) for f in frames_of(raw, self._witness.cwd) if f.user][-6:]
+
+    def _grown(self, names: dict[int, str]) -> list[dict[str, Any]]:
+        """The parameters whose gradient grew most, the fastest first."""
+        out = []
+        for ident, norms in self._norms.items():
+            finite = [n for n in norms if n == n and n not in (float("inf"), 0.0)]
+            if len(finite) >= 3 and ident in names:
+                start = sorted(finite[: max(3, len(finite) // 3)])
+                out.append({"name": names[ident], "factor": finite[-1] / start[len(start) // 2]})
+        return sorted(out, key=lambda g: -float(str(g["factor"])))[:5]

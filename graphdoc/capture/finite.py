@@ -1,0 +1,173 @@
+"""The watch for values that are not finite: nearly free while the program runs, a look at the parameters at its end.
+
+Looked at is the loss of each backward call: reading one number from the processor's own memory is no operation, so no
+mode, profiler or hook of the program's sees it. On another device that would wait for it, so there it is done rarely.
+What made the value is the question of a second run (``graphdoc.capture.close_look``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Evidence, Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+KIND = "nonfinite"
+"""Of the sign that is left: ``facts`` has ``good``, the journal index of the last call known to be finite before it,
+``roots`` (indices of calls whose loss was not) and ``values`` (how the program holds single numbers that are not)."""
+LIMIT = 1e300
+REMEMBERED = 400
+"""The latest backward calls whose loss was not finite; as many as the journal keeps of all."""
+RARELY = 5.0
+"""Seconds between two looks at a loss that lies on another device."""
+MOST_ELEMENTS = 20_000_000
+"""Of parameters that are looked at when the program ends."""
+
+
+class FiniteWatch:
+    """What became of the numbers in this process; ``root`` is called for every backward call."""
+
+    def __init__(self, witness: Witness) -> None:
+        torch = witness.torch
+        self._witness = witness
+        self._torch = torch
+        self._tensor = torch.Tensor
+        self._modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+        self._readers: dict[Any, Any] = {
+            torch.float32: ctypes.c_float,
+            torch.float64: ctypes.c_double,
+            torch.float16: ctypes.c_uint16,
+            torch.bfloat16: ctypes.c_uint16,
+        }
+        self._due = 0.0
+        self.first = -1
+        """Journal index of the first backward call whose loss was not finite."""
+        self.good = -1
+        """Journal index of the latest before it that was looked at and finite."""
+        self.bad: deque[int] = deque(maxlen=REMEMBERED)
+
+    def root(self, outputs: Any, index: int) -> None:
+        """A backward call begins. Never raises, and leaves alone whatever is not a plain tensor of one element."""
+        try:
+            tensor = outputs[0]
+            if type(tensor) is not self._tensor or self._modes() or tensor.numel() != 1:
+                return
+            if tensor.is_cpu:
+                value = self._read(tensor)
+            else:
+                now = time.monotonic()
+                if now < self._due:
+                    return
+                value = float(tensor.detach())
+                self._due = time.monotonic() + RARELY
+        except Exception:
+            return  # without memory of its own: fake, sparse, wrapped by torch.func
+        if -LIMIT < value < LIMIT:
+            if self.first < 0:
+                self.good = index
+            return
+        if self.first < 0:
+            self.first = index
+        self.bad.append(index)
+
+    def _read(self, tensor: Any) -> float:
+        dtype = tensor.dtype
+        number = self._readers[dtype].from_address(tensor.data_ptr()).value
+        if dtype is self._torch.float16:
+            return float(struct.unpack("<e", struct.pack("<H", number))[0])
+        if dtype is self._torch.bfloat16:
+            return float(struct.unpack("<f", struct.pack("<I", number << 16))[0])
+        return float(number)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def found(self) -> bool:
+        """Whether a look at the end is worth its while: something was not finite, or an exception ends the run."""
+        return bool(self.bad or self._witness.frames) or bool(self._parameters({}))
+
+    def tell(self, evidence: Evidence) -> None:
+        """Add what is wrong at the end of the run, if all that can still be seen is not finite.
+
+        A program that met such a value and went on with finite ones has dealt with it. With a GradScaler only the
+        parameters count: a loss or gradient that overflows is its way to find the scale.
+        """
+        witness = self._witness
+        with Unseen(self._torch, witness.anomaly, None):
+            autopsy = Autopsy(self._torch, witness.journal, witness.cwd, witness.frames)
+            parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
+            roots = [] if witness.scaled() else self._still_bad(autopsy)
+            if not (parameters or roots or values):
+                return
+            if not evidence.events:
+                autopsy.fill_program(evidence)
+            self._add(evidence, parameters, values, roots)
+
+    def tell_failed(self, evidence: Evidence, index: int) -> None:
+        """Anomaly mode of the user's own has stopped the program at a gradient that is nan, in this call."""
+        self._add(evidence, [], [], [index])
+
+    def _add(self, evidence: Evidence, parameters: list[str], values: list[str], roots: list[int]) -> None:
+        first = self.first if self.first >= 0 else roots[0] if roots else -1
+        facts = {"good": self.good, "values": values, "roots": roots, "calls": len(self.bad)}
+        call = evidence.event(first)
+        stack = call.stack if call is not None else []
+        evidence.signs.append(Sign(KIND, stack, parameters=parameters, event=first, count=len(self.bad), facts=facts))
+
+    def _still_bad(self, autopsy: Autopsy) -> list[int]:
+        """Journal indices of the latest backward calls of their places, where the loss was not finite."""
+        latest = {id(e.place): e.index for e in autopsy.entries if e.kind in ("backward", "grad")}
+        bad = set(self.bad)
+        return sorted(index for index in latest.values() if index in bad)
+
+    def _parameters(self, names: dict[int, str]) -> list[str]:
+        """Names of parameters that an optimizer holds and that are not finite now; empty for one without a name."""
+        found: list[str] = []
+        elements = 0
+        for seen in self._witness.journal.optimizers.values():
+            optimizer = seen.ref()
+            groups = getattr(optimizer, "param_groups", None)
+            for group in groups if isinstance(groups, list) else ():
+                parameters = group.get("params")
+                for p in parameters if isinstance(parameters, list) else ():
+                    elements += p.numel() if isinstance(p, self._tensor) else 0
+                    if elements > MOST_ELEMENTS or len(found) >= 200:
+                        return found
+                    if not self.is_finite(p):
+                        found.append(names.get(id(p), ""))
+        return found
+
+    def _values(self, autopsy: Autopsy) -> list[str]:
+        """Names of single numbers that are nan, where an exception has ended the program in front of its backward."""
+        found = []
+        for ident in autopsy.census.tensor_paths if self._witness.frames else ():
+            tensor = autopsy.census.tensors[ident]
+            if tensor.numel() == 1 and grads(tensor) and not self.is_finite(tensor):
+                found.append(autopsy.census.holders(ident, True, autopsy.cwd)[0].path)
+        return found[:20]
+
+    def is_finite(self, tensor: Any) -> bool:
+        """Whether all elements are; True for what cannot be asked."""
+        torch = self._torch
+        try:
+            if not tensor.is_floating_point() or tensor.device.type == "meta" or not tensor.numel():
+                return True
+            with torch.no_grad():
+                return bool(torch.isfinite(tensor.detach()).all())
+        except Exception:
+            return True
+
+
+def grads(tensor: Any) -> bool:
+    """Whether a tensor takes part in a graph."""
+    try:
+        return bool(tensor.requires_grad)
+    except Exception:
+        return False

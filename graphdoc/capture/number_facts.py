@@ -1,0 +1,71 @@
+"""Facts about a tensor's numbers: how many are zero, negative or not finite, where the first is, how far they reach.
+
+The only place where values are turned into evidence: counts, extremes and positions, no contents (docs/privacy.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOST_ELEMENTS = 50_000_000
+"""Of a tensor that is looked at."""
+
+
+def looked_at(tensor: Any) -> bool:
+    """Whether a tensor has numbers that can be read: floating-point, dense, with memory, not of a subclass."""
+    try:
+        return bool(
+            type(tensor).__module__.startswith("torch")
+            and tensor.is_floating_point()
+            and str(tensor.layout) == "torch.strided"
+            and tensor.device.type != "meta"
+            and 0 < tensor.numel() <= MOST_ELEMENTS
+        )
+    except Exception:
+        return False
+
+
+def is_finite(torch: Any, tensor: Any) -> bool:
+    """Whether all elements are; True for what is not looked at."""
+    return not looked_at(tensor) or bool(torch.isfinite(tensor).all())
+
+
+def describe(torch: Any, tensor: Any) -> dict[str, Any]:
+    """Counts, extremes of the finite elements, and for each kind of element the position of its first one."""
+    out: dict[str, Any] = {
+        "shape": [int(s) for s in tensor.shape],
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "n": int(tensor.numel()),
+    }
+    if not looked_at(tensor):
+        if tensor.dtype is torch.bool and tensor.numel():
+            out["true"] = int(tensor.sum())
+        return out
+    flat = tensor.detach()
+    kinds = {
+        "nan": torch.isnan(flat),
+        "inf": torch.isinf(flat),
+        "zeros": flat == 0,
+        "negative": flat < 0,
+        "ones": flat.abs() == 1,
+    }
+    first: dict[str, list[int]] = {}
+    for name, mask in kinds.items():
+        out[name] = int(mask.sum())
+        if out[name]:
+            first[name] = [int(i) for i in position(tensor.shape, int(mask.flatten().to(torch.uint8).argmax()))]
+    out["first"] = first
+    finite = flat[torch.isfinite(flat)]
+    if finite.numel():
+        out["min"], out["max"] = float(finite.min()), float(finite.max())
+    out["minus_inf"] = int((flat == -float("inf")).sum())
+    return out
+
+
+def position(shape: Any, flat: int) -> list[int]:
+    """The indices of the element with this number, counted in the order of the shape."""
+    out: list[int] = []
+    for size in reversed([int(s) for s in shape]):
+        out.insert(0, flat % size if size else 0)
+        flat //= size or 1
+    return out

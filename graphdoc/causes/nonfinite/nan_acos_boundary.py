@@ -1,0 +1,86 @@
+"""GD609: acos, asin, acosh or atanh at the edge."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.bad_values import HALF
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.story.bad_values import called, function, tell, trouble_with
+
+SLUG = "nan-acos-boundary"
+TITLE = "An inverse function is differentiated at the edge of its domain"
+
+PAGE = Page(
+    what_happened="""\
+`acos` and `asin` are defined from -1 to 1 and their derivatives are infinite at both ends; `atanh` is infinite itself
+there, `acosh` ends at 1. A cosine of two equal directions is 1, and rounding makes it `1.0000001` now and then.
+Clamping to the closed interval keeps the forward pass finite and lets the infinite derivative through: `0 * inf` is
+nan.
+""",
+    why="""\
+The angle between equal directions has a kink: its derivative does not exist. The gradient that comes from behind is
+zero where the prediction is right, and zero times infinity has no value.
+""",
+    example="""\
+angle = torch.acos(cosine.clamp(-1.0, 1.0))
+""",
+    use_instead="""\
+angle = torch.acos(cosine.clamp(-1.0 + 1e-6, 1.0 - 1e-6))  # or atan2(sine, cosine), which is exact
+""",
+    fix_safety="""\
+Unsafe: inside the margin the angle is constant and no gradient flows; the smallest angle is `sqrt(2 * margin)`. In
+single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sine and cosine needs none.
+""",
+    not_this="""\
+- The function is left out by a `torch.where` there: `nan-where-branch`.
+""",
+    references=(
+        ("torch.acos", "https://docs.pytorch.org/docs/stable/generated/torch.acos.html"),
+        ("torch.atan2", "https://docs.pytorch.org/docs/stable/generated/torch.atan2.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    operand = called(trouble, birth)
+    numbers = birth.saved("self") or next(iter(birth.inputs), None)
+    ones = numbers.count("ones") if numbers is not None else 0
+    counted = f"{ones} of {numbers.n} elements of {operand} are exactly 1 or -1" if ones and numbers is not None else ""
+    if numbers is not None and not ones:
+        low, high = numbers.facts.get("min", 0.0), numbers.facts.get("max", 0.0)
+        counted = f"{operand} lies between {low:.8g} and {high:.8g}"
+    name = birth.op.strip("_") if not birth.node else birth.node.removesuffix("Backward0").lower()
+    inside = name in ("acos", "asin", "atanh")
+    margin = "1e-3" if birth.output.dtype in HALF else "1e-6"
+    return tell(
+        trouble,
+        birth,
+        f"{operand} reaches the edge of the domain of `{name}`",
+        "at the edge the derivative is infinite" if birth.node else "outside of the domain",
+        counted,
+        f"{function(trouble, birth)} has no finite derivative there.",
+        guarded(
+            trouble,
+            birth,
+            f"clamp(-1.0 + {margin}, 1.0 - {margin})" if inside else f"clamp_min(1.0 + {margin})",
+            f"Keep {operand} inside of the domain",
+            "Within the margin the result is constant and no gradient flows.",
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD609",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

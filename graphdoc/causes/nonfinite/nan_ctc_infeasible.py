@@ -1,0 +1,71 @@
+"""GD612: a CTC loss that is infinite."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import amount, function, tell, trouble_with
+
+SLUG = "nan-ctc-infeasible"
+TITLE = "A CTC loss has no path from its input to its target"
+
+PAGE = Page(
+    what_happened="""\
+CTC sums over all ways to lay the target out over the frames of the input. Where the target has more symbols than the
+input has frames (a repeated symbol needs one more, for the blank in between) there is no way: the probability is
+zero, the loss is infinite and its gradient nan.
+""",
+    why="""\
+It happens with short recordings, with an encoder that keeps one frame in four, with wrong lengths, and with batches
+in which a single sample is so. One sample is enough for the mean.
+""",
+    example="""\
+loss = F.ctc_loss(log_probs, targets, input_lengths, target_lengths)
+""",
+    use_instead="""\
+loss = F.ctc_loss(log_probs, targets, input_lengths, target_lengths, zero_infinity=True)
+""",
+    fix_safety="""\
+Unsafe: `zero_infinity=True` leaves out samples that have no path, loss and gradient. If there are many, the lengths
+are wrong: `input_lengths` must count frames *after* the encoder's own subsampling.
+""",
+    not_this="""\
+- The log-probabilities hold nan already: the report then names what made them.
+""",
+    references=(("torch.nn.CTCLoss", "https://docs.pytorch.org/docs/stable/generated/torch.nn.CTCLoss.html"),),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is a CTC loss."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    return tell(
+        trouble,
+        birth,
+        "A target of the CTC loss is longer than its input allows, and the loss is infinite",
+        "no path leads from the input to the target",
+        amount(birth.output, "inf", "the loss by sample"),
+        f"{function(trouble, birth)} sums over no path at all for some sample.",
+        remedy_at(
+            birth.place,
+            "ctc_zero_infinity",
+            "Leave out samples that have no path",
+            "unsafe",
+            "Their loss and gradient count as zero; all other samples stay as they are.",
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD612",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

@@ -1,0 +1,115 @@
+"""GD604: a division by zero, or the mean of nothing."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.bad_value_kind import divisor_of
+from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.remedies.guarded_value import counts, guarded
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+
+SLUG = "nan-division-by-zero"
+TITLE = "Something is divided by zero"
+
+PAGE = Page(
+    what_happened="""\
+A divisor is zero: `0 / 0` is nan, anything else over zero is infinite. Written out it is a sum over a mask divided by
+the number of its elements, where a batch has none; a scale or a step size that has shrunk to exactly zero; a standard
+deviation of equal values. Not written out it is the mean of nothing: `x[mask].mean()` of an empty selection, or a
+`cross_entropy` whose targets are all `ignore_index`.
+""",
+    why="""\
+PyTorch follows the standard for floating point: a mean over no elements is `0 / 0`. Often the gradient of that term
+is zero or missing and the network goes on; what has the loss itself for its gradient, a learned weight of the task or
+a running average, takes the nan over.
+""",
+    example="""\
+loss = (error * mask).sum() / mask.sum()
+""",
+    use_instead="""\
+loss = (error * mask).sum() / mask.sum().clamp(min=1)
+""",
+    fix_safety="""\
+Unsafe: a bound on the divisor says that the mean of nothing is zero, which is what a masked loss means by it. For a
+divisor that may be negative there is no such bound, and the division has to be left out where it has no value.
+""",
+    not_this="""\
+- The divisor is the length of a vector: `nan-norm-at-zero`.
+- The divisor is the standard deviation of a single sample: `nan-std-of-one`.
+- The quotient is left out by a `torch.where`, and only its gradient is nan: `nan-where-branch`.
+""",
+    references=(
+        ("torch.div", "https://docs.pytorch.org/docs/stable/generated/torch.div.html"),
+        (
+            "torch.nn.functional.cross_entropy",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is a quotient whose divisor is zero, or a mean over no elements."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    op = birth.op.strip("_")
+    if op in ("mean", "nll_loss_forward", "nll_loss2d_forward") or any(not i.n for i in birth.inputs):
+        return _mean_of_nothing(trouble, birth)
+    operand = called(trouble, birth, "the divisor")
+    numbers = divisor_of(birth)
+    guard = "clamp_min(1)" if counts(birth) else "clamp_min(1e-8)"
+    positive = numbers is not None and not numbers.count("negative")
+    remedies = guarded(
+        trouble,
+        birth,
+        guard,
+        f"Divide by at least {'one' if counts(birth) else 'a little'}: bound {operand}",
+        "Where the divisor is above the bound, nothing changes.",
+    )
+    inside = " in the backward of a function of its own" if birth.inner else ""
+    return tell(
+        trouble,
+        birth,
+        f"{operand} is zero, and something is divided by it{inside}",
+        "division by zero",
+        amount(numbers, "zeros", operand),
+        f"{function(trouble, birth)} divides by zero.",
+        remedies if positive else (),
+    )
+
+
+def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
+    loss = birth.op.startswith("nll")
+    label = "the mean over targets that are all ignored" if loss else "the mean of no elements is 0 / 0"
+    what = "All targets of this loss are ignored" if loss else "A mean is taken of no elements"
+    remedies = remedy_at(
+        birth.place,
+        "mean_of_some",
+        "Divide the sum by the number of targets, at least one" if loss else "Take the sum over at least one element",
+        "unsafe",
+        "The mean of nothing counts as zero; every other one stays as it is.",
+    )
+    return tell(
+        trouble,
+        birth,
+        f"{what}, and its mean is nan",
+        label,
+        "there was nothing to average in this iteration" if not loss else "no target of this iteration counts",
+        f"{function(trouble, birth)} is 0 / 0.",
+        remedies,
+    )
+
+
+CAUSE = Cause(
+    code="GD604",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

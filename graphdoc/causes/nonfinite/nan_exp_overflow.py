@@ -1,0 +1,82 @@
+"""GD606: an exponential that overflows."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.spans import innermost_user
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import called, function, tell, trouble_with
+
+SLUG = "nan-exp-overflow"
+TITLE = "An exponential leaves the range of its number type"
+
+PAGE = Page(
+    what_happened="""\
+`exp` of more than 88.7 is infinite in single precision (11.1 in half, 709.8 in double). The infinity is then divided,
+subtracted or taken the logarithm of, and the gradient is nan. Typical: a softmax or a likelihood written out by hand,
+the ratio `exp(new - old)` of a policy far from the old one, a scale that is learned as its logarithm.
+""",
+    why="""\
+The result of the whole formula would be finite, `log(sum(exp(x)))` is about the largest `x`; but the value in between
+has no place among the floating-point numbers.
+""",
+    example="""\
+likelihood = (weight * log_density.exp()).sum(1)
+loss = -torch.log(likelihood).mean()
+""",
+    use_instead="""\
+loss = -torch.logsumexp(torch.log(weight) + log_density, dim=1).mean()
+""",
+    fix_safety="""\
+Safe in its meaning is the form that stays in the range: `torch.logsumexp`, `F.log_softmax`, `F.softplus`,
+`torch.expm1`. Unsafe is a bound on the exponent: no gradient flows beyond it, and the program may learn nothing
+there.
+""",
+    not_this="""\
+- Everything grows from step to step, and `exp` is only where it shows: `exploding-gradients`.
+- The type is half precision, and single precision has room for the number: `nan-half-overflow`.
+""",
+    references=(
+        ("torch.logsumexp", "https://docs.pytorch.org/docs/stable/generated/torch.logsumexp.html"),
+        ("torch.exp", "https://docs.pytorch.org/docs/stable/generated/torch.exp.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is the result of an exponential."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    operand = called(trouble, birth, "the exponent")
+    numbers = next(iter(birth.inputs), None)
+    largest = f"the largest element of {operand} is {numbers.facts.get('max', 0.0):.4g}" if numbers is not None else ""
+    logarithm = innermost_user(trouble.call)
+    return tell(
+        trouble,
+        birth,
+        f"{operand} grows too large for `exp`, which overflows",
+        "the exponential is larger than the type can hold",
+        largest,
+        f"{function(trouble, birth)} is infinite.",
+        remedy_at(
+            birth.place if logarithm is not None else None,
+            "log_sum_exp",
+            "Take the logarithm of the sum of exponentials in one function",
+            "unsafe",
+            "`torch.logsumexp` gives the same number without leaving the range.",
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD606",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

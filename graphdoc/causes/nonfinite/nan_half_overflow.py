@@ -1,0 +1,77 @@
+"""GD613: an overflow that single precision would not have."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.story.bad_values import function, tell, trouble_with
+
+SLUG = "nan-half-overflow"
+TITLE = "A result is too large for half precision"
+
+PAGE = Page(
+    what_happened="""\
+Half precision (`float16`) ends at 65504. A sum over many elements, a product of activations, attention scores that
+are not scaled, a square or a variance goes beyond it, and the result is infinite. In single precision the same number
+is nothing special.
+""",
+    why="""\
+`autocast` runs matrix products in half precision and keeps sums, exponentials and losses in single; a model turned
+with `.half()`, or a cast written by hand, has no such protection. A GradScaler looks after gradients that are too
+large; it does not help where the forward pass overflows.
+""",
+    example="""\
+scores = (q.half() @ k.half().transpose(-2, -1)) / d**0.5
+""",
+    use_instead="""\
+scores = (q.half() / d**0.5) @ k.half().transpose(-2, -1)  # or bfloat16, which has the range of single precision
+""",
+    fix_safety="""\
+Display: scale before the product, do this step in single precision (`.float()`), or use `bfloat16`. Which of them
+fits depends on the hardware and on the precision that is needed.
+""",
+    not_this="""\
+- The number would not fit into single precision either: `exploding-gradients` or `nan-exp-overflow`.
+- Only the scaled gradients overflow and the GradScaler leaves the step out: nothing is wrong.
+""",
+    references=(
+        ("Automatic mixed precision", "https://docs.pytorch.org/docs/stable/amp.html"),
+        ("torch.finfo", "https://docs.pytorch.org/docs/stable/type_info.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    largest = max((i.largest for i in birth.inputs), default=0.0)
+    return tell(
+        trouble,
+        birth,
+        f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}",
+        f"larger than {birth.output.dtype} can hold",
+        f"what goes in is at most {largest:.4g} in size; single precision has room for the result",
+        "the result has no place in half precision and is infinite.",
+        (
+            Remedy(
+                "single_precision",
+                "Compute this in single precision or bfloat16, or scale before",
+                "display",
+                "Half precision ends at 65504.",
+            ),
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD613",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

@@ -1,0 +1,86 @@
+"""GD616: nan or inf in the data."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.bad_values import frame_of
+from graphdoc.program.spans import innermost_user, span
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import amount, tell, trouble_with
+
+SLUG = "nan-input-data"
+TITLE = "The data has values that are not numbers"
+
+PAGE = Page(
+    what_happened="""\
+No operation has made the nan: it was in the data. An empty field of a table is read as nan, a sensor writes `inf` for
+*no reading*, a target is marked as missing by nan. It goes through the first batch that holds such a row, which may
+be thousands of steps into the training.
+""",
+    why="""\
+`nanmean`, `nansum` and a mask that multiplies leave such elements out of the *value* of a loss. Their gradient is `0
+* nan` all the same: what is to be left out must be left out before anything is computed with it.
+""",
+    example="""\
+loss = torch.nanmean((prediction - target) ** 2)
+""",
+    use_instead="""\
+known = ~torch.isnan(target)
+loss = ((prediction[known] - target[known]) ** 2).mean()
+""",
+    fix_safety="""\
+Unsafe: which rows to leave out, or what to fill in for them, is a question about the data. Selecting the known
+elements before computing is right for a target that is marked as missing.
+""",
+    not_this="""\
+- An operation made the nan of finite data: the other causes of this group.
+- The mask's own `-inf` became nan: `nan-masked-softmax`.
+""",
+    references=(
+        ("torch.nanmean", "https://docs.pytorch.org/docs/stable/generated/torch.nanmean.html"),
+        ("torch.isnan", "https://docs.pytorch.org/docs/stable/generated/torch.isnan.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value came in from outside: no operation has made it."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    numbers = next((i for i in birth.inputs if i.count("nan") or i.count("inf")), None)
+    name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
+    kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
+    loaded = frame_of(birth.facts.get("loaded"))
+    more = (span("consumed", birth.place, "first used here", evidence),) if loaded is not None and birth.place else ()
+    return tell(
+        trouble,
+        birth,
+        f"{name} holds {kind}: it comes from the data, no operation has made it",
+        "comes in with these values" if loaded is not None else "first used here",
+        amount(numbers, kind, name),
+        "the values were in the data when it came in.",
+        remedy_at(
+            innermost_user(birth.stack) if loaded is None else None,
+            "select_known",
+            "Select what is known before computing with it",
+            "unsafe",
+            "Elements that are nan in the data take no part, neither in the loss nor in its gradient.",
+            name=numbers.held if numbers is not None else "",
+        ),
+        at=loaded,
+        more=more,
+    )
+
+
+CAUSE = Cause(
+    code="GD616",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

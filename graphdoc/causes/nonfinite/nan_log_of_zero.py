@@ -1,0 +1,90 @@
+"""GD601: a logarithm of zero or of a negative number."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+
+SLUG = "nan-log-of-zero"
+TITLE = "A logarithm is taken of zero or of something negative"
+
+PAGE = Page(
+    what_happened="""\
+The logarithm of zero is `-inf`, that of a negative number is nan. Both go on through the sum and the mean into the
+loss; `0 * -inf` is nan as well, so a term that is weighted with zero does not stay out of it. Where only the gradient
+is hit, the derivative `1 / x` is what has no value at zero.
+
+The zeros are rarely written by anybody. A sigmoid of more than 17 is exactly 1 in single precision, so `1 - p` is
+exactly 0; a softmax underflows to 0 for a class that is sure not to be meant; a histogram has an empty bin.
+""",
+    why="""\
+Floating-point numbers have no room between 1 and the next smaller one: about `6e-8`. So a probability that is sure
+enough becomes 0 or 1, the better the model gets, the sooner. PyTorch follows the standard for floating point and
+raises nothing; the nan shows wherever it is printed, and every parameter has it one step later.
+""",
+    example="""\
+p = torch.sigmoid(logits)
+loss = -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()
+""",
+    use_instead="""\
+loss = F.binary_cross_entropy_with_logits(logits, y)  # or F.logsigmoid(logits), F.log_softmax(logits, dim=1)
+""",
+    fix_safety="""\
+Unsafe: `clamp_min` bounds the logarithm, and an element below the bound sends no gradient. That is what a loss of
+this kind needs in practice, but it is a choice. Better where the logits are at hand: `F.logsigmoid`, `F.log_softmax`
+or a loss `…_with_logits`, which are exact and send a gradient everywhere.
+""",
+    not_this="""\
+- The zeros come from `exp` of something very negative, to be summed and taken the logarithm of again:
+  `torch.logsumexp` does that without leaving the range (`nan-exp-overflow`).
+- The logarithm is left out by a `torch.where` and only its gradient is nan: `nan-where-branch`.
+""",
+    references=(
+        ("torch.log", "https://docs.pytorch.org/docs/stable/generated/torch.log.html"),
+        (
+            "torch.nn.functional.binary_cross_entropy_with_logits",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.binary_cross_entropy_with_logits.html",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is the result of a logarithm, or the gradient behind one."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    operand = called(trouble, birth)
+    numbers = birth.saved("self") or next((i for i in birth.inputs if i.count("zeros") or i.count("negative")), None)
+    negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
+    kind = "negative" if negative else "zeros"
+    what = "goes below zero" if negative else "reaches zero"
+    return tell(
+        trouble,
+        birth,
+        f"{operand} {what}, and its logarithm is {'nan' if negative else 'not finite'}",
+        "the logarithm of a negative number is nan" if negative else "the logarithm of zero is -inf",
+        amount(numbers, kind, operand),
+        f"{function(trouble, birth)} has no finite value there.",
+        guarded(
+            trouble,
+            birth,
+            "clamp_min(1e-7)",
+            f"Keep {operand} above zero",
+            "The logarithm is bounded; an element at the bound sends no gradient.",
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD601",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

@@ -1,0 +1,86 @@
+"""GD603: a norm at zero: divided by, or differentiated twice."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.bad_value_kind import divisor_of
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+
+SLUG = "nan-norm-at-zero"
+TITLE = "A vector of length zero is divided by its length"
+
+PAGE = Page(
+    what_happened="""\
+A vector is divided by its own length, and one of them is the zero vector: `0 / 0` is nan in the forward pass. It is
+an empty sentence whose word vectors sum to nothing, a padded row, a dead unit, a difference of two equal points. A
+softmax or a mean over the batch then spreads the nan to everything.
+
+With `create_graph=True` the second derivative of a norm at zero has no value either: a gradient penalty of a gradient
+that is exactly zero.
+""",
+    why="""\
+The direction of a zero vector is not defined. PyTorch defines the derivative of a norm at zero as zero, but the
+quotient is for the program to define.
+""",
+    example="""\
+unit = v / v.norm(dim=-1, keepdim=True)
+""",
+    use_instead="""\
+unit = F.normalize(v, dim=-1)  # divides by max(norm, 1e-12)
+""",
+    fix_safety="""\
+Unsafe in name only: `clamp_min` on the length, as `F.normalize` has it, gives the zero vector for the zero vector and
+changes no other. Whether such a row should be in the batch at all is another question.
+""",
+    not_this="""\
+- The length is written out as a root of a sum of squares and only its gradient is nan: `nan-sqrt-at-zero`.
+- The divisor is a count or a sum and not a length: `nan-division-by-zero`.
+""",
+    references=(
+        (
+            "torch.nn.functional.normalize",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.normalize.html",
+        ),
+        ("torch.linalg.vector_norm", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.vector_norm.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    divided = birth.group == "division"
+    operand = called(trouble, birth, "the length")
+    numbers = divisor_of(birth) if divided else next((i for i in birth.inputs if i.count("zeros")), None)
+    remedies = guarded(
+        trouble,
+        birth,
+        "clamp_min(1e-12)",
+        f"Divide by at least a little: bound {operand}",
+        "As `F.normalize` does it: the zero vector stays zero, every other one stays as it is.",
+    )
+    return tell(
+        trouble,
+        birth,
+        f"{operand} is zero, and a vector is divided by it" if divided else "A norm is differentiated where it is zero",
+        "zero divided by a length of zero is nan" if divided else "at zero this norm has no derivative",
+        amount(numbers, "zeros", operand),
+        f"{function(trouble, birth)} has no value for a vector of length zero.",
+        remedies if divided else (),
+    )
+
+
+CAUSE = Cause(
+    code="GD603",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

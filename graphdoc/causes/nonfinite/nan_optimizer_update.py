@@ -1,0 +1,77 @@
+"""GD615: an update that is not finite."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.story.bad_values import amount, tell, trouble_with
+
+SLUG = "nan-optimizer-update"
+TITLE = "The optimizer's update makes nan of a finite gradient"
+
+PAGE = Page(
+    what_happened="""\
+Loss and gradients are finite, and after `step()` a parameter is not. The update itself divides by zero or overflows:
+Adam with `eps=0`, or with an `eps` that half precision rounds to zero (`1e-8` does), a learning rate of nan or inf
+from a schedule, `RMSprop` of a gradient that was always zero.
+""",
+    why="""\
+Adam divides by `sqrt(v) + eps`. Where a gradient has been exactly zero from the start, `v` is zero and `eps` is all
+that is left: `0 / 0`.
+""",
+    example="""\
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=0.0)
+""",
+    use_instead="""\
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, eps=1e-8)  # 1e-4 for parameters in half precision
+""",
+    fix_safety="""\
+Unsafe: `eps` bounds the size of a step; the default is harmless in single precision. Parameters in half precision
+want an optimizer that keeps its state in single precision.
+""",
+    not_this="""\
+- The gradient was not finite before the step: the cause lies in the graph, and another entry of this group tells it.
+- The numbers have grown for many steps: `exploding-gradients`.
+""",
+    references=(
+        ("torch.optim.Adam", "https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html"),
+        ("torch.optim", "https://docs.pytorch.org/docs/stable/optim.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value was made inside of an optimizer's step."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    divisor = next((i for i in birth.inputs if i.count("zeros")), None)
+    return tell(
+        trouble,
+        birth,
+        f"The step makes {birth.shows} of {'parameters whose gradient' if trouble.names else 'gradients that'} "
+        f"{'is' if trouble.names else 'are'} finite",
+        f"{birth.op.strip('_')} inside of the step",
+        amount(divisor, "zeros", "what the step divides by") if "div" in birth.op else "",
+        "the gradients that went in were finite, the update that came out is not.",
+        (
+            Remedy(
+                "optimizer_eps",
+                "Give the optimizer an `eps` that its number type can hold",
+                "display",
+                "1e-8 in single precision, 1e-4 in half.",
+            ),
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD615",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

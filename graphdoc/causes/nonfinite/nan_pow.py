@@ -1,0 +1,79 @@
+"""GD608: a power at or below zero."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+
+SLUG = "nan-pow"
+TITLE = "A power has no value, or no derivative, at its base"
+
+PAGE = Page(
+    what_happened="""\
+`x ** a` is nan for a negative `x` and an exponent that is no whole number. At zero it is infinite for a negative
+exponent, and for one between 0 and 1 its derivative `a * x ** (a - 1)` is: the forward pass is fine and the gradient
+is not.
+""",
+    why="""\
+PyTorch computes powers with real numbers. A base that is meant to be positive reaches zero by rounding, by a `relu`,
+or by a pixel that is black.
+""",
+    example="""\
+loss = (error.abs() ** 0.7).mean()
+""",
+    use_instead="""\
+loss = (error.abs().clamp_min(1e-6) ** 0.7).mean()
+""",
+    fix_safety="""\
+Unsafe: a bound on the base sends no gradient below it. Which bound is small enough depends on the exponent: the
+derivative at the bound is `a * bound ** (a - 1)`.
+""",
+    not_this="""\
+- The power is a square root written as one: the same fault, told as `nan-sqrt-at-zero` for `sqrt`.
+- The base is large and the power overflows: `exploding-gradients`.
+""",
+    references=(("torch.pow", "https://docs.pytorch.org/docs/stable/generated/torch.pow.html"),),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    operand = called(trouble, birth, "the base")
+    numbers = birth.saved("self") or next(iter(birth.inputs), None)
+    negative = numbers is not None and birth.shows == "nan" and bool(numbers.count("negative"))
+    exponent = (birth.facts.get("saved") or {}).get("exponent")
+    told = f"the exponent is {exponent:g}" if isinstance(exponent, int | float) else ""
+    counted = amount(numbers, "negative" if negative else "zeros", operand)
+    return tell(
+        trouble,
+        birth,
+        f"{operand} {'is negative' if negative else 'is zero'}, where the power has no "
+        f"{'value' if not birth.node else 'derivative'}",
+        "no value for this base" if not birth.node else "at zero the derivative is infinite",
+        "; ".join(t for t in (counted, told) if t),
+        f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
+        guarded(
+            trouble,
+            birth,
+            "clamp_min(1e-6)",
+            f"Keep {operand} above zero",
+            "Powers of larger numbers stay as they are; at the bound no gradient flows.",
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD608",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

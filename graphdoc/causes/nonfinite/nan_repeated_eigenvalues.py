@@ -1,0 +1,83 @@
+"""GD611: eigenvalues or singular values that are equal."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.story.bad_values import called, function, tell, trouble_with
+
+SLUG = "nan-repeated-eigenvalues"
+TITLE = "A decomposition is differentiated at equal eigenvalues"
+
+PAGE = Page(
+    what_happened="""\
+The eigenvalues of a matrix have derivatives; its eigenvectors have none where two eigenvalues are equal: any rotation
+between them is as good. PyTorch's formula divides by the differences of the values, so it gives inf or nan. A zero
+matrix, the identity, a covariance of silent channels, a ridge added to it (all values equal then) and a symmetric
+start are such matrices. For the singular vectors it is the same.
+""",
+    why="""\
+The nan appears in the gradient alone; the forward pass of that step is fine. In the next one the function is given a
+matrix of nan and may raise *failed to converge* or speak of ill conditioning, which is not what is wrong with it.
+""",
+    example="""\
+values, vectors = torch.linalg.eigh(covariance)
+root = (vectors * values.sqrt()) @ vectors.mT
+""",
+    use_instead="""\
+ridge = 1e-4 * torch.diag(torch.linspace(1.0, 2.0, n))  # distinct, so that the values are
+values, vectors = torch.linalg.eigh(covariance + ridge)
+root = (vectors * values.sqrt()) @ vectors.mT
+""",
+    fix_safety="""\
+Display: which remedy is right depends on what the vectors are for. Where only values are used, `eigvalsh` and
+`svdvals` have a derivative. A symmetric function of the matrix (a root, a logarithm) has a regular derivative of its
+own, to be written as a `torch.autograd.Function`. A distinct jitter on the diagonal changes the numbers by its size.
+""",
+    not_this="""\
+- The matrix had nan or inf before: the report then names what made them.
+""",
+    references=(
+        ("torch.linalg.eigh", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.eigh.html"),
+        ("torch.linalg.svd", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.svd.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    operand = called(trouble, birth, "the matrix")
+    values = birth.saved("L", "S")
+    low, high = (values.facts.get("min", 0.0), values.facts.get("max", 0.0)) if values is not None else (0.0, 0.0)
+    shown = f"the values lie between {low:.4g} and {high:.4g}, some of them equal"
+    return tell(
+        trouble,
+        birth,
+        f"{operand} has equal eigenvalues, where the eigenvectors have no derivative",
+        "divides by the differences of the values in backward",
+        shown if values is not None else "",
+        f"the derivative of {function(trouble, birth)} divides by differences of values that are equal.",
+        (
+            Remedy(
+                "distinct_diagonal",
+                "Make the values distinct, or differentiate only what has a derivative",
+                "display",
+                "A distinct jitter on the diagonal, `eigvalsh`/`svdvals`, or a Function for the symmetric function.",
+            ),
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD611",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

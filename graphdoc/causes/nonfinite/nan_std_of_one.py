@@ -1,0 +1,79 @@
+"""GD607: a standard deviation of one sample."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import called, function, tell, trouble_with
+
+SLUG = "nan-std-of-one"
+TITLE = "The standard deviation of a single value is nan"
+
+PAGE = Page(
+    what_happened="""\
+`x.std()` and `x.var()` divide by the number of values less one. For a single value that is `0 / 0`: nan. It comes
+with the last batch of an epoch that holds one sample, an episode of one step whose returns are normalised, a group of
+one.
+""",
+    why="""\
+The default is the unbiased estimate (Bessel's correction), which one value cannot give. PyTorch warns of it once
+(*degrees of freedom is <= 0*) and goes on with nan.
+""",
+    example="""\
+advantage = (returns - returns.mean()) / (returns.std() + 1e-8)
+""",
+    use_instead="""\
+advantage = (returns - returns.mean()) / (returns.std(correction=0) + 1e-8)  # 0 for a single value
+""",
+    fix_safety="""\
+Unsafe: without the correction every standard deviation is smaller by `sqrt((n - 1) / n)`, little for many values. To
+leave all others as they are, treat the single value by itself, or let the loader drop the last batch.
+""",
+    not_this="""\
+- There are several values, all the same, and the quotient by their deviation is nan: `nan-division-by-zero`.
+""",
+    references=(
+        ("torch.std", "https://docs.pytorch.org/docs/stable/generated/torch.std.html"),
+        ("torch.var", "https://docs.pytorch.org/docs/stable/generated/torch.var.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is a deviation over no more values than its correction takes off."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    operand = called(trouble, birth, "the values")
+    numbers = next(iter(birth.inputs), None)
+    shape = f"{operand} has the shape {tuple(numbers.facts.get('shape') or ())}" if numbers is not None else ""
+    return tell(
+        trouble,
+        birth,
+        f"The deviation of {operand} is taken over a single value, and is nan",
+        "divides by the number of values less one: zero",
+        shape,
+        f"{function(trouble, birth)} is 0 / 0 for one value.",
+        remedy_at(
+            birth.place,
+            "set_keyword",
+            "Take the deviation without the correction",
+            "unsafe",
+            "For one value it is then zero; for n values smaller by sqrt((n - 1) / n).",
+            name="correction",
+            value="0",
+        ),
+    )
+
+
+CAUSE = Cause(
+    code="GD607",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

@@ -1,0 +1,79 @@
+"""GD614: uninitialised memory."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import function, tell, trouble_with
+
+SLUG = "nan-uninitialised-parameter"
+TITLE = "Memory that nobody has written is used as numbers"
+
+PAGE = Page(
+    what_happened="""\
+`torch.empty`, `empty_like`, `new_empty` and `torch.Tensor(n, m)` give memory as it is found. If nothing is written
+there before it is used, the numbers are whatever was left: often zeros, now and then `1e38` or nan. So it fails on
+one machine and not on another, or only after some other code has run.
+""",
+    why="""\
+A parameter made with `nn.Parameter(torch.empty(…))` needs an initialisation of its own; PyTorch's modules have theirs
+in `reset_parameters`. A buffer that is filled in part and read whole is the same fault.
+""",
+    example="""\
+self.weight = nn.Parameter(torch.empty(n_out, n_in))
+""",
+    use_instead="""\
+self.weight = nn.Parameter(torch.empty(n_out, n_in))
+nn.init.kaiming_uniform_(self.weight, a=5**0.5)
+""",
+    fix_safety="""\
+Unsafe: which start is right depends on the layer. `torch.zeros` is right for biases and buffers and wrong for weights
+that are to differ from each other.
+""",
+    not_this="""\
+- The memory was written, and an operation made the nan: the other causes of this group.
+""",
+    references=(
+        ("torch.empty", "https://docs.pytorch.org/docs/stable/generated/torch.empty.html"),
+        ("torch.nn.init", "https://docs.pytorch.org/docs/stable/nn.init.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The first bad value is memory that the program asked for and did not write."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    name = next((i.parameter for i in birth.inputs if i.parameter), "")
+    empty = birth.kind == "empty"
+    told = f"`{name}`" if name else function(trouble, birth, "what was asked for") if empty else "a parameter"
+    return tell(
+        trouble,
+        birth,
+        f"{told} is used and was never written",
+        "gives memory as it is found" if empty else "used here, and no operation has written it",
+        "the second run put nan into memory that is asked for, and met that nan again" if empty else "",
+        "the numbers are whatever the memory held.",
+        remedy_at(
+            birth.place if empty else None,
+            "zeros_for_empty",
+            "Start from zeros",
+            "unsafe",
+            "Right for biases and buffers; weights need an initialisation that tells them apart.",
+        ),
+        confidence="certain" if empty else "likely",
+    )
+
+
+CAUSE = Cause(
+    code="GD614",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

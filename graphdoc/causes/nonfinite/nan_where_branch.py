@@ -1,0 +1,87 @@
+"""GD605: the unused branch of a where."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.spans import span
+from graphdoc.remedies.guarded_value import branches
+from graphdoc.remedies.places import remedy_at
+from graphdoc.story.bad_values import called, function, tell, trouble_with
+
+SLUG = "nan-where-branch"
+TITLE = "The branch that `torch.where` does not take sends nan into the gradient"
+
+PAGE = Page(
+    what_happened="""\
+`torch.where(condition, a, b)` takes the finite branch for each element, and the loss is fine. Backward goes through
+both branches: the one that was not taken gets a gradient of zero, and its own derivative there is infinite or nan, so
+what flows on is `0 * inf`, which is nan. A mask that multiplies by zero, `masked_fill`, `nanmean` and `nansum` do the
+same.
+""",
+    why="""\
+Both branches have been computed for all elements before `torch.where` chooses. Autograd knows no branch that is not
+taken, only a gradient that is zero, and zero times infinity has no value.
+""",
+    example="""\
+y = torch.where(x > 0, torch.log(x), torch.zeros_like(x))
+""",
+    use_instead="""\
+safe = torch.where(x > 0, x, torch.ones_like(x))  # whatever the function can take
+y = torch.where(x > 0, torch.log(safe), torch.zeros_like(x))
+""",
+    fix_safety="""\
+Safe in its meaning: what is chosen instead never reaches the result, neither forward nor backward. It is told as
+display where the branch has several lines, since which value the branch can take is for its author to say.
+""",
+    not_this="""\
+- The result of the function is used where it is not finite: `nan-log-of-zero`, `nan-sqrt-at-zero` and their like.
+- The data itself has nan, and the mask is meant to leave it out: `nan-input-data`.
+""",
+    references=(
+        ("torch.where", "https://docs.pytorch.org/docs/stable/generated/torch.where.html"),
+        (
+            "Autograd mechanics: gradients for non-differentiable functions",
+            "https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions",
+        ),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The loss is finite, and the gradient behind a branch that was left out is not."""
+    found = trouble_with(evidence, SLUG)
+    if found is None:
+        return None
+    trouble, birth = found
+    chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
+    operand = called(trouble, birth)
+    more = (span("related", chosen, "leaves these elements out, but sends them 0 * nan", evidence),) if chosen else ()
+    return tell(
+        trouble,
+        birth,
+        f"{function(trouble, birth)} is left out where it has no value, but its gradient is not",
+        "outside of its domain where it is not used",
+        f"the loss of that call is finite, the gradient behind {operand} is not",
+        "the forward pass leaves the bad elements out, the backward pass multiplies their derivative by zero.",
+        remedy_at(
+            chosen or birth.place,
+            "where_twice",
+            "Give the branch that is not taken a harmless input",
+            "unsafe",
+            "What is put in never reaches the result: the same `where` leaves it out again.",
+            branches=branches(trouble, birth),
+        ),
+        more=more,
+    )
+
+
+CAUSE = Cause(
+    code="GD605",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

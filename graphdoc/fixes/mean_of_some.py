@@ -1,0 +1,35 @@
+"""Let the mean of nothing be zero: ``F.cross_entropy`` over at least one target, any other mean by ``nan_to_num``.
+
+Args:
+    place: the call that takes the mean.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.source.arguments import set_keyword
+from graphdoc.source.places import Edit
+
+KIND = "mean_of_some"
+_COUNTED = ("cross_entropy", "nll_loss")
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = expression(sources, required(args, "place"))
+    if not isinstance(node, ast.Call):
+        raise CannotFix("the mean is not taken by a call there")
+    if "nan_to_num" in source.segment(node):
+        raise CannotFix("it already counts as zero there")
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    given = {k.arg for k in node.keywords}
+    plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
+    if name not in _COUNTED or not plain:
+        start = source.segment(node)
+        return [replace(source, node, f"{start}.nan_to_num(0.0)")]
+    ignored = next((source.segment(k.value) for k in node.keywords if k.arg == "ignore_index"), "-100")
+    target = source.segment(node.args[1])
+    _, end = source.span(node)
+    behind = f" / ({target} != {ignored}).sum().clamp(min=1)"
+    return [*set_keyword(source, node, "reduction", '"sum"'), Edit(source.file, end, end, behind)]

@@ -1,0 +1,49 @@
+"""Leave out what is nan in the data before computing: ``torch.nanmean((x - y) ** 2)`` → the mean of what is known.
+
+Args:
+    place: any expression of the statement that takes the ``nanmean`` or ``nansum``.
+    name: the tensor that has nan, as the statement names it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.source.places import Edit
+
+KIND = "select_known"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, owner = statement(sources, required(args, "place"))
+    name = str(args.get("name") or "")
+    for node in ast.walk(owner):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if (
+            node.func.attr not in ("nanmean", "nansum")
+            or ast.unparse(node.func.value) != "torch"
+            or len(node.args) != 1
+        ):
+            continue
+        used = {n.id for n in ast.walk(node.args[0]) if isinstance(n, ast.Name)}
+        differences = [
+            n for n in ast.walk(node.args[0]) if isinstance(n, ast.BinOp) and isinstance(n.left, n.right.__class__)
+        ]
+        pair = next(
+            (
+                (n.left, n.right)
+                for n in differences
+                if isinstance(n.left, ast.Name)
+                and isinstance(n.right, ast.Name)
+                and isinstance(n.op, ast.Sub | ast.Mult)
+            ),
+            None,
+        )
+        if pair is None or name not in used or name not in (pair[0].id, pair[1].id):
+            break
+        known = f"[~torch.isnan({name})]"
+        edits = [replace(source, n, f"{source.segment(n)}{known}") for n in pair]
+        return [*edits, replace(source, node.func, f"torch.{node.func.attr.removeprefix('nan')}")]
+    raise CannotFix("which elements are to take part cannot be read off the expression")

@@ -1,0 +1,133 @@
+"""Which kind of fault made the first value that is not finite: one answer, so that no two causes claim it."""
+
+from __future__ import annotations
+
+from graphdoc.program.bad_values import HALF, HUGE, Birth, Numbers, Trouble
+
+_NORMS = ("linalg_vector_norm", "norm", "_cdist_forward", "linalg_norm", "_linalg_check_errors")
+_SINGULAR = {
+    "log": "nan-log-of-zero",
+    "sqrt": "nan-sqrt-at-zero",
+    "arc": "nan-acos-boundary",
+    "ctc": "nan-ctc-infeasible",
+    "std": "nan-std-of-one",
+    "eigen": "nan-repeated-eigenvalues",
+    "norm": "nan-norm-at-zero",
+}
+GROWN = 100.0
+"""How many times its usual size a gradient's norm has reached where it is called exploding."""
+
+
+def kind_of(trouble: Trouble) -> str:
+    """The slug of the cause, or an empty string where the record does not tell."""
+    born = trouble.born
+    if born is None:
+        return _of_constants(trouble)
+    if born.kind == "empty":
+        return "nan-uninitialised-parameter"
+    if born.kind == "given":
+        return _of_given(born)
+    if born.kind == "constant":
+        return "nan-input-data"
+    if any(abs(n) == float("inf") for n in born.facts.get("numbers") or ()):
+        return "nan-masked-softmax"  # a mask multiplied with -inf
+    if _left_out(trouble, born):
+        return "nan-where-branch"
+    if born.facts.get("in_step"):
+        return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
+    if born.group in _SINGULAR:
+        return _SINGULAR[born.group]
+    return _of_function(born) or _of_size(trouble, born)
+
+
+def _of_function(born: Birth) -> str:
+    """What the function itself tells: it has no value at what it was given."""
+    empty = born.shows == "nan" and not born.node and any(not i.n for i in born.inputs)
+    if empty:
+        return "nan-division-by-zero"  # the mean of nothing
+    if born.group == "division" and not born.overflows:
+        return _of_division(born)
+    if born.group == "softmax" and any(i.count("minus_inf") or i.facts.get("true") == 0 for i in born.inputs):
+        return "nan-masked-softmax"
+    return "nan-pow" if born.group == "pow" and _bad_base(born) else ""
+
+
+def _of_size(trouble: Trouble, born: Birth) -> str:
+    """What the size of the numbers tells: the result has no place in its type."""
+    if born.output.dtype in HALF and born.shows == "inf" and _largest(born) < 3e38:
+        return "nan-half-overflow"
+    if born.group == "exp":
+        return "exploding-gradients" if _grew(trouble) and _largest(born) > HUGE else "nan-exp-overflow"
+    return "exploding-gradients" if _exploded(born) else ""
+
+
+def _of_constants(trouble: Trouble) -> str:
+    """Infinities that the program has written itself became nan."""
+    turned = trouble.turned
+    if turned is None:
+        return ""
+    masked = turned.group == "softmax" or turned.facts.get("rows_out")
+    return "nan-masked-softmax" if masked or turned.op == "mul" else ""
+
+
+def _of_given(born: Birth) -> str:
+    return "nan-uninitialised-parameter" if any(i.parameter for i in born.inputs) else "nan-input-data"
+
+
+def _left_out(trouble: Trouble, born: Birth) -> bool:
+    """Whether the forward pass does not use the result: the loss is finite, and a choice stands between them."""
+    if born.node and not born.inner:
+        hit = born.facts.get("zero_there") or any(b.facts.get("zero_there") for b in trouble.chain[1:])
+        return born.chosen is not None and bool(hit)
+    return trouble.what == "gradient" and not born.node
+
+
+def _of_division(born: Birth) -> str:
+    divisor = divisor_of(born)
+    if divisor is not None and is_norm(divisor):
+        return "nan-norm-at-zero"
+    if divisor is not None and divisor.made_by("std", "var", "std_mean", "var_mean", within=2) and divisor.count("nan"):
+        return "nan-std-of-one"
+    return "nan-division-by-zero"
+
+
+def divisor_of(born: Birth) -> Numbers | None:
+    """What was divided by, as far as it was a tensor."""
+    if born.node and not born.inner:
+        kept = born.saved("other")
+        if kept is not None:
+            return kept
+    return next((i for i in reversed(born.inputs) if i.count("zeros")), None)
+
+
+def is_norm(value: Numbers) -> bool:
+    """Whether a value is the length of a vector: by PyTorch's function, or as the root of a sum of squares."""
+    ops = [op for op, _ in value.makers[:5]]
+    if any(op in _NORMS for op in ops[:3]):
+        return True
+    return "sqrt" in ops[:2] and "sum" in ops and any(op in ("pow", "mul", "square") for op in ops)
+
+
+def _bad_base(born: Birth) -> bool:
+    """Whether a power has a base at or below zero."""
+    base = born.saved("self") if born.node and not born.inner else next(iter(born.inputs), None)
+    return base is not None and bool(base.count("zeros") or (base.count("negative") and born.shows == "nan"))
+
+
+def _exploded(born: Birth) -> bool:
+    """Whether numbers had grown out of all bounds before: what overflowed was large already."""
+    large = _largest(born) >= HUGE or born.overflows
+    return large and born.output.dtype not in HALF
+
+
+def _grew(trouble: Trouble) -> bool:
+    norms = [norm for _, _, norm in trouble.history if norm > 0 and norm < float("inf")]
+    if len(norms) < 3:
+        return False
+    early = sorted(norms[: max(3, len(norms) // 3)])
+    return norms[-1] > GROWN * early[len(early) // 2]
+
+
+def _largest(born: Birth) -> float:
+    kept = [v for v in (born.saved("self", "result", "other"),) if v is not None]
+    return max((i.largest for i in (*born.inputs, *kept)), default=0.0)

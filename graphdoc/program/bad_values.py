@@ -1,0 +1,294 @@
+"""Where the first value that is not finite came from: the record of the second run, read as questions and answers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.program.spans import code_at
+from graphdoc.source.operands import operand_of, parsed
+
+KIND = "nonfinite"
+HUGE = 1e12
+"""Magnitudes from which on a product or a sum is called an overflow in single and double precision."""
+HALF = ("float16", "bfloat16")
+
+_OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("log", ("log", "log2", "log10", "log1p", "logit", "special_log_ndtr")),
+    ("sqrt", ("sqrt", "rsqrt")),
+    ("division", ("div", "reciprocal", "true_divide", "mean", "nll_loss_forward", "nll_loss2d_forward", "remainder")),
+    ("std", ("std", "var", "std_mean", "var_mean")),
+    ("exp", ("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "special_expm1")),
+    ("pow", ("pow", "float_power")),
+    ("arc", ("acos", "asin", "acosh", "atanh")),
+    ("ctc", ("_ctc_loss", "_cudnn_ctc_loss")),
+    ("softmax", ("_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "_logcumsumexp")),
+    ("eigen", ("linalg_eigh", "_linalg_eigh", "linalg_svd", "_linalg_svd", "linalg_eig", "_linalg_eigvals")),
+    ("norm", ("linalg_vector_norm", "norm", "_cdist_forward", "_cdist_backward", "_euclidean_dist")),
+)
+"""Groups of operators by the name that PyTorch's dispatcher gives them, in-place ones without their underscore."""
+_NODES = (
+    ("norm", r"VectorNorm|^Norm|Cdist|EuclideanDist|Dist"),
+    ("log", r"^Log(2|10|1P|it)?Backward"),
+    ("sqrt", r"^R?[sS]qrtBackward"),
+    ("division", r"^(Div|Reciprocal|Mean|NllLoss|NllLoss2D)Backward"),
+    ("std", r"^(Std|Var)(Mean)?Backward"),
+    ("exp", r"^(Exp|Exp2|Expm1|Sinh|Cosh|Softplus)Backward"),
+    ("pow", r"^Pow|FloatPower"),
+    ("arc", r"^(Acos|Asin|Acosh|Atanh)Backward"),
+    ("ctc", r"Ctc"),
+    ("softmax", r"(LogSoftmax|Softmax|Logsumexp|ScaledDotProduct\w*)Backward"),
+    ("eigen", r"Eig|Svd|Symeig"),
+)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of one tensor's numbers at that moment; see ``graphdoc.capture.number_facts``."""
+
+    facts: Mapping[str, Any]
+
+    def count(self, what: str) -> int:
+        """How many elements are ``zeros``, ``negative``, ``nan``, ``inf``, ``ones`` (of either sign), ``minus_inf``."""
+        value = self.facts.get(what, 0)
+        return value if isinstance(value, int) else 0
+
+    def first(self, what: str) -> str:
+        """The position of the first such element: ``(2, 5)``; empty where there is none or the tensor is a scalar."""
+        at = dict(self.facts.get("first") or {}).get(what) or []
+        return "(" + ", ".join(str(int(i)) for i in at) + ")" if at else ""
+
+    @property
+    def n(self) -> int:
+        return self.count("n")
+
+    @property
+    def largest(self) -> float:
+        """The largest magnitude among the finite elements."""
+        return max(abs(float(self.facts.get("min", 0.0))), abs(float(self.facts.get("max", 0.0))))
+
+    @property
+    def dtype(self) -> str:
+        return str(self.facts.get("dtype", ""))
+
+    @property
+    def parameter(self) -> str:
+        return str(self.facts.get("parameter", ""))
+
+    @property
+    def held(self) -> str:
+        """How the program reaches it, or an empty string."""
+        return next(iter(self.facts.get("held") or ()), "")
+
+    @property
+    def makers(self) -> list[tuple[str, Frame | None]]:
+        """The operations behind it with their places, nearest first."""
+        return [(base(str(b.get("op", ""))), frame_of(b.get("stack"))) for b in self.facts.get("by") or ()]
+
+    def made_by(self, *names: str, within: int = 3) -> bool:
+        """Whether one of these operations is among the nearest that made it."""
+        return any(op in names for op, _ in self.makers[:within])
+
+
+@dataclass(frozen=True)
+class Birth:
+    """One record: an operation whose result was not finite. ``kind``: birth, turn, given, constant or empty."""
+
+    facts: Mapping[str, Any]
+
+    def text(self, name: str) -> str:
+        return str(self.facts.get(name) or "")
+
+    @property
+    def kind(self) -> str:
+        return self.text("kind")
+
+    @property
+    def op(self) -> str:
+        return base(self.text("op"))
+
+    @property
+    def node(self) -> str:
+        """The graph node whose backward ran; empty in a forward pass."""
+        return self.text("node")
+
+    @property
+    def shows(self) -> str:
+        """nan or inf."""
+        return self.text("shows")
+
+    @property
+    def inner(self) -> bool:
+        """Python code of the user's ran in the backward pass: a custom Function or a hook."""
+        return bool(self.facts.get("inner"))
+
+    @property
+    def place(self) -> Frame | None:
+        """The user's expression: where the operation was called, in backward where its forward was."""
+        made = frame_of(self.facts.get("made")) if self.node and not self.inner else None
+        return made or frame_of(self.facts.get("stack"))
+
+    @property
+    def stack(self) -> list[Frame]:
+        frames = self.facts.get("made") if self.node and not self.inner else self.facts.get("stack")
+        return [f for f in (frame_of([x]) for x in frames or ()) if f is not None]
+
+    @property
+    def inputs(self) -> list[Numbers]:
+        return [Numbers(i) for i in self.facts.get("inputs") or () if isinstance(i, dict)]
+
+    @property
+    def output(self) -> Numbers:
+        return Numbers(self.facts.get("output") or {})
+
+    def saved(self, *names: str) -> Numbers | None:
+        """What the node kept of the forward pass under one of these names."""
+        kept = self.facts.get("saved") or {}
+        return next((Numbers(kept[n]) for n in names if isinstance(kept.get(n), dict)), None)
+
+    @property
+    def group(self) -> str:
+        """Which kind of function it is: ``log``, ``sqrt``, ``division`` …; empty for sums, products and the rest."""
+        if self.node and not self.inner:
+            return next((g for g, pattern in _NODES if re.search(pattern, self.node)), "")
+        name = self.op[:-1] if self.op.endswith("_") else self.op
+        if "scaled_dot_product" in name:
+            return "softmax"
+        name = name.removeprefix("_foreach_")
+        return next((g for g, names in _OPERATIONS if name in names), "")
+
+    @property
+    def chosen(self) -> Frame | None:
+        """The ``torch.where`` (or the like) that leaves this result out of the loss; backward only."""
+        return next((f for f in (frame_of(c.get("stack")) for c in self.facts.get("chosen") or ()) if f), None)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether it is a result too large for its type, of numbers that were large already."""
+        if self.shows != "inf" and not self.node:
+            return False
+        if self.group in ("log", "division", "sqrt", "arc", "std", "ctc", "eigen"):
+            return False
+        limit = 100.0 if self.output.dtype == "float16" else HUGE
+        return any(i.largest >= limit for i in self.inputs)
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """The whole story: what was met first, and the chain of records that leads to it, oldest first."""
+
+    evidence: Evidence
+    sign: Sign
+    look: Mapping[str, Any]
+
+    @property
+    def what(self) -> str:
+        """What was met first: a ``loss``, a ``gradient``, a ``parameter`` (after a step), or another ``value``."""
+        return str(self.look.get("what", ""))
+
+    @cached_property
+    def chain(self) -> list[Birth]:
+        return [Birth(r) for r in self.look.get("chain") or () if isinstance(r, dict)]
+
+    @property
+    def others(self) -> list[Birth]:
+        """Further births of the same iteration."""
+        return [Birth(r) for r in self.look.get("others") or () if isinstance(r, dict)]
+
+    @property
+    def born(self) -> Birth | None:
+        """The record that began it: the first that no constant of the program's explains."""
+        return next((b for b in self.chain if not _meant(b)), None)
+
+    @property
+    def turned(self) -> Birth | None:
+        """Where infinities became nan, if they did."""
+        return next((b for b in self.chain if b.kind == "turn"), None)
+
+    @property
+    def constant(self) -> Birth | None:
+        """Infinities that the program has written itself, at the root of the chain."""
+        return next((b for b in self.chain if _meant(b)), None)
+
+    @property
+    def iteration(self) -> int:
+        """Backward calls until then, the one that met it counted, from 1; 0 where that is not known."""
+        value = self.look.get("calls", 0)
+        return value if isinstance(value, int) else 0
+
+    @property
+    def call(self) -> list[Frame]:
+        """The backward call or step at which it was met."""
+        return [f for f in (frame_of([x]) for x in self.look.get("call") or ()) if f is not None]
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters that were not finite first, or whose gradient was not."""
+        return [str(n) for n in self.look.get("names") or () if n]
+
+    @property
+    def history(self) -> list[tuple[int, float, float]]:
+        """(backward call, loss, norm of the gradient) of the steps until then; -1 where a number was not seen."""
+        out = []
+        for h in self.look.get("history") or ():
+            loss, norm = h.get("loss"), h.get("norm")
+            out.append((int(h.get("call", 0)), _number(loss), _number(norm)))
+        return out
+
+    @property
+    def grown(self) -> list[tuple[str, float]]:
+        """Parameters by how much their gradient had grown, most first."""
+        return [(str(g.get("name", "")), float(g.get("factor", 0.0))) for g in self.look.get("grown") or ()]
+
+    def operand(self, birth: Birth) -> str:
+        """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
+        node = parsed(code_at(self.evidence, birth.place))
+        found = operand_of(node) if node is not None else None
+        return " ".join(ast.unparse(found).split()) if found is not None else ""
+
+    def code(self, birth: Birth) -> str:
+        """The source text of the expression, on one line."""
+        return " ".join(code_at(self.evidence, birth.place).split())
+
+
+def trouble_of(evidence: Evidence) -> Trouble | None:
+    """The story of a run whose second run has found one, or None."""
+    for sign in evidence.signs:
+        look = sign.facts.get("look") if sign.kind == KIND else None
+        if isinstance(look, dict):
+            return Trouble(evidence, sign, look)
+    return None
+
+
+def base(op: str) -> str:
+    """``log`` of ``aten.log.default``."""
+    parts = op.split(".")
+    return parts[1] if len(parts) > 1 else op
+
+
+def frame_of(stack: Any) -> Frame | None:
+    """The innermost frame of a stack of plain frames."""
+    if not isinstance(stack, list) or not stack or not isinstance(stack[-1], dict):
+        return None
+    known = Frame.__dataclass_fields__
+    return Frame(**{k: v for k, v in stack[-1].items() if k in known})
+
+
+def _meant(birth: Birth) -> bool:
+    """Whether infinities are the program's own: a fill, or a mask that came from elsewhere."""
+    if birth.kind == "constant":
+        return birth.shows == "inf"
+    return (
+        birth.kind == "given"
+        and birth.shows == "inf"
+        and all(not i.count("nan") and i.count("minus_inf") == i.count("inf") for i in birth.inputs)
+    )
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else -1.0

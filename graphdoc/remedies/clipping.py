@@ -1,0 +1,86 @@
+"""Where to bound the gradient's norm: behind the backward call (and unscaling), in front of the step."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.finding import Remedy
+from graphdoc.program.bad_values import Trouble, frame_of
+from graphdoc.program.spans import code_at, innermost_user, place
+from graphdoc.source.operands import parsed
+
+USUAL = "1.0"
+
+
+def backward_of(trouble: Trouble) -> Frame | None:
+    """The backward call whose gradients nothing bounds: the one that met the bad value, or the last before it."""
+    if trouble.what in ("loss", "gradient"):
+        return innermost_user(trouble.call)
+    last = _last(trouble.evidence, "backward")
+    return innermost_user(last.stack) if last is not None else None
+
+
+def step_behind(trouble: Trouble) -> Frame | None:
+    """The step of the optimizer that uses them."""
+    last = _last(trouble.evidence, "step")
+    return innermost_user(last.stack) if last is not None else None
+
+
+def clipping(trouble: Trouble) -> tuple[Remedy, ...]:
+    """``clip_grad_norm_`` between the two, behind ``unscale_`` where there is a scaler."""
+    evidence = trouble.evidence
+    step = step_behind(trouble)
+    if step is None:
+        return ()
+    parameters = _parameters(evidence, step)
+    if not parameters:
+        return ()
+    scaler = _scaler(evidence)
+    texts = [f"torch.nn.utils.clip_grad_norm_({parameters}, {USUAL})"]
+    if scaler:
+        texts.insert(0, f"{scaler[0]}.unscale_({scaler[1]})")
+    edits: list[dict[str, Any]] = [
+        {"kind": "add_statement", "args": {"place": place(step), "statement": t, "before": True}} for t in texts
+    ]
+    note = "The direction of each step's gradient is kept, its length is bounded."
+    title = "Clip the norm of the gradient in front of the step"
+    if len(edits) == 1:
+        return (Remedy("add_statement", title, "unsafe", note, edits[0]["args"]),)
+    return (Remedy("several", title, "unsafe", note, {"edits": edits}),)
+
+
+def _last(evidence: Evidence, kind: str) -> Event | None:
+    return next((e for e in reversed(evidence.events) if e.kind == kind and innermost_user(e.stack) is not None), None)
+
+
+def _parameters(evidence: Evidence, step: Frame) -> str:
+    """How the program names the parameters in the function that steps: as the optimizer was given them, where that
+    is one ``….parameters()`` there; else all that the optimizer holds.
+    """
+    optimizer = _optimizer_name(evidence, step)
+    return f"[p for group in {optimizer}.param_groups for p in group['params']]" if optimizer else ""
+
+
+def _optimizer_name(evidence: Evidence, step: Frame) -> str:
+    """``optimizer`` of ``optimizer.step()``."""
+    node = parsed(code_at(evidence, step))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "step":
+        return ""
+    if node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
+        return ast.unparse(node.args[0])  # scaler.step(optimizer)
+    return ast.unparse(node.func.value)
+
+
+def _scaler(evidence: Evidence) -> tuple[str, str] | None:
+    """The scaler and the optimizer of ``scaler.step(optimizer)``, where gradients have not been unscaled before it."""
+    calls = evidence.extras.get("scaler") or []
+    kinds = [c.get("kind") for c in calls]
+    if "step" not in kinds or "unscale_" in kinds:
+        return None
+    frame = frame_of([f for f in calls[kinds.index("step")]["stack"] if f.get("user")])
+    node = parsed(code_at(evidence, frame)) if frame is not None else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+        return ast.unparse(node.func.value), ast.unparse(node.args[0])
+    return None

@@ -1,0 +1,63 @@
+"""Keeping a function's input inside of its domain: which guard, at every place of the iteration that needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphdoc.finding import Remedy
+from graphdoc.model import Safety
+from graphdoc.program.bad_value_kind import divisor_of
+from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.spans import place
+
+
+def guarded(
+    trouble: Trouble, birth: Birth, guard: str, title: str, note: str, *, safety: Safety = "unsafe", **args: Any
+) -> tuple[Remedy, ...]:
+    """One patch that guards the operand of this expression, and of those in the same iteration that failed alike."""
+    alike = [birth, *(b for b in trouble.others if _alike(birth, b))]
+    edits: list[dict[str, Any]] = []
+    for one in alike:
+        if one.place is None:
+            continue
+        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **args}}
+        if edit not in edits:
+            edits.append(edit)
+    if not edits:
+        return ()
+    if len(edits) == 1:
+        return (Remedy("guard_operand", title, safety, note, edits[0]["args"]),)
+    return (
+        Remedy("several", title, safety, note, {"edits": edits}),
+        Remedy("guard_operand", title, safety, note, edits[0]["args"]),
+    )
+
+
+def _alike(a: Birth, b: Birth) -> bool:
+    return a.group == b.group and bool(a.group) and b.kind == "birth" and a.node == b.node
+
+
+def counts(birth: Birth) -> bool:
+    """Whether what is divided by looks like a number of things: whole, never negative."""
+    divisor = divisor_of(birth)
+    if divisor is None:
+        return False
+    whole = float(divisor.facts.get("max", 0.0)).is_integer() and float(divisor.facts.get("min", 0.0)).is_integer()
+    return whole and not divisor.count("negative") and divisor.made_by("sum", "count_nonzero", "clone", "_to_copy")
+
+
+_HARMLESS = {"arc": "0.0", "acosh": "2.0"}
+"""A value that every function of a group has a finite derivative at; 1 for all others."""
+
+
+def branches(trouble: Trouble, birth: Birth) -> list[dict[str, Any]]:
+    """The functions of the same iteration that have no value where a choice leaves them out."""
+    out: list[dict[str, Any]] = []
+    for one in (birth, *trouble.others):
+        if one.place is None or not one.group or (one.node and one.chosen is None):
+            continue
+        acosh = "acosh" in one.op or one.node.startswith("Acosh")
+        branch = {"place": place(one.place), "safe": _HARMLESS.get("acosh" if acosh else one.group, "1.0")}
+        if branch not in out:
+            out.append(branch)
+    return out

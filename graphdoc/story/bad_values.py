@@ -1,0 +1,123 @@
+"""Telling where the first value that is not finite came from: the places, the numbers, the sentence of evidence."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Confidence, Span
+from graphdoc.program.bad_value_kind import kind_of
+from graphdoc.program.bad_values import Birth, Numbers, Trouble, trouble_of
+from graphdoc.program.exception import raised_span
+from graphdoc.program.spans import distinct, innermost_user, span, where
+
+STRENGTH = 0.94
+LONGEST = 60
+
+
+def trouble_with(evidence: Evidence, slug: str) -> tuple[Trouble, Birth] | None:
+    """The story and the record that began it, where this cause explains it."""
+    trouble = trouble_of(evidence)
+    if trouble is None or kind_of(trouble) != slug:
+        return None
+    birth = trouble.born or trouble.turned
+    return (trouble, birth) if birth is not None and birth.place is not None else None
+
+
+def called(trouble: Trouble, birth: Birth, otherwise: str = "the input") -> str:
+    """The operand of the function in the user's words, in code quotes; ``otherwise`` where it is not plain or long."""
+    text = trouble.operand(birth)
+    return f"`{text}`" if text and len(text) <= LONGEST else otherwise
+
+
+def function(trouble: Trouble, birth: Birth, otherwise: str = "the function") -> str:
+    """The whole expression in code quotes, where it is short."""
+    text = trouble.code(birth)
+    return f"`{text}`" if text and len(text) <= LONGEST else otherwise
+
+
+def amount(numbers: Numbers | None, what: str, name: str = "") -> str:
+    """``1 of 64 elements are zero, the first at (51)``; what is counted is a key of ``Numbers.count``."""
+    if numbers is None or not numbers.count(what):
+        return ""
+    words = {"zeros": "zero", "negative": "negative", "nan": "nan", "inf": "infinite", "minus_inf": "-inf"}
+    count, at = numbers.count(what), numbers.first(what)
+    if numbers.n == 1:
+        return f"{name or 'it'} is {words.get(what, what)}"
+    verb = "is" if count == 1 else "are"
+    place = f", the first at {at}" if at and count > 1 else f", at {at}" if at else ""
+    of = f" of {name}" if name else ""
+    return f"{count} of {numbers.n} elements{of} {verb} {words.get(what, what)}{place}"
+
+
+def met(trouble: Trouble) -> str:
+    """What was not finite first, as half a sentence: ``the loss of backward call 34``."""
+    number = trouble.iteration
+    if trouble.what == "loss":
+        return f"the loss of backward call {number}"
+    if trouble.what == "gradient":
+        names = trouble.names
+        whose = f"`{names[0]}`" + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else "a parameter"
+        return f"the gradient of {whose} in backward call {number}, while its loss was still finite"
+    if trouble.what == "parameter":
+        names = trouble.names
+        return f"{f'`{names[0]}`' if names else 'a parameter'} after step {number}"
+    held = next((str(h) for h in trouble.look.get("holders") or ()), "")
+    return f"`{held}`" if held else "a value"
+
+
+def tell(
+    trouble: Trouble,
+    birth: Birth,
+    title: str,
+    label: str,
+    because: str,
+    explanation: str,
+    remedies: tuple[Remedy, ...] = (),
+    *,
+    confidence: Confidence = "certain",
+    at: Frame | None = None,
+    more: tuple[Span, ...] = (),
+) -> Finding:
+    """The finding: the expression to change first, where its input came from, where nan first showed."""
+    evidence = trouble.evidence
+    place = at or birth.place
+    assert place is not None
+    spans = [span("cause", place, label, evidence), *more, *_makers(trouble, birth, place)]
+    turned = trouble.turned
+    if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
+        spans.append(span("related", turned.place, "makes nan of the infinity", evidence))
+    call = innermost_user(trouble.call)
+    if call is not None and evidence.raised is None:
+        spans.append(span("failed", call, f"met first here: {met(trouble)}", evidence))
+    spans += raised_span(evidence, "noticed here")
+    return Finding(
+        STRENGTH,
+        confidence,
+        title,
+        f"What was not finite first is {met(trouble)}. It began at {where(place)}: {explanation}",
+        distinct(spans),
+        tuple(_facts(trouble)),
+        remedies,
+        because=because or f"seen in a second run, operation by operation: {met(trouble)}",
+    )
+
+
+def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
+    """The line in which the bad input was made, where it is another one."""
+    wanted = ("zeros", "negative", "nan", "inf")
+    inputs = [i for i in birth.inputs if any(i.count(w) for w in wanted)]
+    kept = birth.saved("self", "other", "result")
+    for numbers in ([kept] if kept is not None else []) + inputs:
+        for _, frame in numbers.makers[:6]:
+            if frame is not None and (frame.file, frame.line) != (place.file, place.line):
+                return [span("created", frame, "what goes in was made here", trouble.evidence)]
+    return []
+
+
+def _facts(trouble: Trouble) -> list[str]:
+    out = []
+    finite = [(c, loss, norm) for c, loss, norm in trouble.history if norm >= 0]
+    if len(finite) > 1:
+        last = ", ".join(f"{norm:.3g}" for _, _, norm in finite[-5:])
+        out.append(f"norm of the gradient at the latest steps: {last}")
+    return out

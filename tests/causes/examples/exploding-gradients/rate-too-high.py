@@ -1,0 +1,20 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def objective(model, step):
+    return (model(torch.ones(5, 4)) ** 4).mean()
+
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=3.0)
+for step in range(30):
+    loss = objective(model, step)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(step)
+
+# told at: loss.backward()

@@ -1,0 +1,20 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def objective(model, step):
+    error = model(torch.randn(5, 4)).square()
+    mask = (torch.arange(4) < (0 if step == 3 else 2)).float().expand(5, 4)
+    return (error * mask).sum() / mask.sum().clamp(min=1)
+
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    loss = objective(model, step)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(step)

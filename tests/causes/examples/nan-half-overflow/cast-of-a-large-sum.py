@@ -1,0 +1,21 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def objective(model, step):
+    total = model(torch.ones(5, 4)).square().sum() * (1e6 if step == 3 else 1)
+    return total.half().float()
+
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    loss = objective(model, step)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(step)
+
+# told at: return total.half().float()

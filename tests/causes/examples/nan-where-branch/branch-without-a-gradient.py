@@ -1,0 +1,21 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def objective(model, step):
+    x = model(torch.randn(5, 4))
+    with torch.no_grad():
+        weight = torch.where(x > 0, torch.log(x), torch.zeros_like(x))
+    return (weight * x).mean()
+
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    loss = objective(model, step)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(step)

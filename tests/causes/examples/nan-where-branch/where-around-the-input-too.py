@@ -1,0 +1,20 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+def objective(model, step):
+    x = torch.relu(model(torch.randn(5, 4)))
+    safe = torch.where(x > 0, x, torch.ones_like(x))
+    return torch.where(x > 0, torch.log(safe), torch.zeros_like(x)).mean()
+
+
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(6):
+    loss = objective(model, step)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(step)

@@ -1,0 +1,37 @@
+"""GD6: each sick example is told by its cause and line, each healthy one is left alone; what a patch then does."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from examples import Example, healthy, sick
+from seen import observe
+
+from graphdoc.causes import all_causes
+from graphdoc.causes.base import Cause
+
+CAUSES = [c for c in all_causes() if c.code.startswith("GD6")]
+SICK = [(c, e) for c in CAUSES for e in sick(c)]
+HEALTHY = [(c, e) for c in CAUSES for e in healthy(c)]
+
+
+def named(pairs: list[tuple[Cause, Example]]) -> list[str]:
+    return [f"{cause.slug}-{example.name}" for cause, example in pairs]
+
+
+@pytest.mark.parametrize(("cause", "example"), SICK, ids=named(SICK))
+def test_the_operation_that_made_the_first_bad_value_is_told(cause: Cause, example: Example, tmp_path: Path) -> None:
+    seen = observe(tmp_path, example.code)
+    assert seen.slugs[:1] == [cause.slug]
+    assert example.line in seen.lines("cause")
+
+
+@pytest.mark.parametrize(("cause", "example"), HEALTHY, ids=named(HEALTHY))
+def test_a_healthy_program_is_left_alone(cause: Cause, example: Example, tmp_path: Path) -> None:
+    seen = observe(tmp_path, example.code)
+    assert [f.cause.slug for f in seen.found if f.cause.code.startswith("GD6")] == []
