@@ -18,12 +18,10 @@ class UsersView:
     """Keeps what the user asked for and what is really set apart.
 
     ``wanted`` is the user's own setting; ``torch.is_anomaly_enabled()`` and ``torch.autograd.detect_anomaly`` read it.
-    With ``nan`` the NaN check is on whatever the program asks for (``graphdoc run --nan``).
     """
 
-    def __init__(self, torch: Any, nan: bool = False) -> None:
+    def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._nan = nan
         self._set = torch.set_anomaly_enabled
         self._is = torch.is_anomaly_enabled
         self._is_check = torch.is_anomaly_check_nan_enabled
@@ -63,7 +61,7 @@ class UsersView:
         if self.off:
             self._set(self.wanted, self.check_nan)
         else:
-            self._set(not self.paused, self._nan or (self.wanted and self.check_nan))
+            self._set(not self.paused, self.wanted and self.check_nan)
 
     def hide_ours(self, roots: Iterable[Any]) -> None:
         """Before a backward call under the user's anomaly mode: nodes made while it was off have no stack to print.
@@ -99,6 +97,6 @@ class UsersView:
         self._set(self.wanted, self.check_nan)
 
 
-def keep_users_view(torch: Any, nan: bool = False) -> UsersView:
+def keep_users_view(torch: Any) -> UsersView:
     """Switch anomaly mode on for us without the user seeing it."""
-    return UsersView(torch, nan)
+    return UsersView(torch)

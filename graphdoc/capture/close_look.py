@@ -13,6 +13,7 @@ from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.finite import KIND
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census, roots_of
 from graphdoc.capture.number_facts import is_finite
 from graphdoc.capture.quiet import Unseen
@@ -38,6 +39,7 @@ class CloseLook:
         self._start = start
         self._births = Births(witness._trouble)
         self._roots: list[Any] = []
+        self._leaves: dict[int, Any] = {}
         self._mark = 0
         self._since = 0
         self._calls = 0
@@ -71,6 +73,7 @@ class CloseLook:
         try:
             self._births.active = index >= self._start - 1
             self._roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
+            self._leaves = leaves_behind(self._roots) or {}
             self._call = stack_here(4)  # root < _before < the woven function < backward
             bad = [t for t in outputs if isinstance(t, torch.Tensor) and not is_finite(torch, t)]
             if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:
@@ -123,7 +126,11 @@ class CloseLook:
 
     def found(self) -> bool:
         """Whether something is told already, or the run ends by an exception and was not looked at yet."""
-        return self.sign is not None or (not self.over and bool(self._witness.frames))
+        return self.sign is not None or (not self.over and bool(self._witness.frames or self._bad_leaves()))
+
+    def _bad_leaves(self) -> list[Any]:
+        """Leaves of the latest backward call whose gradient is not finite, used by no optimizer yet."""
+        return [p for p in self._leaves.values() if p.grad is not None and not is_finite(torch, p.grad)]
 
     def tell(self, evidence: Evidence) -> None:
         """The run ends. Where no backward call or step has met a bad value, one may stand in the frames."""
@@ -133,7 +140,10 @@ class CloseLook:
                 values = [t for i, t in census.tensors.items() if i in census.tensor_paths and not is_finite(torch, t)]
                 values.sort(key=lambda t: (t.numel() > 1, not t.requires_grad, t.numel()))
                 found = [t for t in values if self._births.record_of(t) is not None] or values
-                if found:
+                bad = self._bad_leaves()
+                if bad:
+                    self._close(self._tell("gradient", [p.grad for p in bad], bad, census))
+                elif found:
                     self._close(self._tell("value", found[:5], [], census))
         if self.sign is not None:
             evidence.signs.append(self.sign)

@@ -104,7 +104,7 @@ class FiniteWatch:
             autopsy = Autopsy(self._torch, witness.journal, witness.cwd, witness.frames)
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
             roots = [] if witness.scaled() else self._still_bad(autopsy)
-            if not (parameters or roots or values):
+            if not (parameters or roots or values or witness.stopping is not None):
                 return
             if not evidence.events:
                 autopsy.fill_program(evidence)

@@ -32,6 +32,7 @@ from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Quiet, Unseen
 from graphdoc.capture.saved import watch_hooks
+from graphdoc.capture.stopping import Stopping
 from graphdoc.capture.switches import Switches, frames_of_place
 from graphdoc.capture.texts import remember_modules, remember_script
 from graphdoc.capture.walk import DEEP
@@ -81,6 +82,7 @@ class Witness:
         self.started = time.time()
         self.journal = Journal(torch.autograd._get_sequence_nr)
         self.finite = FiniteWatch(self)
+        self.stopping: Stopping | None = None
         self.frames: list[FrameType] = []
         """Those of the user's that the exception came through which is being examined."""
         self.failing: stacks.Stack | None = None
@@ -127,7 +129,10 @@ class Witness:
         self._undo.append(watch_hooks(torch))
         try:
             assert isinstance(engine, FunctionType)
-            self._undo.append(weave(engine, before=self._before, failed=self._failed, after=self._after))
+            before, after = self._before, self._after
+            if "nan-stop" in self.mode.split(":"):
+                before, after = self._before_or_stop, self._after_or_stop
+            self._undo.append(weave(engine, before=before, failed=self._failed, after=after))
             self._engine, self._token = engine.__code__, token_name(engine)
         except (CannotWeave, AssertionError) as e:
             self.degraded.append(f"backward calls were not observed: {e}")
@@ -149,7 +154,7 @@ class Witness:
         torch = self.torch
         self._undo.append(stacks.stand_in(torch))
         stacks.printed.append(self._printed)
-        self.anomaly = keep_users_view(torch, nan="nan" in self.mode.split(":"))
+        self.anomaly = keep_users_view(torch)
         self._undo.append(self.anomaly.undo)
         self._message = _AnomalyMessage(self.anomaly)
         self._hints = Hints(torch, self.anomaly)
@@ -247,6 +252,20 @@ class Witness:
         except Exception as e:
             self._trouble(e)
             return None
+
+    def _before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self.stopping is None:
+            self.stopping = Stopping(self)
+            self._undo += self.stopping.watch()
+        with self._quiet():
+            self.stopping.before(outputs, roots_of_call(outputs))
+        return self._before(outputs, args, kwargs)
+
+    def _after_or_stop(self, call: Any) -> None:
+        self._after(call)
+        if self.stopping is not None:
+            with self._quiet():
+                self.stopping.after()
 
     def _failed(self, call: Call | None, error: BaseException) -> None:
         """The engine has raised. The program may catch this, and do so thousands of times: no more than a glance.

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 KIND = "graphdoc.kind"
 """Under this key the context of ``run`` keeps how the rest of the command line is to be read (a ``Kind``)."""
 AUDITS = ("on", "off", "all")
-WITH_VALUE = frozenset({"--report", "--audit"})
+NANS = ("report", "stop", "off")
+WITH_VALUE = frozenset({"--report", "--audit", "--nan"})
 """Options of ``run`` that take the next word."""
 _FLAGS: dict[str, dict[str, Any]] = {
     "--no-rerun": {"rerun": False},
-    "--nan": {"nan": True},
     "--no-audit": {"audit": "off"},
     "--strict": {"strict": True},
 }
@@ -46,11 +46,12 @@ def split(words: Sequence[str], with_value: Container[str]) -> tuple[list[str], 
 class Asked:
     """How a user wants a program to be observed: the options of ``graphdoc run`` but its reports.
 
-    ``audit`` is ``off``, ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run.
+    ``nan`` is ``report`` (where the first nan or inf came from, at the end), ``stop`` (end the program there) or
+    ``off``; ``audit`` is ``off``, ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run.
     """
 
     rerun: bool = True
-    nan: bool = False
+    nan: str = "report"
     audit: str = "on"
     strict: bool = False
 
@@ -58,7 +59,7 @@ class Asked:
     def mode(self) -> str:
         """The same in the words that the capture reads."""
         audit = {"off": ["no-audit"], "all": ["audit-all"]}.get(self.audit, [])
-        return ":".join(["observe", *(["nan"] if self.nan else []), *audit])
+        return ":".join(["observe", *([] if self.nan == "report" else [f"nan-{self.nan}"]), *audit])
 
 
 def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | None:
@@ -84,6 +85,8 @@ def quick(words: Sequence[str]) -> tuple[Kind, list[str], list[str], Asked] | No
             reports.append(value)
         elif word == "--audit" and value in AUDITS:
             asked = replace(asked, audit=value)
+        elif word == "--nan" and value in NANS:
+            asked = replace(asked, nan=value)
         elif word in _FLAGS:
             asked = replace(asked, **_FLAGS[word])
         else:

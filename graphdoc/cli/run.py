@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.arguments import AUDITS, KIND, Asked
+from graphdoc.cli.arguments import AUDITS, KIND, NANS, Asked
 from graphdoc.cli.running import run
 from graphdoc.errors import UsageError
 
@@ -22,8 +22,13 @@ def command(
         bool, typer.Option("--no-rerun", help="Never run the program a second time to find out more.")
     ] = False,
     nan: Annotated[
-        bool, typer.Option("--nan", help="Look for gradients that are not finite as well (slower).")
-    ] = False,
+        str,
+        typer.Option(
+            "--nan",
+            metavar="report|stop|off",
+            help="Tell at the end where the first nan or inf came from, or stop the program where nan is met.",
+        ),
+    ] = "report",
     audit: Annotated[
         str,
         typer.Option(
@@ -43,5 +48,7 @@ def command(
     """
     if audit not in AUDITS:
         raise UsageError(f"--audit is one of {', '.join(AUDITS)}, not {audit!r}")
+    if nan not in NANS:
+        raise UsageError(f"--nan is one of {', '.join(NANS)}, not {nan!r}")
     asked = Asked(not no_rerun, nan, "off" if no_audit else audit, strict)
     raise typer.Exit(run(ctx.meta[KIND], arguments, report or [], asked))

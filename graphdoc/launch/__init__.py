@@ -62,7 +62,7 @@ _VARIABLES = (
 class Request:
     """What to run. ``command`` is the script and its arguments, the module and its arguments, or a whole command.
 
-    ``mode`` is handed to the capture: "observe" ("observe:nan" to look for non-finite gradients as well),
+    ``mode`` is handed to the capture: "observe" (with ":nan-stop", ":nan-off" and other words behind it),
     "probe:writes", "probe:cuts" or "verify". ``patches`` maps absolute paths to the text to run instead of the file's.
     ``timeout`` is in seconds. ``quiet`` cuts the program off from stdin, stdout and stderr and from this terminal, for
     runs that a user should not notice; all processes that it started end with it.

@@ -12,21 +12,21 @@ import pytest
 
 from graphdoc.cli.arguments import Asked, quick, split
 
-WITH_VALUE = {"--report"}
+WITH_VALUE = {"--report", "--nan"}
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (["t.py", "--help", "--report", "x"], ([], "script", ["t.py", "--help", "--report", "x"])),
-        (["--nan", "t.py", "--", "-m"], (["--nan"], "script", ["t.py", "--", "-m"])),
+        (["--nan", "stop", "t.py", "--", "-m"], (["--nan", "stop"], "script", ["t.py", "--", "-m"])),
         (["--report", "json:f", "t.py"], (["--report", "json:f"], "script", ["t.py"])),
         (["--report=json:f", "t.py"], (["--report=json:f"], "script", ["t.py"])),
         (["-m", "pkg.mod", "--nan"], ([], "module", ["pkg.mod", "--nan"])),
-        (["--nan", "-mpkg", "-x"], (["--nan"], "module", ["pkg", "-x"])),
+        (["--nan", "off", "-mpkg", "-x"], (["--nan", "off"], "module", ["pkg", "-x"])),
         (["-m"], ([], "module", [])),
         (["--", "torchrun", "--nproc-per-node", "2"], ([], "command", ["torchrun", "--nproc-per-node", "2"])),
-        (["--nan", "--", "-m"], (["--nan"], "command", ["-m"])),
+        (["--nan=off", "--", "-m"], (["--nan=off"], "command", ["-m"])),
         (["-", "x"], ([], "script", ["-", "x"])),
         (["--report"], (["--report"], "script", [])),
         ([], ([], "script", [])),
@@ -40,7 +40,7 @@ def test_options_end_where_the_programs_begin(words: list[str], expected: object
     ("words", "expected"),
     [
         (["run", "t.py", "--nan"], ("script", ["t.py", "--nan"], [], Asked())),
-        (["run", "--nan", "--no-rerun", "-m", "t"], ("module", ["t"], [], Asked(rerun=False, nan=True))),
+        (["run", "--nan", "off", "--no-rerun", "-m", "t"], ("module", ["t"], [], Asked(rerun=False, nan="off"))),
         (["run", "--report", "json:f", "--report=html", "--", "t"], ("command", ["t"], ["json:f", "html"], Asked())),
         (["run", "--audit", "all", "--strict", "t.py"], ("script", ["t.py"], [], Asked(audit="all", strict=True))),
         (["run", "--audit=off", "t.py"], ("script", ["t.py"], [], Asked(audit="off"))),
@@ -66,7 +66,7 @@ def test_a_plain_line_is_read_without_typer(words: list[str], expected: object) 
     "words",
     [
         ["t.py", "--nan"],
-        ["--nan", "-m", "t", "x"],
+        ["--nan=stop", "-m", "t", "x"],
         ["--report", "json:f", "--no-rerun", "--", "t"],
         ["-", "--"],
         ["--audit", "all", "--strict", "t.py"],
@@ -306,8 +306,7 @@ def test_a_crash_in_autograd_keeps_its_traceback_and_is_kept(tmp_path: Path) -> 
     assert len(list((tmp_path / ".graphdoc" / last["runs"]).glob("evidence-*.json"))) == 1
 
 
-@pytest.mark.parametrize(("options", "told"), [([], False), (["--nan"], True)])
-def test_nan_is_looked_for_only_when_asked(tmp_path: Path, options: list[str], told: bool) -> None:
+def test_nan_stop_ends_the_program_where_nan_is_met_and_tells_what_made_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\n"
         "x = torch.zeros(3, requires_grad=True)\n"
@@ -315,8 +314,11 @@ def test_nan_is_looked_for_only_when_asked(tmp_path: Path, options: list[str], t
         "distance.sum().backward()\n"
         "print('trained')\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-m", "graphdoc", "run", *options, "train.py"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert (ran.returncode, ran.stdout) == ((1, "") if told else (0, "trained\n"))
-    assert ("called at train.py:3" in ran.stderr) is told
+    ran = {}
+    for mode in ("stop", "off"):
+        words = [sys.executable, "-m", "graphdoc", "run", "--nan", mode, "train.py"]
+        ran[mode] = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran["off"].returncode, ran["off"].stdout, ran["off"].stderr) == (0, "trained\n", "")
+    assert (ran["stop"].returncode, ran["stop"].stdout) == (1, "")
+    assert "FloatingPointError: nan in the gradients of 1 of 1 parameters" in ran["stop"].stderr
+    assert "GD602" in ran["stop"].stderr and "train.py:3:" in ran["stop"].stderr

@@ -1,0 +1,77 @@
+"""``--nan stop``: ends the program where nan first reaches a loss, a gradient that is used, or a parameter.
+
+What a mask makes harmless never gets there, and infinities are left to the program: ``best = inf``, a mask's ``-inf``,
+and a GradScaler on its way to the right scale. With such a scaler only the parameters count.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.weave import CannotWeave, weave
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from graphdoc.capture.witness import Witness
+
+WORDS = "(graphdoc run --nan stop)"
+
+
+class Stopping:
+    """Looks at every loss and every gradient; as slow as that is."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._torch = witness.torch
+        self._scaled = False
+        self._leaves: dict[int, Any] = {}
+
+    def watch(self) -> list[Callable[[], None]]:
+        """Look at the parameters after each step; returns what undoes it."""
+        from torch.optim import optimizer
+
+        undo = [optimizer.register_optimizer_step_post_hook(self._stepped).remove]
+        scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
+        try:
+            undo.append(weave(scaler.scale, before=self._scales))  # type: ignore[union-attr]
+        except (CannotWeave, AttributeError):
+            pass
+        return undo
+
+    def _scales(self, *_: Any) -> None:
+        self._scaled = True
+
+    def before(self, outputs: Any, roots: list[Any]) -> None:
+        """A backward call begins.
+
+        Raises:
+            FloatingPointError: what it starts from is nan.
+        """
+        self._leaves = dict(leaves_behind(roots) or {})
+        if not self._scaled and any(self._is_nan(t) for t in outputs):
+            raise FloatingPointError(f"the loss of this backward call is nan {WORDS}")
+
+    def after(self) -> None:
+        """It has ended.
+
+        Raises:
+            FloatingPointError: a gradient that it has left is nan.
+        """
+        leaves, self._leaves = self._leaves, {}
+        if not self._scaled and sys.exc_info()[0] is None:
+            bad = sum(1 for leaf in leaves.values() if leaf.grad is not None and self._is_nan(leaf.grad))
+            if bad:
+                raise FloatingPointError(f"nan in the gradients of {bad} of {len(leaves)} parameters {WORDS}")
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if any(self._is_nan(p) for group in optimizer.param_groups for p in group["params"]):
+            raise FloatingPointError(f"nan in the parameters after {type(optimizer).__name__}.step() {WORDS}")
+
+    def _is_nan(self, tensor: Any) -> bool:
+        try:
+            with self._torch.no_grad():
+                return bool(self._torch.isnan(tensor.detach()).any())
+        except Exception:
+            return False
