@@ -15,6 +15,7 @@ from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
+from graphdoc.remedies.reordering import steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -32,7 +33,9 @@ def stepped_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
         return _unique([*cut, *again, *parted, *cloned])
-    return _unique([*cut, *again, *(parted if found.constant else []), *_later_step(evidence, found, at), *cloned])
+    ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
+    parted = parted if found.constant else []
+    return _unique([*cut, *again, *parted, *ordered, *_later_step(evidence, found, at), *cloned])
 
 
 def overwritten_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
@@ -62,7 +65,10 @@ def covered_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
     parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if not parted and found.constant:
         parted = as_constant(evidence, found, scene(evidence, found))
-    return _unique(_with_flag_dropped(evidence, found, parted))
+    ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
+    once = [r for r in ordered if r.kind == "backward_once"]
+    rest = [r for r in ordered if r.kind != "backward_once"]
+    return _unique([*once, *_with_flag_dropped(evidence, found, parted), *rest])
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -268,12 +274,15 @@ def _with_flag_dropped(evidence: Evidence, found: Mutation, remedies: list[Remed
 
 
 def flagged_calls(evidence: Evidence, found: Mutation) -> list[Frame]:
-    """The places of the calls that asked for a retained graph, the failing one included, where the flag is written."""
+    """The places of the calls that kept this very graph, the failing one included, where the flag is written."""
     out: list[Frame] = []
-    if not keeping_calls(evidence, found):
+    keeping = {e.index for e in keeping_calls(evidence, found)}
+    if not keeping:
         return out
+    failing = found.failing.index if found.failing is not None else -1
     for e in evidence.events:
-        frame = innermost_user(e.stack) if e.retain_graph and e.kind == "backward" else None
+        own = e.index in keeping or e.index == failing
+        frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
         if frame is None or any((f.file, f.line, f.column) == (frame.file, frame.line, frame.column) for f in out):
             continue
         call = Source(frame.file, evidence.sources.get(frame.file, "")).call_at(frame)

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 
-from graphdoc.verify.traces import Call, Line, Trace
+from graphdoc.verify.traces import Call, Line, Step, Trace
 
 _CYCLE = re.compile(r"backward\(\) with create_graph=True will create a reference cycle")
 
@@ -109,21 +109,17 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     """The largest relative difference between the gradients of the patched run and of the reference run behind the
     failure, and how it was measured; None where there is nothing to compare.
 
-    Compared is what each optimizer's first step behind the failure uses; without optimizer steps, what the call that
-    had failed gives.
+    Compared is what each optimizer's first step behind the failure uses, and its last one before; without optimizer
+    steps, what the call that had failed gives.
     """
     worst: float | None = None
-    seen: set[int] = set()
-    for step in base.steps:
-        if step.index <= failing or step.optimizer in seen:
-            continue
-        seen.add(step.optimizer)
+    for step in steps_around(base, failing):
         number = base.steps_of(step.optimizer).index(step)
         others = patched.steps_of(step.optimizer)
         if number >= len(others):
             return 1.0, "the optimizer steps fewer times than in the reference"
         worst = max(worst or 0.0, difference(step.each, others[number].each))
-    if worst is not None:
+    if worst is not None and any(s.index > failing for s in base.steps):
         return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
     at = next((c for c in base.calls if c.index == failing), None)
     same = [c for c in patched.calls if at is not None and c.place == at.place]
@@ -138,6 +134,13 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     if at.gained:
         return difference(at.gained, now.gained), "gradients of the call that had failed, by the unpatched program"
     return None, ""
+
+
+def steps_around(base: Trace, failing: int) -> list[Step]:
+    """Of each optimizer the last step before the failure and the first one behind it."""
+    before = {s.optimizer: s for s in base.steps if s.index <= failing}
+    behind = {s.optimizer: s for s in reversed(base.steps) if s.index > failing}
+    return [*before.values(), *behind.values()]
 
 
 def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) -> tuple[float | None, list[str]]:

@@ -251,6 +251,8 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
     if "max_relative_difference" in data:
         difference = data["max_relative_difference"]
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
+    elif data.get("reference_gradients", 1.0) <= TOLERANCE:
+        parts.append("gradients equal those of the program as it is written, made to go on")
     elif data.get("loss_difference") is not None:
         parts.append("the loss is that of the unpatched program made to go on")
     gap = {k: v for k in ("gradients", "loss") if (v := data.get(f"reference_{k}", 0.0)) > TOLERANCE}

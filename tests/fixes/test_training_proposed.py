@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from test_training import CASES as BUILT
 from test_training_old_graphs import CASES as OLD_GRAPHS
+from test_training_order import CASES as ORDER
 from training import NETS, Case, check_proposed
 
 from graphdoc.fixes.kinds import kinds
@@ -236,6 +237,6 @@ def test_the_proposed_fix_trains_as_the_right_version(case: Case, tmp_path: Path
 
 
 def test_every_kind_of_fix_has_been_trained_with() -> None:
-    """A new kind has to bring a program, here or in one of the two other files."""
-    tried = {kind for case in (*CASES, *OLD_GRAPHS, *BUILT) for kind in case.kinds}
+    """A new kind has to bring a program, here or in one of the other files."""
+    tried = {kind for case in (*CASES, *OLD_GRAPHS, *ORDER, *BUILT) for kind in case.kinds}
     assert set(kinds()) - tried == set()

@@ -1,0 +1,160 @@
+"""Updates in another order: each loss with the weights of its own forward, each optimizer with its own loss."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from marked import fixed, unmark
+from training import Case, check_built, check_proposed
+
+from graphdoc.fixes.base import CannotFix
+
+TWO = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actor = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+critic = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+nets = [actor, critic]
+x, y = torch.randn(6, 3), torch.randn(6, 1)
+of_actor = torch.optim.Adam(actor.parameters(), lr=1e-2)
+of_critic = torch.optim.Adam(critic.parameters(), lr=1e-2)
+"""
+
+CASES = [
+    Case(
+        "backward_once",
+        start=TWO,
+        args={"first": "stays", "goes": "@1"},
+        sick="""\
+        for step in range(4):
+            out = actor(x)
+            loss = critic(out).square().mean() + out.square().mean()
+            of_critic.zero_grad()
+            «loss.backward(retain_graph=True)»
+            of_critic.step()
+
+            of_actor.zero_grad()
+            «loss.backward()»
+            of_actor.step()
+        """,
+        right="""\
+        for step in range(4):
+            out = actor(x)
+            loss = critic(out).square().mean() + out.square().mean()
+            parameters = [*actor.parameters(), *critic.parameters()]
+            for p, g in zip(parameters, torch.autograd.grad(loss, parameters)):
+                p.grad = g
+            of_critic.step()
+            of_actor.step()
+        """,
+    ),
+    Case(
+        "steps_last",
+        start=TWO,
+        args={"first": "step", "backward": "@1"},
+        sick="""\
+        for step in range(4):
+            out = actor(x)
+            critic_loss = (critic(out.detach()) - y).square().mean()
+            actor_loss = -critic(out).mean()
+            of_critic.zero_grad()
+            critic_loss.backward()
+            «of_critic.step()»
+            of_actor.zero_grad()
+            «actor_loss.backward()»
+            of_actor.step()
+        """,
+        right="""\
+        for step in range(4):
+            out = actor(x)
+            of_actor_first = torch.autograd.grad(-critic(out).mean(), list(actor.parameters()))
+            of_critic_first = torch.autograd.grad((critic(out.detach()) - y).square().mean(), list(critic.parameters()))
+            for n, grads in ((actor, of_actor_first), (critic, of_critic_first)):
+                for p, g in zip(n.parameters(), grads):
+                    p.grad = g
+            of_critic.step()
+            of_actor.step()
+        """,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_trains_as_the_right_version(case: Case) -> None:
+    check_built(case)
+
+
+SICK_ONCE = """\
+for step in range(4):
+    loss = net(x).mean()
+    one.zero_grad()
+    «loss.backward(retain_graph=True)»
+    one.step()
+    {between}
+    other.zero_grad()
+    «loss.backward()»
+    other.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [
+        ("loss = loss + 1", "loss changes between"),
+        ("update(target, net)", "what `update(target, net)` does"),
+        ("norms.append(net.weight.grad.norm())", "weight.grad"),
+        ("one.zero_grad()", "steps once with each"),
+    ],
+)
+def test_one_call_is_refused_where_something_stands_between(between: str, why: str) -> None:
+    with pytest.raises(CannotFix, match=re.escape(why)):
+        fixed("backward_once", SICK_ONCE.format(between=between), "stays", goes="@1")
+
+
+SICK_LAST = """\
+class Agent:
+    def learn(self, x):
+        q_loss = self.critic(x).mean()
+        pi_loss = self.critic(self.actor(x)).mean()
+        self.of_critic.zero_grad()
+        q_loss.backward()
+        «self.of_critic.step()»
+        {between}
+        self.of_actor.zero_grad()
+        «pi_loss.backward()»
+        self.of_actor.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [
+        ("self.update_target()", "may use what the step changes"),
+        ("soft_update(target, self.critic)", "may use what the step changes"),
+        ("self.of_critic.zero_grad()", "stands between the step and the backward call"),
+        ("norm = pi_loss.grad", "gradients are read"),
+        ("self.of_critic = build()", "is another one"),
+        ("if x is None: return", "not every way"),
+    ],
+)
+def test_a_step_is_moved_over_nothing_that_it_acts_upon(between: str, why: str) -> None:
+    with pytest.raises(CannotFix, match=why):
+        fixed("steps_last", SICK_LAST.format(between=between), "step", backward="@1")
+
+
+@pytest.mark.parametrize("between", ["logger.store(q=q_loss)", "total = q_loss.item() + 1", "print(q_loss)", "pass"])
+def test_a_step_is_moved_over_what_only_computes_or_notes(between: str) -> None:
+    text = fixed("steps_last", SICK_LAST.format(between=between), "step", backward="@1")
+    lines = [line.strip() for line in text.splitlines()]
+    call = next(i for i, line in enumerate(lines) if line.startswith("pi_loss.backward("))
+    assert lines[call] == 'pi_loss.backward(inputs=[p for g in self.of_actor.param_groups for p in g["params"]])'
+    assert lines[call + 1] == "self.of_critic.step()" and lines.count("self.of_critic.step()") == 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_the_order_is_proposed_where_a_step_came_too_early(case: Case, tmp_path: Path) -> None:
+    check_proposed(Case(case.kind, unmark(case.sick)[0], case.right, case.start), tmp_path)
