@@ -12,7 +12,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @lru_cache(maxsize=64)
-def _parse(text: str) -> ast.Module | None:
+def parsed(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -22,7 +22,7 @@ def _parse(text: str) -> ast.Module | None:
 def tree(evidence: Evidence, file: str) -> ast.Module | None:
     """The syntax tree of a file of the run, or None where its source is missing or does not parse."""
     text = evidence.sources.get(file)
-    return _parse(text) if text else None
+    return parsed(text) if text else None
 
 
 def frame_of(evidence: Evidence, file: str, node: ast.AST, function: str = "") -> Frame:

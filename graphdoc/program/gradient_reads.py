@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.program import bindings
@@ -25,6 +26,18 @@ def reads_gradient(evidence: Evidence, frame: Frame | None) -> str:
         if node.lineno <= last and frame.line <= (node.end_lineno or 0) and name.rsplit(".", 1)[-1] not in _MODULES:
             return name
     return ""
+
+
+def gradients_are_read(sources: Mapping[str, str]) -> bool:
+    """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
+    nodes = (n for text in sources.values() for n in ast.walk(bindings.parsed(text) or ast.Module([], [])))
+    return any(
+        isinstance(n, ast.Attribute)
+        and n.attr == "grad"
+        and isinstance(n.ctx, ast.Load)
+        and bindings.text_of(n.value).rsplit(".", 1)[-1] not in _MODULES
+        for n in nodes
+    )
 
 
 def rebound(evidence: Evidence, frame: Frame, name: str) -> bool:

@@ -7,8 +7,10 @@ from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
+from graphdoc.program.carried_names import carried_on
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
+from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.head_optimizers import only_heads_stepped
 from graphdoc.program.inner_gradient import is_inner, is_term
 from graphdoc.program.journal import Journal, Site, site
@@ -33,7 +35,7 @@ class Role(Enum):
 
     TRAINED = "the loss is to train what lies behind it"
     TARGET = "a constant: another loss trains what lies behind it"
-    DATA = "a constant: no optimizer of either loss has what lies behind it"
+    DATA = "a constant for every loss in sight: none of their optimizers has what lies behind it"
     REFERENCE = "a constant: compared with what the pass computes anew, through which the loss trains the same"
     UNKNOWN = "unknown"
 
@@ -133,6 +135,15 @@ class Reuse:
     # -- what the older part is --------------------------------------------------------------------------------------
 
     @cached_property
+    def used_up(self) -> bool:
+        """Whether the failing call met a node that an earlier one had used up, and not one whose values were written.
+
+        A stale part may well be whole: no call need have freed it.
+        """
+        met = self._evidence.node(self._evidence.failing)
+        return met is None or met.state != "stale"
+
+    @cached_property
     def in_one_pass(self) -> bool:
         """Whether nothing of the failing graph was made behind the earlier call."""
         return "shared_with" in self._evidence.extras
@@ -177,6 +188,8 @@ class Reuse:
     def _of_one_making(self) -> Lifetime:
         """Of values that the failing pass did not make again, and that the same line has differentiated before."""
         several = self._made_per_call > 1
+        if self.carried_on:
+            return Lifetime.RECURS
         if self._foreign:
             if several and self._in_store and not self.owners:
                 return Lifetime.STORED
@@ -195,7 +208,7 @@ class Reuse:
             return self._role_beside_another_loss
         if self._foreign:
             return Role.TARGET if self.owners else Role.DATA
-        if self._meant is None:
+        if self._meant is None or not self._all_behind:
             return Role.UNKNOWN
         return (
             Role.REFERENCE
@@ -210,11 +223,41 @@ class Reuse:
             return Role.UNKNOWN
         if self.only_heads_stepped:
             return Role.TRAINED
+        if self._of_one_side:
+            return Role.TARGET
+        if self._of_neither_side:
+            return Role.DATA
+        if self.coupling is not None:
+            return Role.TARGET
+        if self.one_step and self.failing is not None and not self.journal.zeroed_before(self.failing):
+            return Role.TRAINED
+        theirs, mine = self.works_for
+        return Role.TRAINED if self.owners & mine and self.owners & theirs else Role.UNKNOWN
+
+    @cached_property
+    def _of_one_side(self) -> bool:
+        """Whether the calls work for different optimizers, and those of one call alone have of what lies behind."""
         theirs, mine = self.works_for
         apart = bool(mine and theirs) and not mine & theirs
-        if apart and bool(self.owners & mine) != bool(self.owners & theirs):
-            return Role.TARGET
-        return Role.TARGET if self.coupling is not None else Role.TRAINED
+        return apart and bool(self.owners & mine) != bool(self.owners & theirs)
+
+    @cached_property
+    def _of_neither_side(self) -> bool:
+        """Whether surely neither call is to train anything of what lies behind.
+
+        Both work for known optimizers, which have none of it; those that have it work with a call of their own, and no
+        line reads a gradient by hand.
+        """
+        theirs, mine = self.works_for
+        if self.calls is None or not mine or not theirs or self.owners & (mine | theirs):
+            return False
+        if {c.kind for c in self.calls} != {"backward"} or not self._all_behind:
+            return False
+        if not self.journal.owners.of(self._all_behind).known or gradients_are_read(self._evidence.sources):
+            return False
+        others = [e for e in self.journal.events if e.kind == "backward" and e not in self.calls]
+        elsewhere = {o for e in others for o in self.journal.steps_after(e)} - mine - theirs
+        return self.owners <= elsewhere
 
     @cached_property
     def in_earlier_loss(self) -> bool:
@@ -238,8 +281,7 @@ class Reuse:
         """Where one of two losses only aims at what the other one trains; None where the losses do not show that."""
         if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped:
             return None
-        theirs, mine = self.works_for
-        if mine and theirs and not mine & theirs and bool(self.owners & mine) != bool(self.owners & theirs):
+        if self._of_one_side or self._of_neither_side:
             return None  # the owners alone decide
         return one_way(self._evidence, self.failing, self.freeing)
 
@@ -279,10 +321,40 @@ class Reuse:
         return self.behind & self.meant
 
     @cached_property
+    def owned_by_others(self) -> bool:
+        """Whether the owners prove it a constant: all of what lies behind is known to be owned by others than those
+        that the loss which takes it in works for."""
+        if not self.behind or not self.journal.owners.of(self.behind).known:
+            return False
+        if self.in_earlier_loss and self.coupling is None:
+            return bool(self.works_for[0]) and not self.owners & self.works_for[0]
+        return self.meant_known and (self.in_earlier_loss or not self.own)
+
+    @cached_property
     def earlier_roots(self) -> list[Carry]:
         """Edges into results that an earlier backward call started from."""
         roots = roots_of(self._evidence)
         return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
+
+    @cached_property
+    def carried_on(self) -> list[tuple[Frame, str]]:
+        """The statements that take up a value and bind its own name to what they make of it; with the name."""
+        out: list[tuple[Frame, str]] = []
+        for found in (self.carrying(c) for c in self._crossing):
+            if found is not None and found not in out:
+                out.append(found)
+        return out
+
+    def carrying(self, carry: Carry) -> tuple[Frame, str] | None:
+        """The statement that carries this value on under its name, and the name; None where none does."""
+        node = self._evidence.node
+        return carried_on(self._evidence.sources, node(carry.producer), node(carry.consumer))
+
+    def is_start(self, carry: Carry) -> bool:
+        """Whether a value of a recurrence was made before it: the state with which the first round begins."""
+        if self.lifetime is not Lifetime.RECURS or carry.recurrent or carry.remade:
+            return False
+        return self.carrying(carry) is not None or any(c.recurrent or c.remade for c in self._crossing)
 
     @cached_property
     def _all_behind(self) -> set[str]:

@@ -6,11 +6,11 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.evidence import Carry, Evidence, Frame, Holder
+from graphdoc.evidence import Evidence, Frame, Holder
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import entry_of, given, putting
-from graphdoc.program.expression_values import calls_into, in_training
+from graphdoc.program.expression_values import UNKNOWN, calls_into, in_training, known
 from graphdoc.program.loop_owner import driver, inside, is_at
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, place, where
@@ -45,7 +45,7 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
             return [*out, *_detach_in_batch(evidence, reuse)]
-        paths = _paths_in(reuse.carries, call)
+        paths = _paths_in(evidence, reuse, call)
         if not paths:
             continue
         paths += [p for p in _lingering_in(evidence, call, paths) if p not in paths]
@@ -126,12 +126,16 @@ def _verb(evidence: Evidence, anchor: Frame, call: Frame) -> str:
     return "the optimizer step" if ".step(" in code else "the call"
 
 
-def _paths_in(carries: list[Carry], call: Frame) -> list[tuple[str, Any]]:
+def _paths_in(evidence: Evidence, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
-    for c in carries:
+    for c in reuse.carries:
         here = [h for h in c.tensor.holders if _in_frame(h, call) and h.structure is not None]
         if not here:
-            return []
+            found = _carried_in(evidence, reuse.carrying(c), call)
+            if found is None:
+                return []
+            paths += [found] if found not in paths else []
+            continue
         # The function's own names before globals; what is kept on an object before a plain name; then the shortest.
         best = min(here, key=lambda h: (h.function != call.function, "." not in h.base, len(h.base)))
         # Of a list of layers, all of which keep a state under this name, none is the only one.
@@ -140,6 +144,14 @@ def _paths_in(carries: list[Carry], call: Frame) -> list[tuple[str, Any]]:
             if (h.base, h.structure) not in paths:
                 paths.append((h.base, h.structure))
     return paths
+
+
+def _carried_in(evidence: Evidence, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:
+    """The name under which the function of the call carries a value on, and what the name holds."""
+    if found is None or (found[0].file, found[0].function) != (call.file, call.function):
+        return None
+    structure = known(evidence, call.file, call.function, found[1])
+    return (found[1], structure) if structure is not None and structure is not UNKNOWN else None
 
 
 def _in_frame(holder: Holder, call: Frame) -> bool:

@@ -6,8 +6,9 @@ import ast
 
 from graphdoc.evidence import Evidence, Frame, Node
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import pairs
+from graphdoc.program.loops import loop_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import bound_names, kept_at, meeting, user_frames
@@ -134,7 +135,7 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     call = innermost_user(reuse.failing.stack) if reuse.failing else None
     for frame in adding(evidence, reuse)[:1]:
         names = list(bound_names(evidence, frame))
-        loop = _loop_around(evidence, frame)
+        loop = loop_of(evidence.sources, frame)
         inside = call is not None and loop is not None and call.file == frame.file and _covers(loop, call.line)
         # A sum that a loop makes for one call behind it is meant as a sum.
         alone = loop is None or inside
@@ -178,20 +179,6 @@ def _starts_before(evidence: Evidence, loop: Frame, path: str) -> bool:
                     given = [v for t, v in pairs(binding[-1]) if ast.unparse(t) == path] if binding else []
                     return bool(given) and isinstance(given[-1], ast.Constant)
     return False
-
-
-def _loop_around(evidence: Evidence, frame: Frame) -> Frame | None:
-    root = tree(evidence, frame.file)
-    if root is None:
-        return None
-    scope: ast.AST = function_around(root, frame.line) or root
-    loops = [
-        n
-        for n in ast.walk(scope)
-        if isinstance(n, ast.For | ast.While) and n.lineno <= frame.line <= (n.end_lineno or n.lineno)
-    ]
-    inner = max(loops, key=lambda n: n.lineno, default=None)
-    return frame_of(evidence, frame.file, inner, frame.function) if inner is not None else None
 
 
 def repeated(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:

@@ -48,7 +48,7 @@ def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         return from_building_once(evidence, reuse, note)
     if reuse.role in CONSTANT:
         return as_constant(evidence, reuse, note)
-    if reuse.role is Role.TRAINED:
+    if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
         return [*first, *compute_again(evidence, reuse)]
     return []
@@ -56,17 +56,23 @@ def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
 
 def constant_note(reuse: Reuse) -> str:
     """What a detach takes from whom."""
+    if reuse.role is Role.DATA:
+        return f"It becomes a constant: {folded(reuse.behind, 2)} get no gradient, and no optimizer steps them here."
     behind = f"{folded(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient"
     return f"It becomes a constant for this loss: {behind}, and keep what their own loss gives them."
 
 
 def as_constant(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
-    """Take the values as constants in the loss that is not to train them."""
+    """Take the values as constants in the loss that is not to train them; for both losses where they are made."""
     if reuse.coupling is not None:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
     if reuse.in_earlier_loss:
         return constant_at_use(evidence, evidence.siblings, note) or in_earlier_loss(evidence, reuse, note)
-    return constant_at_use(evidence, reuse.carries, note)
+    ways = constant_at_use(evidence, reuse.carries, note)
+    if reuse.role is Role.DATA and reuse.lifetime is Lifetime.SAME_PASS:
+        # One cut where the value is made serves both losses; merged, the calls take no step apart.
+        return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
+    return ways
 
 
 def kept_for_each(reuse: Reuse) -> list[Remedy]:

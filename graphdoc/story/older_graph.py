@@ -9,7 +9,9 @@ from typing import Any
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.loops import loop_of
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
 from graphdoc.program.stored_values import alias_of, bound_names, kept_at, meeting, user_frames, uses_in_loss
@@ -42,7 +44,7 @@ def names_of(evidence: Evidence, carries: Iterable[Carry], most: int = 3) -> str
 def _owners(evidence: Evidence, names: set[str]) -> str:
     owners = [o for o in evidence.optimizers if names & set(o.parameters)]
     if not owners:
-        return " (in no optimizer)"
+        return " (in no optimizer)" if program_of(evidence).owners.of(names).known else ""
     return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in owners[:3]) + ")"
 
 
@@ -155,10 +157,11 @@ def shares(evidence: Evidence) -> str:
 
 def trained_by(evidence: Evidence, names: set[str]) -> str:
     """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them."""
-    owners = [o for o in evidence.optimizers if names & set(o.parameters)]
-    if not owners:
-        return "in no optimizer"
-    return "trained by " + listing(f"`{o.name}`" if o.name else f"an {o.type}" for o in owners)
+    owners = program_of(evidence).owners
+    found = owners.of(names)
+    if found.optimizers:
+        return "trained by " + listing(owners.called(found.optimizers))
+    return "in no optimizer" if found.known else "which no optimizer is known to have"
 
 
 def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
@@ -173,25 +176,38 @@ def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     return distinct(out)[:3]
 
 
-def cause_places(evidence: Evidence, reuse: Reuse, label: str) -> tuple[Span, ...]:
-    """Where a reader should go for something that is kept: the statements that keep it, then where it was made."""
+def cause_places(evidence: Evidence, reuse: Reuse, label: str, making: str = "") -> tuple[Span, ...]:
+    """Where a reader should go for something that is kept: the statements that keep it, then where it was made.
+
+    ``making`` is the label of the latter, ``label`` where it is empty. The start of a recurrence is not told.
+    """
     kept: list[Span] = []
     made: list[Span] = []
     for c in distinct_carries(evidence, reuse.carries)[:MOST_PLACES]:
         producer = evidence.node(c.producer)
         if producer is None:
             continue
-        for frame in kept_at(evidence, c.tensor.holders, producer)[:2]:
+        for frame in _in_rounds(evidence, reuse, kept_at(evidence, c.tensor.holders, producer)[:2]):
             kept.append(span("cause", frame, label, evidence, moment(producer)))
+        carrying = reuse.carrying(c) if reuse.lifetime is Lifetime.RECURS else None
+        if carrying is not None and not any(h.exact for h in c.tensor.holders):
+            kept.append(span("cause", carrying[0], label, evidence, moment(evidence.node(c.consumer))))
         frame_made = innermost_user(producer.stack)
-        if frame_made is not None:
-            made.append(span("cause", frame_made, label, evidence, moment(producer)))
+        if frame_made is not None and not reuse.is_start(c):
+            made.append(span("cause", frame_made, making or label, evidence, moment(producer)))
     kept = list(distinct(kept))
     kept = [
         span("cause", f, "a view of data that outlives this pass", evidence) for f in aliases(evidence, reuse)
     ] + kept
     made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
+
+
+def _in_rounds(evidence: Evidence, reuse: Reuse, kept: list[Frame]) -> list[Frame]:
+    """Of the statements that keep a value which recurs, those in a loop; all of them where none stands in one."""
+    if reuse.lifetime is not Lifetime.RECURS:
+        return kept
+    return [f for f in kept if loop_of(evidence.sources, f) is not None] or kept
 
 
 def _within(place: Span, told: Span) -> bool:
@@ -214,6 +230,18 @@ def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, ro
         text = f"{called(evidence, c) or 'the value'} gets its graph here"
         out.append(span(role, made, text, evidence, moment(producer)))
     return distinct(out)[:3]
+
+
+def made_places(evidence: Evidence, carries: Iterable[Carry], label: str) -> tuple[Span, ...]:
+    """Where each value gets its graph, in the function from which it is used as well."""
+    out: list[Span] = []
+    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
+        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        frame = pair[0] if pair is not None else innermost_user(producer.stack) if producer is not None else None
+        if frame is not None:
+            out.append(span("cause", frame, label, evidence, moment(producer)))
+    return distinct(out)[:2]
 
 
 def below_places(evidence: Evidence, carries: Iterable[Carry]) -> tuple[Span, ...]:

@@ -106,7 +106,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", evidence)
         for f in dropped_detaches(evidence, files)
     ]
-    places = cause_places(evidence, reuse, "kept here with its graph, and used again in the next iteration")
+    kept = "kept here with its graph, and used again in the next iteration"
+    places = cause_places(evidence, reuse, kept, "made here with its graph")
     return Finding(
         0.95 if proven else 0.85,
         "certain" if proven else "likely",

@@ -85,7 +85,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE:
+    if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
     context = cached_context(evidence, reuse)
     named = names_of(evidence, reuse.carries, 2)

@@ -9,13 +9,13 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
-from graphdoc.program.reuse import Lifetime, Reuse, Role
+from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, moment, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, listing
 
 TITLE = "Two losses share a part of the forward pass, and the first backward frees it for the second"
 
@@ -86,7 +86,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
+    if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role in CONSTANT or not (reuse.calls and reuse.used_up):
         return None
     named = names_of(evidence, reuse.carries, 2)
     calls: list[Span] = []
@@ -104,7 +104,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     exact = reuse.only_heads_stepped or reuse.both_seen
     return Finding(
         0.92 if exact else 0.8,
-        "certain" if exact else "likely",
+        "certain" if exact and reuse.role is Role.TRAINED else "likely",
         f"two losses share the graph behind {named}, and the first backward frees it for the second"
         if named
         else TITLE,
@@ -142,12 +142,25 @@ def _advice(evidence: Evidence, reuse: Reuse) -> str:
         )
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
         return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
-    meant = "Both are meant to train these parameters"
+    meant = _meant(evidence, reuse)
     if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
+    if reuse.stepped and not reuse.only_heads_stepped:
+        return f"{meant}: run the part that they share again for the second loss, behind the step in between."
     if can_merge(evidence, reuse):
         return f"{meant}: add the losses and differentiate once."
     return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
+
+
+def _meant(evidence: Evidence, reuse: Reuse) -> str:
+    """Whom each loss trains, as far as the optimizers tell."""
+    theirs, mine = reuse.works_for
+    if reuse.role is not Role.TRAINED:
+        return "Where both are to train these parameters"
+    if reuse.only_heads_stepped or reuse.owners & theirs & mine or reuse.one_step:
+        return "Both are meant to train these parameters"
+    called = program_of(evidence).owners.called
+    return f"The first trains its part of them with {listing(called(theirs))}, the second with {listing(called(mine))}"
 
 
 def _from_text(evidence: Evidence) -> Finding | None:

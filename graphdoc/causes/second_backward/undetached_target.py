@@ -9,7 +9,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
-from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse
+from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -19,6 +19,7 @@ from graphdoc.story.older_graph import (
     earlier_uses,
     facts_of,
     flow,
+    made_places,
     names_of,
     steps_of,
     trained_by,
@@ -99,7 +100,10 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 
 def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
-    """The finding for a reuse of this kind."""
+    """The finding for a reuse of this kind. What proves it: the optimizers of the calls, and who owns what lies behind
+    the value, are known, and they have nothing in common."""
+    if reuse.lifetime is Lifetime.SAME_PASS and reuse.role is Role.DATA:
+        return _data_of_both(evidence, reuse)
     carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
     if reuse.coupling is not None:
         carries = reuse.carries
@@ -115,12 +119,12 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     return Finding(
         0.93 if reuse.meant_known else 0.7,
-        "certain" if reuse.meant_known and reuse.behind else "likely",
+        "certain" if reuse.owned_by_others else "likely",
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
-        f"{folded(reuse.behind) or 'other parameters'}. Another "
-        "loss and its optimizer train those; for this one they are constants. Two backward calls meet in "
-        "one graph, and the first one has used it up.",
+        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(evidence, reuse.behind)}. For "
+        f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
+        "has used it up.",
         distinct(
             (
                 *earlier[:2],
@@ -128,7 +132,9 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
                 *constant_places(
                     evidence,
                     carries,
-                    "enters this loss with the graph of another objective",
+                    "enters this loss with the graph of another objective"
+                    if reuse.owners
+                    else "enters this loss with a graph that no optimizer trains",
                     "cause" if reuse.coupling is None else "related",
                 ),
                 *flow(evidence, reuse),
@@ -140,6 +146,31 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
         remedies_for(evidence, reuse),
         because=_because(evidence, reuse),
     )
+
+
+def _data_of_both(evidence: Evidence, reuse: Reuse) -> Finding:
+    """What two losses share, and neither of them is to train."""
+    what = names_of(evidence, reuse.carries, 2)
+    several = " and " in what
+    ours = listing(_called(evidence, reuse))
+    behind = f"{folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
+    made = made_places(evidence, reuse.carries, "made here with a graph that neither loss trains")
+    return Finding(
+        0.93,
+        "certain" if reuse.both_seen else "likely",
+        f"{what} bring{'' if several else 's'} a graph into two losses that neither of them trains" if what else TITLE,
+        f"Both losses take {what or 'a value'} with the graph that made it, behind which lie {behind}. The losses are "
+        f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
+        distinct((*made, *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        facts_of(evidence, reuse),
+        remedies_for(evidence, reuse),
+        because=f"behind it lie {behind}; the two losses are for {ours}",
+    )
+
+
+def _called(evidence: Evidence, reuse: Reuse) -> list[str]:
+    """The optimizers that the two calls work for, by name."""
+    return program_of(evidence).owners.called(reuse.works_for[0] | reuse.works_for[1])
 
 
 def _title(reuse: Reuse, what: str) -> str:

@@ -1,0 +1,168 @@
+"""What is said of an older graph is so: who trains what, which line carries a state on, what was used up."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from forked import run_forked
+from seen import Seen, observe
+
+HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+
+SHARED = """
+encoder = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+a, b = nn.Linear(4, 1), nn.Linear(4, 1)
+opt_a = torch.optim.SGD(a.parameters(), lr=0.1)
+opt_b = torch.optim.SGD(b.parameters(), lr=0.1)
+for _ in range(3):
+    z = encoder(torch.randn(8, 3))
+    opt_a.zero_grad()
+    a(z).square().mean().backward()
+    opt_a.step()
+    opt_b.zero_grad()
+    b(z).abs().mean().backward()
+    opt_b.step()
+"""
+
+TEACHER = """
+teacher, student = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(3, 4)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+
+
+def epoch(x, target):
+    for _ in range(2):
+        loss = (student(x) - target).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+
+x = torch.randn(8, 3)
+epoch(x, teacher(x).detach())
+epoch(x, teacher(x))
+"""
+
+STARTED = """
+cell, head = nn.GRUCell(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+state = cell(torch.randn(2, 3))
+for _ in range(3):
+    x = torch.randn(2, 3)
+    loss = head(state).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    state = cell(x, state)
+"""
+
+AVERAGE = """
+net, head = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+
+
+def track(memory, new):
+    return 0.9 * memory + 0.1 * new
+
+
+memory = net(torch.randn(8, 3)).mean(0).exp()
+for _ in range(3):
+    f = net(torch.randn(8, 3)).mean(0)
+    memory = track(memory, f)
+    loss = (head(f) - memory.sum()).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+ACTOR = """
+actor = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+critic = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1))
+actor_opt = torch.optim.SGD(actor.parameters(), lr=0.1)
+critic_opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(8, 3)
+    action = actor(x)
+    value = critic(torch.cat([x, action], 1))
+    critic_loss = (value - torch.randn(8, 1)).square().mean()
+    actor_loss = -value.mean()
+    critic_opt.zero_grad()
+    critic_loss.backward()
+    critic_opt.step()
+    actor_opt.zero_grad()
+    actor_loss.backward()
+    actor_opt.step()
+"""
+
+
+def said(seen: Seen) -> str:
+    finding = seen.found[0].finding
+    return " ".join([finding.title, finding.explanation, finding.because, *(s.label for s in finding.spans)])
+
+
+def ends_well(seen: Seen, number: int, folder: Path) -> bool:
+    _, texts = seen.patches()[number]
+    script = folder / "patched.py"
+    script.write_text(next(iter(texts.values())))
+    ast.parse(script.read_text())
+    return run_forked(script).status == 0
+
+
+def test_what_neither_loss_trains_is_data_for_both(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + SHARED)
+    assert seen.slugs == ["undetached-target"]
+    assert "meant to train" not in said(seen)
+    assert "Another loss" not in said(seen)
+    assert "in no optimizer" in said(seen)
+    assert "`opt_a` and `opt_b`" in said(seen)
+    assert seen.lines("cause") == ["z = encoder(torch.randn(8, 3))"]
+    assert "encoder(torch.randn(8, 3)).detach()" in next(iter(seen.patches()[0][1].values()))
+    assert ends_well(seen, 0, tmp_path)
+
+
+def test_what_neither_loss_trains_is_not_detached_while_its_gradient_is_read(tmp_path: Path) -> None:
+    by_hand = SHARED + "    for p in encoder.parameters():\n        p.data -= 0.1 * p.grad\n"
+    seen = observe(tmp_path, HEAD + by_hand)
+    assert seen.slugs == ["shared-subgraph-losses"]
+    assert seen.found[0].finding.confidence != "certain"
+    assert "Both are meant" not in said(seen)
+
+
+def test_what_no_optimizer_has_is_not_said_to_be_trained(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + TEACHER)
+    assert seen.slugs == ["undetached-target"]
+    assert "Another loss and its optimizer" not in said(seen)
+    assert "in no optimizer" in said(seen)
+
+
+def test_the_line_that_carries_a_state_on_is_meant_and_not_its_start(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + STARTED)
+    assert seen.slugs[0] == "carried-state"
+    assert seen.lines("cause") == ["state = cell(x, state)"]
+    assert "    opt.step()\n    state = state.detach()\n    state = cell(x, state)" in "".join(
+        seen.patches()[0][1].values()
+    )
+    assert ends_well(seen, 0, tmp_path)
+
+
+def test_the_start_of_a_running_average_is_not_told_as_kept(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + AVERAGE)
+    assert seen.slugs[0] == "carried-state"
+    assert seen.lines("cause")[0] == "memory = track(memory, f)"
+    assert not any(line.startswith("memory = net(") for line in seen.lines("cause"))
+    kept = [s for s in seen.found[0].finding.spans if s.label.startswith("kept here")]
+    assert len(kept) == 1
+
+
+def test_losses_that_train_a_part_each_are_not_said_to_train_all(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + ACTOR)
+    assert "Both are meant to train" not in said(seen)
+    assert "with `critic_opt`" in said(seen) and "with `actor_opt`" in said(seen)
+    assert "call backward once" not in said(seen)
+
+
+def test_a_stale_graph_is_not_called_freed(tmp_path: Path) -> None:
+    later = ACTOR.replace("critic_loss.backward()", "critic_loss.backward(retain_graph=True)")
+    seen = observe(tmp_path, HEAD + later)
+    assert seen.evidence is not None and "modified by an inplace operation" in seen.evidence.message
+    assert not {"shared-subgraph-losses", "graph-built-once"} & set(seen.slugs)

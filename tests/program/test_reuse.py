@@ -1,0 +1,161 @@
+"""An older part of a graph: how its values live, and what they are to the loss; each answer by a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from questions import asked
+
+from graphdoc.evidence import Carry, Event, Evidence, Frame, Node, Optimizer, Tensor
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime, Reuse, Role
+
+NETS = """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3))
+head = nn.Linear(3, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+"""
+HEADS = """
+body, one, two = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 1), nn.Linear(4, 1)
+first = torch.optim.SGD(one.parameters(), lr=0.1)
+second = torch.optim.SGD(two.parameters(), lr=0.1)
+"""
+UPDATE = """
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+BOTH = """
+    first.zero_grad()
+    one(z).square().mean().backward()
+    first.step()
+    second.zero_grad()
+    two(z).abs().mean().backward()
+    second.step()
+"""
+
+RECURS = (
+    NETS
+    + "state = torch.zeros(2, 3)\nfor _ in range(3):\n    state = net(state)\n    loss = head(state).sum()"
+    + UPDATE
+)
+STARTED = (
+    NETS
+    + "state = net(torch.ones(2, 3)).exp()\nfor _ in range(3):\n    loss = head(state).square().sum()"
+    + UPDATE
+    + "    state = torch.tanh(state + 1)\n"
+)
+STORED = (
+    NETS
+    + "memory = []\nfor _ in range(3):\n    memory.append(net(torch.randn(2, 3)).tanh())\n"
+    + "for _ in range(2):\n    loss = sum(head(m).square().mean() for m in memory)"
+    + UPDATE
+)
+MADE_ONCE = (
+    NETS + "code = net(torch.ones(2, 3)).tanh()\nfor _ in range(2):\n    loss = head(code).square().sum()" + UPDATE
+)
+SUMMED = NETS + "loss = 0\nfor _ in range(2):\n    loss = loss + head(net(torch.ones(2, 3))).square().sum()" + UPDATE
+RESULT = NETS + "loss = head(net(torch.ones(2, 3))).square().sum()\nloss.backward()\nloss.backward()\n"
+SAME_PASS = (
+    NETS
+    + "for _ in range(2):\n    z = net(torch.ones(2, 3)).tanh()\n    opt.zero_grad()\n"
+    + "    head(z).square().sum().backward()\n    head(z).exp().sum().backward()\n    opt.step()\n"
+)
+TARGET = (
+    HEADS.replace("one.parameters()", "[*body.parameters(), *one.parameters()]")
+    + "for _ in range(2):\n    z = body(torch.ones(2, 3))"
+    + BOTH
+)
+DATA = HEADS + "for _ in range(2):\n    z = body(torch.ones(2, 3))" + BOTH
+BY_HAND = DATA + "    for p in body.parameters():\n        p.data -= 0.1 * p.grad\n"
+REFERENCE = (
+    NETS
+    + "def score(x):\n    return net(x).log_softmax(-1)[:, 0]\n"
+    + "x = torch.randn(4, 3)\nold = score(x)\nfor _ in range(2):\n    new = score(x)\n"
+    + "    loss = (new - old).exp().mean()"
+    + UPDATE
+)
+
+
+def reuse_of(folder: Path, code: str) -> Reuse:
+    found = asked(folder, code).reuse
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("code", "lifetime"),
+    [
+        pytest.param(RECURS, Lifetime.RECURS, id="recurs"),
+        pytest.param(STARTED, Lifetime.RECURS, id="carried-on-from-a-start"),
+        pytest.param(STORED, Lifetime.STORED, id="stored"),
+        pytest.param(MADE_ONCE, Lifetime.MADE_ONCE, id="made-once"),
+        pytest.param(SUMMED, Lifetime.SUMMED, id="summed"),
+        pytest.param(RESULT, Lifetime.RESULT, id="result"),
+        pytest.param(SAME_PASS, Lifetime.SAME_PASS, id="same-pass"),
+    ],
+)
+def test_lifetime(code: str, lifetime: Lifetime, tmp_path: Path) -> None:
+    assert reuse_of(tmp_path, code).lifetime is lifetime
+
+
+@pytest.mark.parametrize(
+    ("code", "role"),
+    [
+        pytest.param(SAME_PASS, Role.TRAINED, id="trained-by-both"),
+        pytest.param(MADE_ONCE, Role.TRAINED, id="trained"),
+        pytest.param(TARGET, Role.TARGET, id="target"),
+        pytest.param(DATA, Role.DATA, id="data-for-both"),
+        pytest.param(REFERENCE, Role.REFERENCE, id="reference"),
+        pytest.param(BY_HAND, Role.UNKNOWN, id="a-gradient-is-read-by-hand"),
+        pytest.param(RESULT, Role.UNKNOWN, id="no-optimizer-steps"),
+    ],
+)
+def test_role(code: str, role: Role, tmp_path: Path) -> None:
+    assert reuse_of(tmp_path, code).role is role
+
+
+def test_where_a_constant_is_taken_in(tmp_path: Path) -> None:
+    """The first loss trains what lies behind ``z``, so it is the second for which it is a constant."""
+    found = reuse_of(tmp_path, TARGET)
+    assert not found.in_earlier_loss
+    assert found.owned_by_others
+
+
+def test_an_edge_without_calls_is_of_unknown_role() -> None:
+    nodes = [Node(0, "AddBackward0", 9), Node(1, "TanhBackward0", 1)]
+    evidence = Evidence(nodes=nodes, carries=[Carry(0, 1, Tensor())], extras={"shared_with": {}})
+    found = program_of(evidence).reuse
+    assert found is not None
+    assert (found.lifetime, found.role) == (Lifetime.SAME_PASS, Role.UNKNOWN)
+
+
+def test_a_foreign_value_from_the_middle_of_a_run_is_of_unknown_lifetime() -> None:
+    """Made behind the first call, not again since, and trained by no optimizer of this loss."""
+    here = [Frame("train.py", 8, 5)]
+    nodes = [Node(0, "SubBackward0", 30, here), Node(1, "TanhBackward0", 11, [Frame("train.py", 4, 5)], epoch=1)]
+    events = [
+        Event(0, "backward", 10, here, root=9, root_op="MeanBackward0"),
+        Event(1, "step", 10, optimizer=0),
+        Event(2, "backward", 20, here, root=19, root_op="MeanBackward0"),
+        Event(3, "step", 20, optimizer=0),
+        Event(4, "backward", 31, here, root=30, root_op="MeanBackward0", failed=True),
+    ]
+    evidence = Evidence(
+        nodes=nodes,
+        events=events,
+        optimizers=[Optimizer(0, "SGD", "opt", ["student.weight"])],
+        carries=[Carry(0, 1, Tensor(), ["teacher.weight"], freed_by=2)],
+        failing_event=4,
+        fresh_reaches=["student.weight"],
+    )
+    found = program_of(evidence).reuse
+    assert found is not None
+    assert (found.lifetime, found.role) == (Lifetime.UNKNOWN, Role.DATA)
+
+
+def test_each_evidence_has_one_program() -> None:
+    one, other = Evidence(), Evidence()
+    assert program_of(one) is program_of(one)
+    assert program_of(one) is not program_of(other)
