@@ -1,6 +1,20 @@
 """graphdoc: a crash doctor for PyTorch's autograd."""
 
+TYPE_CHECKING = False  # nothing is imported here: this module stands in every observed process
+if TYPE_CHECKING:
+    from graphdoc.doors.block import observe
+
+__all__ = ["__version__", "observe"]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """``graphdoc.observe``, loaded when it is asked for."""
+    if name == "observe":
+        from graphdoc.doors.block import observe
+
+        return observe
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load_ipython_extension(ipython: object) -> None:

@@ -39,7 +39,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     other, backward = call(sources, args["backward"])
     if other is not source or not isinstance(backward.func, ast.Attribute) or backward.func.attr != "backward":
         raise CannotFix("the backward call to change was not found")
-    start, end = outer_span(source, backward.func.value)
+    start, end = outer_span(source, _differentiated(backward, backward.func.value, node))
     if is_path(addend) or args.get("name"):
         name = str(args.get("name") or source.segment(addend))
         return [*convert_expression(source, addend, "tensor", method), Edit(source.file, start, end, name)]
@@ -50,6 +50,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         Edit(source.file, first, last, f"{name}.{method}()"),
         Edit(source.file, start, end, name),
     ]
+
+
+def _differentiated(backward: ast.Call, owner: ast.expr, accumulating: ast.stmt) -> ast.expr:
+    """What the call differentiates: its owner, or its first argument (``accelerator.backward(total)``)."""
+    targets = accumulating.targets if isinstance(accumulating, ast.Assign) else [getattr(accumulating, "target", owner)]
+    own = any(same(part, target) for part in ast.walk(owner) for target in targets if isinstance(part, ast.expr))
+    return owner if own or not backward.args else backward.args[0]
 
 
 def _one_line(source: Source, node: ast.expr) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 
 def options(arguments: Sequence[str] | None = None) -> list[str]:
@@ -44,6 +46,21 @@ def options(arguments: Sequence[str] | None = None) -> list[str]:
         if ends:
             break
     return found
+
+
+def program() -> tuple[Literal["script", "module", "command"], list[str]]:
+    """What this process runs, as ``graphdoc run`` would be asked for it; a command without words for ``-c`` and stdin.
+
+    The interpreter's own options are left out: ``options`` gives them to whatever is started again.
+    """
+    rest = sys.argv[1:]
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name:
+        return "module", [spec.name.removesuffix(".__main__"), *rest]
+    script = sys.argv[0] if sys.argv else ""
+    if os.path.isfile(script):
+        return "script", [script, *rest]
+    return "command", []
 
 
 def hook_works(flags: Sequence[str]) -> bool:

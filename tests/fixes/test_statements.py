@@ -201,6 +201,12 @@ FIXED = [
     ),
     (
         "accumulate_number",
+        "«total = total + loss»\n«self.accelerator.backward(total)»\n",
+        {"backward": "@1"},
+        "total = total + loss.detach()\nself.accelerator.backward(loss)\n",
+    ),
+    (
+        "accumulate_number",
         "for x in y:\n  «total += f(x)»\n  «total.backward()»\n",
         {"backward": "@1"},
         "for x in y:\n  loss = f(x)\n  total += loss.detach()\n  loss.backward()\n",
