@@ -7,6 +7,7 @@ from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence
 from graphdoc.program.journal import Journal
+from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import Reuse, older_part
 
@@ -49,6 +50,11 @@ class Program:
     def reuse(self) -> Reuse | None:
         """The older part of a graph that the failing call ran into; None where no edge into one was seen."""
         return older_part(self.evidence, self.journal, self.failing, self.trained)
+
+    @cached_property
+    def overwrite(self) -> Overwrite | None:
+        """The tensor that was written between its forward and this backward; None where the error is another."""
+        return overwrite_of(self.evidence, self.failing, self.reuse, self.trained)
 
 
 KEPT = 4

@@ -1,35 +1,51 @@
-"""What the version counters tell: which saved tensors were written, by whom, and whose business that is.
-
-Shared by the causes of GD2. A cause asks ``analyse`` and answers only when ``cause`` is its own slug.
-"""
+"""An overwrite: which tensor that backward needs was written, what it is to the program, by whom, and whose it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
-from graphdoc.program.observed import program_of
+from graphdoc.program.journal import site
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
 from graphdoc.program.version_counts import accounted
 
 
+class By(Enum):
+    """Whose deed a write is."""
+
+    STEP = "an optimizer's step"
+    LOAD = "load_state_dict"
+    LIBRARY = "code inside what the user's line calls"
+    LINE = "the user's line itself"
+
+
+class Saved(Enum):
+    """What the tensor is that was saved for backward and written since."""
+
+    PARAMETER = "a leaf that is trained"
+    BUFFER = "a buffer of a module"
+    DATA = "a tensor without a graph of its own"
+    RESULT = "a result of the forward pass"
+
+
 @dataclass(frozen=True)
 class Writer:
     """One place that wrote. ``frame`` is the user's line; ``op`` how the write is called (``Adam.step()``, ``add_``).
 
-    ``by`` is "optimizer", "load" (``load_state_dict``), "library" (inside what the line calls) or "line" itself;
-    ``stale`` is the first tensor that it is known to have written.
+    ``event`` is the step, where one wrote; ``stale`` the first tensor that it is known to have written.
     """
 
     op: str
     frame: Frame | None
     stack: tuple[Frame, ...]
-    by: str
+    by: By
     count: int
     version: int
     grad_mode: bool
@@ -37,159 +53,171 @@ class Writer:
     stale: Stale | None = None
 
 
-@dataclass
-class Mutation:
-    """Why a version did not fit. ``stale`` is what backward met first, ``stales`` all of that cause, newest first.
+class Overwrite:
+    """Why a version did not fit. ``stale`` is what backward met first, ``stales`` all of its kind, that one first."""
 
-    ``exact``: the known writers account for every step of the counter. ``target``: what the first write goes into.
-    ``behind``: parameters behind the stale parts; ``meant``: those that the failing loss is meant to train.
-    """
+    def __init__(
+        self,
+        evidence: Evidence,
+        known: list[Stale],
+        failing: Event | None,
+        reuse: Reuse | None,
+        trained: frozenset[str] | None,
+    ) -> None:
+        self._evidence = evidence
+        self.stale = next((s for s in known if s.node == evidence.failing), known[0])
+        self.saved = saved_as(self.stale)
+        self.stales = sorted((s for s in known if saved_as(s) is self.saved), key=lambda s: s is not self.stale)
+        self.failing, self.reuse = failing, reuse
+        self._trained = trained
 
-    cause: str
-    stale: Stale
-    node: Node
-    stales: list[Stale]
-    writers: list[Writer]
-    exact: bool
-    target: Target
-    failing: Event | None
-    reuse: Reuse | None
-    behind: set[str] = field(default_factory=set)
-    meant: set[str] = field(default_factory=set)
-    meant_known: bool = False
+    @cached_property
+    def node(self) -> Node:
+        """The node that saved the tensor."""
+        node = self._evidence.node(self.stale.node)
+        assert node is not None  # overwrite_of leaves out what no node is known of
+        return node
 
-    @property
+    # -- who wrote, and into what ------------------------------------------------------------------------------------
+
+    @cached_property
+    def writers(self) -> list[Writer]:
+        """The distinct places that wrote any of the tensors, those of the first tensor first, in order of time."""
+        return _writers(self._evidence, self.stales)
+
+    @cached_property
+    def own_writers(self) -> list[Writer]:
+        """The same for the tensor that backward met first."""
+        return _writers(self._evidence, [self.stale])
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether the known writers account for every step of the counter."""
+        return accounted(self.stale)
+
+    @cached_property
+    def target(self) -> Target:
+        """What the first write goes into, as the program spells it."""
+        return target_of(self._evidence, self.own_writers[0].frame) if self.own_writers else Target()
+
+    @cached_property
+    def by_step(self) -> bool:
+        """Whether a step wrote first; where no write was seen, whether an optimizer holds the tensor."""
+        if self.own_writers:
+            return self.own_writers[0].by is By.STEP
+        return bool(self.stale.tensor.owners)
+
+    # -- what the tensor is to the program ---------------------------------------------------------------------------
+
+    @cached_property
+    def outlives(self) -> bool:
+        """Whether it is a buffer, or data that is kept from one pass to the next."""
+        if self.saved is not Saved.DATA:
+            return self.saved is Saved.BUFFER
+        silent = bool(self.own_writers) and not self.own_writers[0].grad_mode
+        if self.target.kept or silent or (self.target.path and not self.target.local):
+            return True
+        held = any(s.kind == "attribute" for h in self.stale.tensor.holders for s in h.steps)
+        return not self.target.path and held
+
+    @cached_property
+    def in_steps(self) -> bool:
+        """Whether it is a state that one line writes again and again while the graph is built."""
+        if self.saved is Saved.RESULT and self.target.kept:
+            return True
+        if not self._again or not any(w.by is By.LINE for w in self.own_writers):
+            return False
+        looped = self.target.sliced and any(in_loop(self._evidence, w.frame) for w in self.own_writers)
+        return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
+
+    @cached_property
+    def _again(self) -> bool:
+        """Whether one place wrote the same tensor more than once since some part of it was saved."""
+        for stale in self.stales:
+            times: dict[object, int] = {}
+            for w in stale.writes:
+                at = innermost_user(w.stack)
+                key = (at.file, at.line) if at else None
+                times[key] = times.get(key, 0) + w.count
+            if any(n > 1 for n in times.values()):
+                return True
+        return False
+
+    # -- whose business it is ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def behind(self) -> set[str]:
+        """The parameters behind the stale parts."""
+        return {n for s in self.stales for n in s.behind}
+
+    @cached_property
     def own(self) -> set[str]:
-        """Parameters behind the stale parts that the failing loss is meant to train."""
-        return self.behind & self.meant
+        """Those of them that the failing loss is meant to train."""
+        return self.behind & set(self._trained or ())
 
-    @property
+    @cached_property
     def constant(self) -> bool:
         """Whether the failing loss is surely not meant to train anything behind the stale parts."""
-        return self.meant_known and bool(self.behind) and not self.own
+        return self._trained is not None and bool(self.behind) and not self.own
+
+    @cached_property
+    def covered_up(self) -> bool:
+        """Whether an earlier call walked the stale part with ``retain_graph=True``, and it should not be in this graph.
+
+        Without the flag the call would have freed it, and the error would have been the other one. The part does not
+        belong here if it was carried over from before that call, or if this loss is not meant to train any of it.
+        """
+        carried = self.reuse is not None and bool(self.reuse.carries)
+        return (carried or self.constant) and bool(self.keeping_calls)
+
+    @cached_property
+    def keeping_calls(self) -> list[Event]:
+        """The earlier calls with ``retain_graph=True`` that can have walked the stale part."""
+        out = []
+        for e in self._evidence.events:
+            if e.kind not in ("backward", "grad") or not e.retain_graph or e.failed:
+                continue
+            if self.failing is not None and e.index >= self.failing.index:
+                continue
+            # The root is newer than what it walks over, and the call is newer than both.
+            if e.sequence <= self.node.sequence or 0 <= e.root < self.node.sequence:
+                continue
+            reached = set(_reaches(self._evidence, e))
+            behind = {n for n in self.stale.behind if not n.startswith("<")}
+            if reached and behind and not behind <= reached:
+                continue
+            out.append(e)
+        return out
 
 
-def analyse(evidence: Evidence) -> Mutation | None:
-    """Explain a version error from the graph; None where it is another error or nothing stale was seen."""
-    cached = vars(evidence).get("_mutation", False)
-    if cached is False:
-        cached = _analyse(evidence)
-        vars(evidence)["_mutation"] = cached
-    return cached  # type: ignore[no-any-return]
-
-
-def _analyse(evidence: Evidence) -> Mutation | None:
-    if message_of(evidence, *VERSION) is None:
-        return None
+def overwrite_of(
+    evidence: Evidence, failing: Event | None, reuse: Reuse | None, trained: frozenset[str] | None
+) -> Overwrite | None:
+    """The overwrite that a version error is about; None where it is another error or nothing stale was seen."""
     known = [s for s in evidence.stale if evidence.node(s.node) is not None]
-    if not known:
+    if not known or message_of(evidence, *VERSION) is None:
         return None
-    first = next((s for s in known if s.node == evidence.failing), known[0])
-    node = evidence.node(first.node)
-    assert node is not None
-    kind = _kind(first)
-    alike = [s for s in known if _kind(s) == kind]
-    alike.sort(key=lambda s: s is not first)
-    writers = _writers(evidence, alike)
-    own = _writers(evidence, [first])
-    program = program_of(evidence)
-    failing = program.failing
-    mutation = Mutation(
-        "",
-        first,
-        node,
-        alike,
-        writers,
-        accounted(first),
-        target_of(evidence, own[0].frame) if own else Target(),
-        failing,
-        program.reuse,
-    )
-    mutation.behind = {n for s in alike for n in s.behind}
-    mutation.meant, mutation.meant_known = set(program.trained or ()), program.trained is not None
-    mutation.cause = _cause(evidence, mutation, own)
-    return mutation
+    return Overwrite(evidence, known, failing, reuse, trained)
 
 
-def _kind(stale: Stale) -> str:
+def saved_as(stale: Stale) -> Saved:
+    """What the stale tensor is to the program."""
     tensor = stale.tensor
     if tensor.kind == "parameter" or (tensor.kind == "leaf" and tensor.requires_grad):
-        return "parameter"
-    if tensor.kind in ("buffer", "input"):
-        return tensor.kind
+        return Saved.PARAMETER
+    if tensor.kind == "buffer":
+        return Saved.BUFFER
     result = stale.output or stale.attribute.startswith(("_saved_result", "_saved_output"))
     # A result is saved without its own history; an argument without one is plain data.
-    return "activation" if result or tensor.requires_grad else "input"
+    return Saved.RESULT if tensor.kind != "input" and (result or tensor.requires_grad) else Saved.DATA
 
 
-def _cause(evidence: Evidence, found: Mutation, own: list[Writer]) -> str:
-    kind = _kind(found.stale)
-    first = own[0] if own else None
-    if kind == "parameter":
-        if first is not None and first.by != "optimizer":
-            return "parameter-overwritten"
-        if first is None and not found.stale.tensor.owners:
-            return "parameter-overwritten"
-        return "retain-graph-cover-up" if covered_up(evidence, found) else "optimizer-step-before-backward"
-    if kind == "buffer":
-        return "buffer-updated-in-place"
-    if kind == "input":
-        silent = first is not None and not first.grad_mode
-        if found.target.kept or silent or (found.target.path and not found.target.local):
-            return "buffer-updated-in-place"
-        held = any(s.kind == "attribute" for h in found.stale.tensor.holders for s in h.steps)
-        if not found.target.path and held:
-            return "buffer-updated-in-place"
-    if kind == "activation" and found.target.kept:
-        return "state-overwritten-in-place"
-    if _repeated(found) and any(w.by == "line" for w in own):
-        looped = found.target.sliced and any(in_loop(evidence, w.frame) for w in own)
-        if looped or (found.target.path and not found.target.local and not found.target.parameter):
-            return "state-overwritten-in-place"
-    return "inplace-on-saved-activation"
-
-
-def _repeated(found: Mutation) -> bool:
-    """Whether one place wrote the same tensor more than once since some part of it was saved."""
-    for stale in found.stales:
-        times: dict[object, int] = {}
-        for w in stale.writes:
-            at = innermost_user(w.stack)
-            key = (at.file, at.line) if at else None
-            times[key] = times.get(key, 0) + w.count
-        if any(n > 1 for n in times.values()):
-            return True
-    return False
-
-
-def covered_up(evidence: Evidence, found: Mutation) -> bool:
-    """Whether an earlier call walked the stale part with ``retain_graph=True``, and it should not be in this graph.
-
-    Without the flag the call would have freed it, and the error would have been the other one. The part does not
-    belong here if it was carried over from before that call, or if this loss is not meant to train any of it.
-    """
-    carried = found.reuse is not None and bool(found.reuse.carries)
-    return (carried or found.constant) and bool(keeping_calls(evidence, found))
-
-
-def keeping_calls(evidence: Evidence, found: Mutation) -> list[Event]:
-    """The earlier calls with ``retain_graph=True`` that can have walked the stale part."""
-    failing = found.failing
-    out = []
-    for e in evidence.events:
-        if e.kind not in ("backward", "grad") or not e.retain_graph or e.failed:
-            continue
-        if failing is not None and e.index >= failing.index:
-            continue
-        # The root is newer than what it walks over, and the call is newer than both.
-        if e.sequence <= found.node.sequence or 0 <= e.root < found.node.sequence:
-            continue
-        reached = set(program_of(evidence).journal.reaches(e))
-        behind = {n for n in found.stale.behind if not n.startswith("<")}
-        if reached and behind and not behind <= reached:
-            continue
-        out.append(e)
-    return out
+def _reaches(evidence: Evidence, event: Event) -> list[str]:
+    """The parameters that a call reaches; measured for the first calls of each place only."""
+    if event.reaches:
+        return event.reaches
+    mine = site(event.stack)
+    return next((e.reaches for e in evidence.events if e.reaches and site(e.stack) == mine), [])
 
 
 # -- who wrote ---------------------------------------------------------------------------------------------------
@@ -218,13 +246,13 @@ def writer_of(evidence: Evidence, write: Write) -> Writer:
         outside = stack if write.op.endswith(".step") else stack[:at]
         frame = innermost_user(outside) or innermost_user(stack)
         op = write.op if write.op.endswith(".step") else _optimizer_type(evidence, stack, frame)
-        return _writer(evidence, write, f"{op}()", frame, "optimizer")
+        return _writer(evidence, write, f"{op}()", frame, By.STEP)
     frame = innermost_user(stack)
     functions = [f.function for f in stack if not f.user]
     if any("load_state_dict" in f for f in functions):
-        return _writer(evidence, write, "load_state_dict()", frame, "load")
+        return _writer(evidence, write, "load_state_dict()", frame, By.LOAD)
     inside = bool(stack) and frame is not None and any(_does_work(f) for f in stack[stack.index(frame) + 1 :])
-    return _writer(evidence, write, write.op, frame, "library" if inside else "line")
+    return _writer(evidence, write, write.op, frame, By.LIBRARY if inside else By.LINE)
 
 
 def _does_work(frame: Frame) -> bool:
@@ -249,8 +277,8 @@ def _step_at(evidence: Evidence, frame: Frame | None) -> Event | None:
     return None
 
 
-def _writer(evidence: Evidence, write: Write, op: str, frame: Frame | None, by: str) -> Writer:
+def _writer(evidence: Evidence, write: Write, op: str, frame: Frame | None, by: By) -> Writer:
     event = evidence.event(write.event) if write.event >= 0 else None
-    if by == "optimizer" and event is None:
+    if by is By.STEP and event is None:
         event = _step_at(evidence, frame)
     return Writer(op, frame, tuple(write.stack), by, write.count, write.version, write.grad_mode, event)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.program.loop_owner import driver, is_at
-from graphdoc.program.overwrites import Mutation
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -35,7 +35,7 @@ class Scene:
         return list({f.line: f for f in reversed(self.forwards)}.values())[::-1]
 
 
-def scene(evidence: Evidence, found: Mutation) -> Scene | None:
+def scene(evidence: Evidence, found: Overwrite) -> Scene | None:
     """Where the three meet; None where they share no function, or nothing is known of one of them."""
     write = found.writers[0] if found.writers else None
     if write is None or found.failing is None:
@@ -60,7 +60,7 @@ def scene(evidence: Evidence, found: Mutation) -> Scene | None:
     )
 
 
-def _latest(found: Mutation, forward: Frame) -> list[Frame]:
+def _latest(found: Overwrite, forward: Frame) -> list[Frame]:
     """The writes as this function has them, of all that wrote."""
     assert found.failing is not None
     out = []

@@ -9,7 +9,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.in_place_writes import builders, is_statement, operands_named, target_of
-from graphdoc.program.overwrites import Mutation, Writer
+from graphdoc.program.overwrites import Overwrite, Writer
 from graphdoc.program.spans import innermost_user, place, where
 
 SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
@@ -56,7 +56,7 @@ def write_places(evidence: Evidence, writer: Writer) -> list[Frame]:
     return builders(evidence, writer.frame, list(writer.stack))
 
 
-def clone_what_is_saved(evidence: Evidence, found: Mutation) -> list[Remedy]:
+def clone_what_is_saved(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     """Clone the result right where an operation has saved it, so that the writes go into the clone."""
     edits = []
     shown = []
@@ -69,7 +69,7 @@ def clone_what_is_saved(evidence: Evidence, found: Mutation) -> list[Remedy]:
     return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", SAME)
 
 
-def clone_operand(evidence: Evidence, found: Mutation) -> list[Remedy]:
+def clone_operand(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     """Give the operation that saves the tensor a clone of it: found by its name in the expression.
 
     A result that was saved is cloned where it is computed. Each saved tensor needs one: with half of them the next one

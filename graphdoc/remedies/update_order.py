@@ -10,7 +10,7 @@ from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import program_of
-from graphdoc.program.overwrites import Mutation, keeping_calls
+from graphdoc.program.overwrites import By, Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.remedies.constant_value import constant_at_use
@@ -22,7 +22,7 @@ from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
 
 
-def stepped_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
+def stepped_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
     """All ways that make sense for a step between forward and backward, best first."""
     at = scene(evidence, found)
     again = recompute(at) if at is not None else []
@@ -38,7 +38,7 @@ def stepped_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
     return _unique([*cut, *again, *parted, *ordered, *_later_step(evidence, found, at), *cloned])
 
 
-def overwritten_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
+def overwritten_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
     """For a parameter that was copied over: a constant where this loss does not train it, else clones, or later."""
     at = scene(evidence, found)
     hook = hook_of(evidence, found.writers[0] if found.writers else None)
@@ -56,7 +56,7 @@ def overwritten_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, .
     return _unique([*move_behind(evidence, found), *cloned, *(recompute(at) if at is not None else [])])
 
 
-def covered_remedies(evidence: Evidence, found: Mutation) -> tuple[Remedy, ...]:
+def covered_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
     """The fix of what the flag covers up, together with taking the flag out.
 
     Never clones of the parameters: on these the old graph can be walked for ever, and gives in every iteration the
@@ -92,7 +92,7 @@ def recompute(at: Scene) -> list[Remedy]:
     ]
 
 
-def clone_forward(evidence: Evidence, found: Mutation) -> list[Remedy]:
+def clone_forward(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     """Give each stale forward clones of the parameters, which later writes do not touch."""
     edits: list[dict[str, Any]] = []
     shown: list[str] = []
@@ -141,7 +141,7 @@ def _clone_edit(evidence: Evidence, stale: Stale, above: int) -> tuple[dict[str,
     return {"kind": "clone_expression", "args": {"place": place(frame_), "operands": names}}, frame_
 
 
-def as_constant(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Remedy]:
+def as_constant(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Detach what this loss does not train."""
     note = (
         f"It becomes a constant for this loss: {folded(found.behind, 2)} get no gradient from it, and this loss is not "
@@ -173,7 +173,7 @@ def as_constant(evidence: Evidence, found: Mutation, at: Scene | None) -> list[R
     ]
 
 
-def uses(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Frame]:
+def uses(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Frame]:
     """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
     from graphdoc.fixes.base import CannotFix
     from graphdoc.fixes.detach_between import entries
@@ -189,7 +189,7 @@ def uses(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Frame]:
         return []
 
 
-def _other_calls(evidence: Evidence, found: Mutation, level: Frame) -> list[Frame]:
+def _other_calls(evidence: Evidence, found: Overwrite, level: Frame) -> list[Frame]:
     """The other backward calls as the same function makes them."""
     out: list[Frame] = []
     for e in evidence.events:
@@ -203,7 +203,7 @@ def _other_calls(evidence: Evidence, found: Mutation, level: Frame) -> list[Fram
     return out
 
 
-def _later_step(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Remedy]:
+def _later_step(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
     event = found.writers[0].event if found.writers else None
     if at is None or event is None or found.failing is None:
@@ -221,10 +221,10 @@ def _later_step(evidence: Evidence, found: Mutation, at: Scene | None) -> list[R
     ]
 
 
-def move_behind(evidence: Evidence, found: Mutation) -> list[Remedy]:
+def move_behind(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     """Write behind the backward call, where the write is a statement of its own (or of a loop of its own)."""
     at = scene(evidence, found)
-    if at is None or at.order != "straight" or any(w.by == "library" for w in found.writers):
+    if at is None or at.order != "straight" or any(w.by is By.LIBRARY for w in found.writers):
         return []
     source = Source(at.write.file, evidence.sources.get(at.write.file, ""))
     write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
@@ -250,7 +250,7 @@ def move_behind(evidence: Evidence, found: Mutation) -> list[Remedy]:
     ]
 
 
-def _with_flag_dropped(evidence: Evidence, found: Mutation, remedies: list[Remedy]) -> list[Remedy]:
+def _with_flag_dropped(evidence: Evidence, found: Overwrite, remedies: list[Remedy]) -> list[Remedy]:
     """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
     drops = [
         {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
@@ -273,10 +273,10 @@ def _with_flag_dropped(evidence: Evidence, found: Mutation, remedies: list[Remed
     return [*out[:5], *remedies[:2]]
 
 
-def flagged_calls(evidence: Evidence, found: Mutation) -> list[Frame]:
+def flagged_calls(evidence: Evidence, found: Overwrite) -> list[Frame]:
     """The places of the calls that kept this very graph, the failing one included, where the flag is written."""
     out: list[Frame] = []
-    keeping = {e.index for e in keeping_calls(evidence, found)}
+    keeping = {e.index for e in found.keeping_calls}
     if not keeping:
         return out
     failing = found.failing.index if found.failing is not None else -1

@@ -15,8 +15,8 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
 from graphdoc.program.loop_owner import caller_of, driver, inside, is_at, names_place
-from graphdoc.program.overwrites import Mutation, Writer
-from graphdoc.program.overwrites import analyse as analyse_mutation
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import By, Overwrite, Writer
 from graphdoc.program.spans import distinct, moment, span, where
 from graphdoc.story.missing_graph import by_checkpoint
 from graphdoc.story.overwrite import called, readable, saved_by
@@ -25,25 +25,37 @@ MOST_DEEDS = 3
 SEEN = 0.5
 """A weaker finding is read off the message alone: nothing is known of whose code it was."""
 
+OVERWRITES = frozenset(
+    (
+        "optimizer-step-before-backward",
+        "retain-graph-cover-up",
+        "inplace-on-saved-activation",
+        "state-overwritten-in-place",
+        "buffer-updated-in-place",
+        "parameter-overwritten",
+    )
+)
+"""The causes that tell of the overwrite; of one failure only one of them speaks."""
+
 
 def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
     """The finding of a cause with this slug, told of the code that did it."""
     if finding.strength < SEEN or not evidence.packages:
         return finding
-    found = analyse_mutation(evidence)
-    if found is not None and found.cause == slug:
+    found = program_of(evidence).overwrite
+    if found is not None and slug in OVERWRITES:
         finding = _written(evidence, found, finding)
     elif slug.startswith("custom-function-"):
         finding = _function(evidence, finding)
     else:
         finding = _beside(finding, _deeds(evidence, finding))
-    return _in_the_loop(evidence, found if found is not None and found.cause == slug else None, finding)
+    return _in_the_loop(evidence, found if slug in OVERWRITES else None, finding)
 
 
 # -- what a package did ------------------------------------------------------------------------------------------------
 
 
-def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
+def _written(evidence: Evidence, found: Overwrite, finding: Finding) -> Finding:
     """A version error: the package's write, the package's save, and whether both lie within one call."""
     writer = _writer(found)
     wrote = deed_of(evidence, writer.stack) if writer is not None else None
@@ -79,10 +91,10 @@ def _written(evidence: Evidence, found: Mutation, finding: Finding) -> Finding:
     )
 
 
-def _writer(found: Mutation | None) -> Writer | None:
+def _writer(found: Overwrite | None) -> Writer | None:
     """What wrote first, where it is no optimizer's step."""
     first = found.writers[0] if found is not None and found.writers else None
-    return None if first is None or first.by == "optimizer" else first
+    return None if first is None or first.by is By.STEP else first
 
 
 def _advice(evidence: Evidence, deed: Deed) -> str:
@@ -175,7 +187,7 @@ def _beside(finding: Finding, deeds: Sequence[Span]) -> Finding:
 # -- who ran the loop --------------------------------------------------------------------------------------------------
 
 
-def _in_the_loop(evidence: Evidence, found: Mutation | None, finding: Finding) -> Finding:
+def _in_the_loop(evidence: Evidence, found: Overwrite | None, finding: Finding) -> Finding:
     """No cause and no edit on the line that runs the loop, where a line of one batch is known."""
     line = driver(evidence)
     if line is None:
@@ -183,7 +195,7 @@ def _in_the_loop(evidence: Evidence, found: Mutation | None, finding: Finding) -
     remedies = tuple(r for r in finding.remedies if not names_place(r.args, line))
     spans = tuple(_below(evidence, s, line) for s in finding.spans)
     causes = [s for s in spans if s.role == "cause" and not is_at(line, s)]
-    stepped = found is not None and bool(found.writers) and found.writers[0].by == "optimizer"
+    stepped = found is not None and bool(found.writers) and found.writers[0].by is By.STEP
     demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) and stepped else s for s in spans]
     demoted = [s for s in demoted if s.role != "mutated" or s.label or not is_at(line, s)]
     if not causes:
@@ -209,7 +221,7 @@ def _below(evidence: Evidence, told: Span, line: Frame) -> Span:
     return replace(told, label=f"{told.label}; {package.told} calls it below this line") if package else told
 
 
-def _of_a_batch(evidence: Evidence, found: Mutation | None) -> list[Frame]:
+def _of_a_batch(evidence: Evidence, found: Overwrite | None) -> list[Frame]:
     """The user's lines below the one that runs the loop, of what made the loss: innermost of each stack."""
     stacks = _stacks(evidence, found)
     out = [frames[-1] for stack in stacks if (frames := inside(evidence, stack))]
@@ -221,13 +233,13 @@ def _of_a_batch(evidence: Evidence, found: Mutation | None) -> list[Frame]:
     return [switch.frame] if switch is not None else makers_of(evidence, made_by)
 
 
-def _stacks(evidence: Evidence, found: Mutation | None) -> list[list[Frame]]:
+def _stacks(evidence: Evidence, found: Overwrite | None) -> list[list[Frame]]:
     stacks = [found.node.stack] if found is not None else []
     stacks += [n.stack for i in (evidence.failing, evidence.root) if (n := evidence.node(i)) is not None]
     return stacks + [c.stack for c in evidence.cuts]
 
 
-def _called_between(evidence: Evidence, found: Mutation | None) -> str:
+def _called_between(evidence: Evidence, found: Overwrite | None) -> str:
     """Says that a package calls one function of the user's for the forward, and another one for the write."""
     writer = _writer(found)
     if found is None or writer is None or (found.reuse is not None and found.reuse.carries):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphdoc.evidence import Evidence, Node, Stale
-from graphdoc.model import Confidence, Role, Span
+from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
-from graphdoc.program.overwrites import Mutation, Writer, writer_of
+from graphdoc.program.overwrites import By, Overwrite, Writer, writer_of
 from graphdoc.program.spans import distinct, moment, span, span_of, where
 
 MOST_FACTS = 4
@@ -24,13 +24,13 @@ def called(stale: Stale) -> str:
     return f"{kind} of shape {shape}"
 
 
-def named(found: Mutation, stale: Stale) -> str:
+def named(found: Overwrite, stale: Stale) -> str:
     """The same in the words of the function that writes: what another function calls ``out`` may be its ``x``."""
     path, name = found.target.path, stale.tensor.name
     return path if path.isidentifier() and name.isidentifier() and stale.tensor.kind == "activation" else called(stale)
 
 
-def quoted(found: Mutation) -> str:
+def quoted(found: Overwrite) -> str:
     """What backward met first, for a title: a name as code, a description as it is."""
     name = named(found, found.stale)
     return name if name == called(found.stale) and not found.stale.tensor.name else f"`{name}`"
@@ -42,14 +42,14 @@ def saved_by(node: Node) -> str:
     return name.removesuffix("Backward") or node.op
 
 
-def write_spans(found: Mutation, label: str = "", role: Role = "mutated", most: int = MOST_WRITERS) -> tuple[Span, ...]:
+def write_spans(found: Overwrite, label: str = "") -> tuple[Span, ...]:
     """Every place that wrote, in the order of the writes."""
     out = []
-    for w in found.writers[:most]:
+    for w in found.writers[:MOST_WRITERS]:
         if w.frame is not None:
             wrote = named(found, w.stale or found.stale)
             text = label or f"{wrote} is written here{_through(w)}"
-            out.append(span(role, w.frame, text, when=moment(w.event)))
+            out.append(span("mutated", w.frame, text, when=moment(w.event)))
     return distinct(out)
 
 
@@ -63,17 +63,17 @@ def readable(writer: Writer) -> str:
 
 def _through(writer: Writer) -> str:
     text = readable(writer)
-    return "" if text == "an in-place write" or writer.by == "line" else f", by {text}"
+    return "" if text == "an in-place write" or writer.by is By.LINE else f", by {text}"
 
 
-def saved_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
+def saved_spans(evidence: Evidence, found: Overwrite) -> tuple[Span, ...]:
     """Where the tensor was saved for backward, with the version that it had then."""
     s = found.stale
     label = f"{saved_by(found.node)} saves {named(found, s)} at version {s.expected}"
     return span_of("consumed", found.node.stack, label, evidence, moment(found.node))
 
 
-def failed_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
+def failed_spans(evidence: Evidence, found: Overwrite) -> tuple[Span, ...]:
     """The backward call that noticed."""
     s = found.stale
     label = f"needs version {s.expected}, finds version {s.current}"
@@ -82,7 +82,7 @@ def failed_spans(evidence: Evidence, found: Mutation) -> tuple[Span, ...]:
     return raised_span(evidence, label)
 
 
-def facts_of(evidence: Evidence, found: Mutation) -> tuple[str, ...]:
+def facts_of(evidence: Evidence, found: Overwrite) -> tuple[str, ...]:
     """``net.weight at version 20, 19 expected: +1 by Adam.step() at train.py:88``, for each stale tensor."""
     out: dict[str, str] = {}
     for s in found.stales:
@@ -96,7 +96,7 @@ def facts_of(evidence: Evidence, found: Mutation) -> tuple[str, ...]:
     return tuple(told)
 
 
-def reason(evidence: Evidence, found: Mutation) -> str:
+def reason(evidence: Evidence, found: Overwrite) -> str:
     """The first of the facts: what backward met first, and by whose write."""
     return next(iter(facts_of(evidence, found)), "")
 
@@ -105,7 +105,7 @@ def _by(evidence: Evidence, stale: Stale) -> str:
     parts: dict[str, int] = {}
     for w in stale.writes:
         writer = writer_of(evidence, w)
-        deed = deed_of(evidence, w.stack) if writer.by != "optimizer" else None
+        deed = deed_of(evidence, w.stack) if writer.by is not By.STEP else None
         at = f"{deed.place} of {deed.package.told}" if deed is not None else where(writer.frame)
         text = f"{readable(writer)} at {at}" if at else readable(writer)
         parts[text] = parts.get(text, 0) + w.count
@@ -117,14 +117,14 @@ def _by(evidence: Evidence, stale: Stale) -> str:
     return "written by " + ", ".join(f"{text} ({n}×)" for text, n in list(parts.items())[:3])
 
 
-def trust(found: Mutation, most: float) -> tuple[float, Confidence]:
+def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
     """Strength and confidence: certain where the writers account for every version."""
     if found.exact:
         return most, "certain"
     return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
 
 
-def story(evidence: Evidence, found: Mutation, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
+def story(evidence: Evidence, found: Overwrite, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
     """Causes (at most three), every write, where it was saved, and the call that failed."""
     return distinct(
         (

@@ -8,7 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import move_behind
@@ -80,10 +81,10 @@ Writing through `.data` only hides the error: it is not counted, and the gradien
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: a stale tensor that is a buffer, or plain data that outlives the forward pass."""
-    found = analyse(evidence)
+    found = program_of(evidence).overwrite
     if found is None:
         return _from_text(evidence)
-    if found.cause != "buffer-updated-in-place":
+    if not found.outlives:
         return None
     strength, confidence = trust(found, 0.95)
     writer = found.writers[0] if found.writers else None
@@ -105,7 +106,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
     """The writes, and the use of the buffer itself."""
     out: list[Span] = []
     for w in found.writers[:2]:

@@ -8,7 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span, where
 from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
 from graphdoc.story.message_alone import from_message, mismatch
@@ -79,10 +80,10 @@ argument), it no longer does. Usually that is a second bug disappearing.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: a stale intermediate result, and the line that wrote it."""
-    found = analyse(evidence)
+    found = program_of(evidence).overwrite
     if found is None:
         return _from_text(evidence)
-    if found.cause != "inplace-on-saved-activation":
+    if found.saved is Saved.PARAMETER or found.outlives or found.in_steps:
         return None
     strength, confidence = trust(found, 0.95)
     writer = found.writers[0] if found.writers else None
@@ -104,7 +105,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
     """The writes; for a module with inplace=True also the call that built it."""
     out: list[Span] = []
     for w in found.writers:

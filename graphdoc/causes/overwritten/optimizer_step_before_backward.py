@@ -8,7 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import moment, span, where
 from graphdoc.program.update_function import Scene, scene
@@ -103,10 +104,10 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: a stale parameter whose first write since it was saved is an optimizer's step."""
-    found = analyse(evidence)
+    found = program_of(evidence).overwrite
     if found is None:
         return _from_text(evidence)
-    if found.cause != "optimizer-step-before-backward":
+    if found.saved is not Saved.PARAMETER or not found.by_step or found.covered_up:
         return None
     at = scene(evidence, found)
     # A state that goes round and round is the better-known fault; both name the same tensor.
@@ -125,7 +126,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _title(evidence: Evidence, found: Mutation) -> str:
+def _title(evidence: Evidence, found: Overwrite) -> str:
     """The step by the optimizer's own name, and the parameter that it has moved."""
     writer = found.writers[0] if found.writers else None
     event = writer.event if writer is not None else None
@@ -134,7 +135,7 @@ def _title(evidence: Evidence, found: Mutation) -> str:
     return f"{step} changes {quoted(found)} before a backward that needs its old value"
 
 
-def _causes(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Span]:
+def _causes(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Span]:
     """The step, the forward that ran before it, and what keeps the result for a later iteration."""
     writer = found.writers[0] if found.writers else None
     out: list[Span] = []
@@ -150,7 +151,7 @@ def _causes(evidence: Evidence, found: Mutation, at: Scene | None) -> list[Span]
     return [*out, *kept]
 
 
-def _explain(found: Mutation, at: Scene | None) -> str:
+def _explain(found: Overwrite, at: Scene | None) -> str:
     writer = found.writers[0] if found.writers else None
     step = f"{writer.op} at {where(writer.frame)}" if writer is not None and writer.frame is not None else "A step"
     text = f"{step} wrote into {called(found.stale)} after a forward pass had saved it"

@@ -8,7 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span, where
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.forward_hooks import Hook, hook_of
@@ -82,10 +83,10 @@ Switching to `.data` is no fix: it removes the counter, not the overwrite.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: a stale parameter whose first write since it was saved is no optimizer's step."""
-    found = analyse(evidence)
+    found = program_of(evidence).overwrite
     if found is None:
         return _from_text(evidence)
-    if found.cause != "parameter-overwritten":
+    if found.saved is not Saved.PARAMETER or found.by_step:
         return None
     strength, confidence = trust(found, 0.96)
     writer = found.writers[0] if found.writers else None
@@ -116,7 +117,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _causes(evidence: Evidence, found: Mutation, hook: Hook | None) -> list[Span]:
+def _causes(evidence: Evidence, found: Overwrite, hook: Hook | None) -> list[Span]:
     """The write as the user calls it; the forward that ran before it, or the value that should be a constant."""
     writer = found.writers[0] if found.writers else None
     at = scene(evidence, found)

@@ -8,7 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
@@ -79,10 +80,10 @@ the norm of one term, the first of two losses). There the graph is walked again 
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: a stale parameter in a part that an earlier call walked and kept, and that does not belong here."""
-    found = analyse(evidence)
+    found = program_of(evidence).overwrite
     if found is None:
         return _from_text(evidence)
-    if found.cause != "retain-graph-cover-up":
+    if found.saved is not Saved.PARAMETER or not found.by_step or not found.covered_up:
         return None
     strength, confidence = trust(found, 0.97)
     reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
@@ -112,7 +113,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _causes(evidence: Evidence, found: Mutation, reuse: Reuse | None) -> list[Span]:
+def _causes(evidence: Evidence, found: Overwrite, reuse: Reuse | None) -> list[Span]:
     """The places of the fault below, then a call with the flag."""
     label = "this connects the loss to the old graph"
     places: tuple[Span, ...]

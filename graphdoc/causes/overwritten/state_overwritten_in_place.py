@@ -8,7 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.overwrites import Mutation, analyse
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.story.message_alone import from_message
@@ -71,10 +72,10 @@ If several places write (an integrator and a reset), all of them have to change:
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: one tensor that lives on is written step after step, and earlier steps have saved it."""
-    found = analyse(evidence)
+    found = program_of(evidence).overwrite
     if found is None:
         return _from_text(evidence)
-    if found.cause != "state-overwritten-in-place":
+    if found.saved is Saved.PARAMETER or found.outlives or not found.in_steps:
         return None
     strength, confidence = trust(found, 0.95)
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
@@ -93,7 +94,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _causes(evidence: Evidence, found: Mutation) -> list[Span]:
+def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
     return [
         span("cause", w.frame, "writes into the tensor that earlier steps have saved", evidence)
         for w in found.writers
