@@ -16,6 +16,7 @@ from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.recomputation import compute_again, repeated, start_anew
+from graphdoc.remedies.second_forward import second_forward
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.story.wording import folded
 
@@ -50,7 +51,7 @@ def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         return as_constant(evidence, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
-        return [*first, *compute_again(evidence, reuse)]
+        return [*first, *second_forward(evidence, reuse), *compute_again(evidence, reuse)]
     return []
 
 

@@ -161,6 +161,18 @@ def test_losses_that_train_a_part_each_are_not_said_to_train_all(tmp_path: Path)
     assert "call backward once" not in said(seen)
 
 
+def test_a_loss_that_needs_what_a_step_has_changed_gets_a_forward_pass_of_its_own(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + ACTOR)
+    kind, texts = seen.patches()[0]
+    assert kind == "recompute_after"
+    behind = (
+        "    critic_opt.step()\n    action = actor(x)\n    value = critic(torch.cat([x, action], 1))\n    actor_loss ="
+    )
+    assert behind in next(iter(texts.values()))
+    assert "value.detach()" not in next(iter(texts.values()))
+    assert ends_well(seen, 0, tmp_path)
+
+
 def test_a_stale_graph_is_not_called_freed(tmp_path: Path) -> None:
     later = ACTOR.replace("critic_loss.backward()", "critic_loss.backward(retain_graph=True)")
     seen = observe(tmp_path, HEAD + later)

@@ -1,0 +1,80 @@
+"""A forward pass of its own for the second of two losses, behind the step that the first one makes."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import assignments, names_in
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import place, where
+from graphdoc.program.stored_values import meeting, user_frames
+from graphdoc.program.tensors import reached
+
+MOST_SEEDS = 8
+
+
+def second_forward(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Compute what both losses share once more behind the step in between, for the loss that comes after it.
+
+    Only where one function makes the first call, the step and the second call in this order.
+    """
+    calls = _in_one_function(reuse)
+    if calls is None:
+        return []
+    step, failing = calls
+    seeds = _shared(evidence, reuse, step)
+    if not seeds:
+        return []
+    return [
+        Remedy(
+            "recompute_after",
+            f"run the forward pass again for the second loss, after {where(step)}",
+            "unsafe",
+            "The second loss is computed with the weights as they are after that step; each optimizer steps with the "
+            "gradient of its own loss.",
+            {"places": [place(f) for f in seeds], "after": place(step), "backward": place(failing)},
+        )
+    ]
+
+
+def _in_one_function(reuse: Reuse) -> tuple[Frame, Frame] | None:
+    """The last step between the two calls and the failing call, as the innermost function that makes all three has
+    them."""
+    if reuse.calls is None:
+        return None
+    steps = [e for e in reuse.journal.between(*reuse.calls) if e.kind == "step"]
+    for failing in user_frames(reuse.calls[1].stack):
+        first = _in_function(reuse.calls[0], failing)
+        step = _in_function(steps[-1], failing) if steps else None
+        if first is not None and step is not None and first.line < step.line < failing.line:
+            return step, failing
+    return None
+
+
+def _in_function(call: Event, of: Frame) -> Frame | None:
+    """The place of a call in the function of a frame."""
+    return next((f for f in user_frames(call.stack) if (f.file, f.function) == (of.file, of.function)), None)
+
+
+def _shared(evidence: Evidence, reuse: Reuse, step: Frame) -> list[Frame]:
+    """The statements above the step that made the shared values and what they were made from, as far as it has a
+    graph."""
+    graphs = {t.path for t in reached(evidence) if t.requires_grad and not t.is_leaf and t.function == step.function}
+    todo: list[str] = []
+    for c in reuse.carries:
+        made, taken = evidence.node(c.producer), evidence.node(c.consumer)
+        pair = meeting(made, taken) if made is not None and taken is not None else None
+        if pair is None or (pair[0].file, pair[0].function) != (step.file, step.function):
+            return []
+        todo += [h.path for h in c.tensor.holders if h.exact]
+    seeds: dict[int, Frame] = {}
+    seen: set[str] = set()
+    while todo and len(seeds) < MOST_SEEDS:
+        name = todo.pop()
+        if name in seen or name not in graphs:
+            continue
+        seen.add(name)
+        for statement, value in assignments(evidence, step, name)[:1]:
+            seeds.setdefault(statement.line, statement)
+            todo += names_in(value)
+    return [seeds[line] for line in sorted(seeds)]
