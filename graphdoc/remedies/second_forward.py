@@ -16,9 +16,10 @@ MOST_SEEDS = 8
 def second_forward(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     """Compute what both losses share once more behind the step in between, for the loss that comes after it.
 
-    Only where one function makes the first call, the step and the second call in this order.
+    Only where one function makes the first call, the step and the second call in this order, and the step moves
+    something that the second loss reaches.
     """
-    calls = _in_one_function(reuse)
+    calls = _in_one_function(reuse) if not reuse.only_heads_stepped else None
     if calls is None:
         return []
     step, failing = calls
