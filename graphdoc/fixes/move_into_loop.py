@@ -17,6 +17,7 @@ import builtins
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.effects import is_bare_call
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, key, targets_of
 from graphdoc.source.places import Edit
@@ -37,6 +38,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if any(s is not target for s, _ in found):
         raise CannotFix("the statements stand in another file")
     for node in chosen:
+        if is_bare_call(node):
+            # It is there for what it does, not for a value: run again, or earlier, it does that at another time.
+            raise CannotFix("the statement computes no value that could be had again")
         if owner in source.node_ancestors(node):
             raise CannotFix("the statement already runs there")
         _check_value(sources, node)

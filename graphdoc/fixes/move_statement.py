@@ -13,7 +13,9 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.effects import binds_any
 from graphdoc.source.module import Source
+from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit
 
 KIND = "move_statement"
@@ -34,8 +36,42 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     neighbour = index + 1 if after else index - 1
     if 0 <= neighbour < len(block) and block[neighbour] is node:
         raise CannotFix("the statement already stands there")
+    _check(node, _crossed(source, node, block, index, after))
     text = text_of(source, node, indent_of(source, anchor))
     return [*delete(source, node), *place_text(source, anchor, [text], after)]
+
+
+def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, after: bool) -> list[ast.stmt]:
+    """The statements of the block that the moved one changes places with."""
+    own = next((i for i, s in enumerate(block) if s is node or node in ast.walk(s)), None)
+    if own is None:
+        return []
+    crossed = block[own + 1 : index + 1] if after else block[index:own]
+    inside = source.node_block(node)
+    behind = inside[0][inside[1] + 1 :] if inside is not None and inside[0] is not block and after else []
+    return [*behind, *crossed]
+
+
+def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
+    """Nothing with effects changes places with what it reads or writes."""
+    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)}
+    used = {key(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)}
+    if name := binds_any(crossed, used):
+        raise CannotFix(f"{name}, which the statement uses, is bound in between")
+    for other in crossed:
+        read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}
+        if taken := bound & read:
+            raise CannotFix(f"{min(taken)}, which the statement binds, is used in between")
+        if _updates(node) and _updates(other):
+            raise CannotFix("two updates of parameters would change places")
+
+
+def _updates(node: ast.stmt) -> bool:
+    """Whether a statement steps an optimizer or clears gradients."""
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "zero_grad")
+        for n in ast.walk(node)
+    )
 
 
 def _reaches(source: Source, node: ast.stmt, block: list[ast.stmt]) -> bool:

@@ -15,9 +15,10 @@ from typing import Any
 
 from graphdoc.fixes.base import CannotFix
 from graphdoc.source.module import Source
+from graphdoc.source.numbers import may_be_number, tensor_part
 from graphdoc.source.paths import binding, is_atom, is_path, parse_expression
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import is_rebindable, name_for
+from graphdoc.source.scopes import is_rebindable, name_for, torch_name
 from graphdoc.source.tokens import grouping
 
 _ELEMENTS = ("t", "u", "v", "w")
@@ -73,6 +74,9 @@ def convert_expression(source: Source, node: ast.expr, structure: Any, method: s
     """Edits that put the detached value in place of an expression, with parentheses only where they are needed."""
     if isinstance(node, ast.NamedExpr):  # the name is bound to the detached value too
         return convert_expression(source, node.value, structure, method)
+    part = tensor_part(node) if structure == "tensor" else None
+    if part is not None:
+        return convert_expression(source, part, structure, method)  # the number in the other case has no such method
     text = source.segment(node)
     if _already(node, structure, method):
         raise CannotFix(f"the expression already ends in .{method}()")
@@ -156,6 +160,9 @@ def rebinding(
         edits += name_for(source, "dataclasses", at).edits
     if isinstance(node, ast.Name) and not is_rebindable(source, node.id, at):
         return [_in_place(path, structure, method)], edits
+    if structure == "tensor" and may_be_number(source, path, at):
+        torch = torch_name(source, at)
+        return [f"if {torch.text}.is_tensor({path}): {path} = {path}.{method}()"], [*edits, *torch.edits]
     return [f"{path} = {converted(structure, path, method)}"], edits
 
 
