@@ -9,6 +9,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.unstepped import Unstepped
 from graphdoc.capture.autopsy import Autopsy
@@ -42,7 +43,8 @@ class Audit:
         self.losses = Losses(self)
         self.reached: dict[int, int] = {}
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
-        self.watches: list[Any] = [self.losses, self.unstepped]
+        self.aliases = Aliases(self)
+        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -58,6 +60,7 @@ class Audit:
         for ident in leaves:
             self.reached[ident] = self.reached.get(ident, 0) + 1
         self.losses.called(noted, outputs, leaves)
+        self.aliases.called(noted, leaves)
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run."""

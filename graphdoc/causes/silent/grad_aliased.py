@@ -1,0 +1,102 @@
+"""GD703: a gradient that was kept is still the parameter's own, and what clears or adds to one changes both."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.kept_gradients import kept_gradients, read_next
+from graphdoc.program.signs import signs
+from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.wording import folded, listing
+
+TITLE = "a kept `.grad` is not a copy: the next backward adds to it"
+
+PAGE = Page(
+    what_happened="""\
+The program keeps the gradients of one loss (`g = [p.grad for p in net.parameters()]`), clears them, computes those of
+another loss and combines the two. But `g` holds the very tensors that `p.grad` names. Clearing them in place clears `g`,
+and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.
+""",
+    why="""\
+`p.grad` is an attribute that refers to a tensor, and keeping it keeps a reference. `.data` and `.detach()` are new
+tensors over the same memory. `backward()` accumulates in place where `.grad` is there already, and
+`zero_grad(set_to_none=False)` and `p.grad.zero_()` write zeros into it. `zero_grad()` as it is by default drops the
+reference instead, and the kept tensor stays as it was: the same program is right or wrong by this flag.
+""",
+    example="""\
+net.zero_grad(set_to_none=False)
+first.backward()
+g = [p.grad for p in net.parameters()]
+net.zero_grad(set_to_none=False)
+second.backward()
+k = [p.grad for p in net.parameters()]
+dot = sum((a * b).sum() for a, b in zip(g, k))
+""",
+    use_instead="""\
+net.zero_grad(set_to_none=False)
+first.backward()
+g = [p.grad.clone() for p in net.parameters()]
+net.zero_grad(set_to_none=False)
+second.backward()
+k = [p.grad.clone() for p in net.parameters()]
+dot = sum((a * b).sum() for a, b in zip(g, k))
+""",
+    fix_safety="""\
+Unsafe, because the training changes: what is combined is then what the program says. `.clone()` costs the memory of one
+more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and leaves `.grad` alone.
+""",
+    not_this="""\
+- The gradients are never cleared between two steps and nobody keeps them: `zero-grad-missing`.
+- The kept gradient is to be differentiated itself: `missing-create-graph`.
+""",
+    references=(links.BACKWARD, links.ZERO_GRAD, links.CLONE),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """Kept in a container while a backward adds to it, and read afterwards under the same name."""
+    for sign in signs(evidence, "grad-aliased"):
+        file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
+        read = read_next(evidence, file, name, line)
+        kept = kept_gradients(evidence, file, name, line)
+        if read is None or not kept:
+            continue
+        edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept]
+        remedy = Remedy(
+            "several",
+            "keep copies: `.clone()` where the gradients are taken",
+            "unsafe",
+            f"`{name}` keeps the numbers that it had when it was filled",
+            {"edits": edits},
+        )
+        label = "kept without a copy: this is the parameter's own gradient"
+        spans = (
+            *(span("cause", f, label, evidence) for f in kept[:3]),
+            *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", evidence),
+            span("consumed", read, f"`{name}` is read here, with other numbers than were put in", evidence),
+        )
+        whose = folded(sign.parameters)
+        return Finding(
+            0.94,
+            "certain",
+            f"`{name}` keeps the gradients themselves, not copies: a later backward changes them",
+            "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into "
+            "it.",
+            distinct(spans),
+            remedies=(remedy,),
+            because=f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
+            f"{whose or 'its parameters'}",
+        )
+    return None
+
+
+CAUSE = Cause(
+    code="GD703",
+    slug="grad-aliased",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

@@ -1,0 +1,74 @@
+"""Where the program keeps ``.grad`` itself instead of a copy, and where it reads again what it has kept."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
+
+_KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp, ast.Assign, ast.Return)
+
+
+def read_next(evidence: Evidence, file: str, name: str, line: int) -> Frame | None:
+    """Where the function around a line reads ``name`` below it before giving it another value; None where it does not."""
+    root = bindings.tree(evidence, file)
+    if root is None:
+        return None
+    scope = bindings.function_around(root, line) or root
+    found = [
+        n
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Name | ast.Attribute) and n.lineno > line and bindings.text_of(n) == name
+    ]
+    # A name that is read and bound by one statement is read first.
+    first = min(found, key=lambda n: (n.lineno, not isinstance(n.ctx, ast.Load), n.col_offset), default=None)
+    if first is None or not isinstance(first.ctx, ast.Load):
+        return None
+    return bindings.frame_of(evidence, file, first)
+
+
+def kept_gradients(evidence: Evidence, file: str, name: str, line: int) -> list[Frame]:
+    """The expressions that keep a ``.grad`` without a copy: in the function around a line, under a name of its own;
+    where there are none, those that a function of the program returns."""
+    root = bindings.tree(evidence, file)
+    scope = (bindings.function_around(root, line) or root) if root is not None else None
+    if scope is not None:
+        given = [n for n in bindings.shallow(scope) if isinstance(n, ast.Assign) and _has_names(n)]
+        own = [e for n in given for e in _uncopied(n)]
+        if any(bindings.text_of(t) == name for n in given if _uncopied(n) for t in n.targets):
+            return [bindings.frame_of(evidence, file, e) for e in own]
+    returned = []
+    for other in evidence.sources:
+        for node in ast.walk(bindings.tree(evidence, other) or ast.Module([], [])):
+            if isinstance(node, ast.Return):
+                returned += [bindings.frame_of(evidence, other, e) for e in _uncopied(node)]
+    return returned
+
+
+def _has_names(node: ast.Assign) -> bool:
+    return all(isinstance(t, ast.Name) or (isinstance(t, ast.Attribute) and t.attr != "grad") for t in node.targets)
+
+
+def _uncopied(statement: ast.stmt) -> list[ast.expr]:
+    """The ``….grad`` (with ``.data`` or ``.detach()`` behind it) that a statement keeps in what it makes."""
+    parents = {child: node for node in ast.walk(statement) for child in ast.iter_child_nodes(node)}
+    found: list[ast.expr] = []
+    for node in ast.walk(statement):
+        if not isinstance(node, ast.Attribute) or node.attr != "grad" or not isinstance(node.ctx, ast.Load):
+            continue
+        whole: ast.expr = node
+        while True:
+            above = parents.get(whole)
+            if isinstance(above, ast.Attribute) and above.attr == "data":
+                whole = above
+            elif isinstance(above, ast.Attribute) and above.attr == "detach" and isinstance(parents[above], ast.Call):
+                call = parents[above]
+                assert isinstance(call, ast.Call)
+                whole = call
+            else:
+                break
+        # Of an assignment only a container is kept: a single name is read and gone.
+        if isinstance(above, _KEEPING) and not isinstance(above, ast.Assign):
+            found.append(whole)
+    return found
