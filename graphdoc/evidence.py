@@ -20,7 +20,9 @@ MOST_BYTES = 100_000_000
 """Of a file that is read as evidence; the capture's own bounds keep it at a few."""
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 """What PyTorch says of a loss without graph; also of one that hides it, in whose evidence we say so ourselves."""
-AS_IF = frozenset({"covered-loss", "constant-term", "cut-off"})
+STALE_UNSEEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
+"""The same of a tensor that was written where no version counter tells."""
+AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
 LAST_LINE = 200_000
 """Lines of a package's file that can be shown lie above this one."""

@@ -13,6 +13,7 @@ from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_a
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import NO_GRAPH, VERSION, message_of
+from graphdoc.program.suspicions import suspicious
 from graphdoc.program.version_counts import plausible
 
 SHORTEST_LIMIT = 30.0
@@ -57,9 +58,9 @@ def question(evidence: Evidence) -> str:
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:
-        return ""
+        return "probe:cuts" if suspicious(evidence) else ""
     if evidence.as_if is not None:
-        return "probe:cuts" if not evidence.cuts else ""
+        return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence, *VERSION):
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
     return "probe:cuts" if message_of(evidence, *_MISSING_GRAPH) else ""
@@ -133,6 +134,10 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
             _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence), mode)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence)).first
+    if second is not None and evidence.raised is None and second.as_if is not None:
+        second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
+        second.signs += [s for s in evidence.signs if not s.weak]
+        return second
     if second is not None and same_failure(evidence, second):
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
@@ -177,6 +182,8 @@ class _FailedAgain:
 
     def again(self, second: Evidence) -> bool:
         """Whether this is what the first run showed."""
+        if self.evidence.raised is None:
+            return second.as_if is not None
         return same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
 
 

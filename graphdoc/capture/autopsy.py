@@ -6,6 +6,7 @@ tensor alive after it returns, and touches no value.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -55,6 +56,8 @@ class Autopsy:
         self.entries = [e for e in journal.entries() if events is None or e.index < events]
         self.order: list[walk.Found] = []
         self.same_place: list[Entry] = []
+        self.suspect: Callable[[list[walk.Found]], None] | None = None
+        """Marks nodes as stale that no version counter tells."""
         self._numbers: dict[int, int] = {}
 
     # -- parts that need no graph --------------------------------------------------------------------------------
@@ -144,6 +147,8 @@ class Autopsy:
         self.failing = self._failing(failing, name) if failing is not None else -1
         # What the engine met before the failing node was in order, and is released by now.
         inferred = walk.examine_all(order, order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE)
+        if self.suspect is not None:
+            self.suspect(order)
         if inferred:
             evidence.degraded.append(f"{inferred} released nodes deep in the graph were inferred, not looked at")
         if failing is None:

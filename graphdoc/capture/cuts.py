@@ -310,7 +310,8 @@ class CutWatch(TorchFunctionMode):
         """
         if not any(r.loose for r in chain):
             return []
-        last = max((e.index for e in evidence.events if e.kind == "backward" and not e.failed), default=-1)
+        before = [e for e in evidence.events if e.kind == "backward" and e.index != evidence.failing_event]
+        last = max((e.index for e in before if not e.failed), default=-1)
         numbers = any(r.numbers for r in chain)
         return _apart(r for r in reversed(self._recent) if r.event > last and (numbers or r.op in ARRAYS))
 

@@ -48,7 +48,7 @@ MOST_ASKED = 20_000
 _saved_names: dict[type, tuple[str, ...]] = {}
 
 
-def _attributes(cls: type) -> tuple[str, ...]:
+def attributes(cls: type) -> tuple[str, ...]:
     """Names of the saved tensors of a node type (``_saved_self`` …), read once per type."""
     names = _saved_names.get(cls)
     if names is None:
@@ -140,7 +140,7 @@ def examine_all(order: list[Found], limit: int = NO_SEQUENCE) -> int:
         if found.sequence > limit:
             continue
         if asked >= MOST_ASKED and below[found.number]:
-            found.released = found.saves = bool(_attributes(type(found.node)))
+            found.released = found.saves = bool(attributes(type(found.node)))
             inferred += found.released
         else:
             examine(found)
@@ -159,7 +159,7 @@ def examine(found: Found) -> None:
     """
     node = found.node
     cls = type(node)
-    names = _attributes(cls)
+    names = attributes(cls)
     if names:
         for name in names:
             _examine_one(found, name)

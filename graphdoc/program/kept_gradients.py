@@ -11,7 +11,7 @@ _KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.D
 
 
 def read_next(evidence: Evidence, file: str, name: str, line: int) -> Frame | None:
-    """Where the function around a line reads ``name`` below it before giving it another value; None where it does not."""
+    """Where the function around a line reads ``name`` below it before binding it anew; None where it does not."""
     root = bindings.tree(evidence, file)
     if root is None:
         return None
@@ -19,8 +19,11 @@ def read_next(evidence: Evidence, file: str, name: str, line: int) -> Frame | No
     found = [
         n
         for n in ast.walk(scope)
-        if isinstance(n, ast.Name | ast.Attribute) and n.lineno > line and bindings.text_of(n) == name
+        if isinstance(n, ast.Name | ast.Attribute) and n.lineno >= line and bindings.text_of(n) == name
     ]
+    if any(n.lineno == line and isinstance(n.ctx, ast.Store) for n in found):
+        return None  # the statement that was running gives it another value
+    found = [n for n in found if n.lineno > line]
     # A name that is read and bound by one statement is read first.
     first = min(found, key=lambda n: (n.lineno, not isinstance(n.ctx, ast.Load), n.col_offset), default=None)
     if first is None or not isinstance(first.ctx, ast.Load):

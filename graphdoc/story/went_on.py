@@ -16,7 +16,7 @@ _FAILED = "the loss that arrives here has no graph"
 def retold(evidence: Evidence, finding: Finding) -> Finding:
     """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised."""
     sign = evidence.as_if
-    if sign is None:
+    if sign is None or sign.kind not in ("covered-loss", "constant-term", "cut-off"):
         return finding
     if sign.kind == "covered-loss":
         return _covered(evidence, finding)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.losses import Losses
+from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.unstepped import Unstepped
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
@@ -44,7 +45,8 @@ class Audit:
         self.reached: dict[int, int] = {}
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
         self.aliases = Aliases(self)
-        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases]
+        self.stale = Stale(self)
+        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases, self.stale]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -61,6 +63,7 @@ class Audit:
             self.reached[ident] = self.reached.get(ident, 0) + 1
         self.losses.called(noted, outputs, leaves)
         self.aliases.called(noted, leaves)
+        self.stale.called(noted, outputs)
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run."""
@@ -70,6 +73,7 @@ class Audit:
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         self.losses.stepped(optimizer, seen, self.reached)
+        self.stale.stepped(optimizer, seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 
@@ -104,7 +108,7 @@ class Audit:
 
     def evidence(self) -> Evidence | None:
         """What was found as the evidence of a failure, if that is how it is told best."""
-        return self.losses.evidence()
+        return self.losses.evidence() or self.stale.evidence()
 
     def tell_early(self) -> None:
         """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""

@@ -1,4 +1,4 @@
-"""Gradients that the program keeps while they are still the parameter's own: what clears or adds to one changes both."""
+"""Gradients that the program keeps while they are the parameter's own: what clears or adds to one changes both."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Aliases:
             census = Census(roots_of(running), audit.torch)
             kept: dict[tuple[str, str, str], dict[str, Any]] = {}
             owned = {id(p) for p in shared.values()}
-            for ident, paths in census.tensor_paths.items():
+            for ident in census.tensor_paths:
                 tensor = census.tensors[ident]
                 parameter = shared.get(storage_of(tensor))
                 if parameter is None or ident in owned:

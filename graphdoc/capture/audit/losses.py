@@ -10,7 +10,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
-from graphdoc.capture.audit.terms import TermWatch
+from graphdoc.capture.audit.terms import TermWatch, sums_without_graph
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from graphdoc.capture.cuts import Record
     from graphdoc.capture.journal import Noted, Seen
 
+MOST_SUSPECTS = 20
+LATER = 4
+"""The step after which parameters that were never reached are noted."""
 OFTEN = 2
 """Calls in which the same is seen before it is told."""
 
@@ -30,31 +33,44 @@ OFTEN = 2
 class Losses:
     """``covered-loss``: backward was called on a tensor that is its own beginning. ``constant-term``: one term of the
     loss has lost its graph; ``other`` is where it is added. ``cut-off``: parameters that are stepped and never reached,
-    because what was computed from them is converted."""
+    because what is computed from them is converted. ``suspect-term`` and ``suspect-unreached`` ask for a second run."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._witness = audit.witness
-        own = audit.witness.mode.startswith("probe:cuts")
-        self.watch = TermWatch(audit.witness) if not own else None
+        self.watch = TermWatch(audit.witness) if audit.early else None
         self._counts: dict[Any, int] = {}
         self._stepped = 0
+        self._suspects: dict[Any, Sign] = {}
         self._evidence: Evidence | None = None
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
-        torch = self._audit.torch
+        audit, torch = self._audit, self._audit.torch
         first = outputs[0] if len(outputs) == 1 else None
         if not leaves and isinstance(first, torch.Tensor) and first.numel() == 1 and self._is_covered(first):
             if self._often("covered") and self._stepped:
                 self._tell(noted, outputs, Sign("covered-loss"))
-        elif self.watch is not None:
+        else:
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
-            for record, at in self.watch.added(roots):
+            if not audit.early:
+                self._suspect(noted, roots)
+            for record, at in self.watch.added(roots) if self.watch is not None else ():
                 if self._often(site_of(record.raw)):
                     self._tell(noted, outputs, Sign("constant-term"), [record], at)
         if self.watch is not None:
             self.watch.begin()
+
+    def _suspect(self, noted: Noted, roots: list[Any]) -> None:
+        """Note where the loss is a sum with something that has no graph: a plain number perhaps."""
+        for node in sums_without_graph(roots):
+            kept = stacks.kept_in(node)
+            if isinstance(kept, stacks.Stack) and len(self._suspects) < MOST_SUSPECTS:
+                at = site_of(kept)
+                if at not in self._suspects:
+                    stack = frames_of(kept, self._witness.cwd)
+                    self._suspects[at] = Sign("suspect-term", stack, event=noted[0], weak=True)
+                self._suspects[at].count += 1
 
     def _is_covered(self, tensor: Any) -> bool:
         torch = self._audit.torch
@@ -67,20 +83,36 @@ class Losses:
     def stepped(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
         """An optimizer has stepped; ``reached`` counts in how many looked-at calls each leaf was reached."""
         self._stepped += 1
-        if self.watch is None or not self.watch.entered:
+        if seen.steps <= OFTEN or self._evidence is not None:
             return
-        if seen.steps >= OFTEN + 1 and self._evidence is None and self.watch.leaves:
-            had = self._audit.journal.with_grad
-            without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
-            missed = {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
+        if self.watch is None:
+            if seen.steps == LATER:
+                self._suspect_unreached(optimizer, seen, reached)
+            return
+        if self.watch.leaves:
+            missed = self._missed(optimizer, reached)
             cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
-            if cut and len(reached) and len(cut) >= OFTEN:
-                last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
-                if last is not None:
-                    noted = (last.index, "backward", last.sequence, last.seen, -1, None)
-                    behind = self.watch.leaves[id(cut[-1])][1] & missed
-                    self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
+            last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
+            if len(cut) >= OFTEN and last is not None:
+                noted = (last.index, "backward", last.sequence, last.seen, -1, None)
+                behind = self.watch.leaves[id(cut[-1])][1] & missed
+                self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
         self.watch.stepped()
+
+    def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
+        """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
+        had = self._audit.journal.with_grad
+        without = [p for p in parameters_of(optimizer) if p.grad is None and p.requires_grad]
+        return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
+
+    def _suspect_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
+        """Note parameters without gradient, where the program makes tensors that require gradients out of others."""
+        missed = self._missed(optimizer, reached)
+        last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
+        if missed and reached and last is not None:
+            sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
+            sign.event, sign.count = last.index, OFTEN
+            self._suspects["unreached", seen.id] = sign
 
     # -- telling -------------------------------------------------------------------------------------------------
 
@@ -128,4 +160,6 @@ class Losses:
         return self._evidence
 
     def signs(self) -> list[Sign]:
-        return self._evidence.signs[:1] if self._evidence is not None else []
+        if self._evidence is not None:
+            return self._evidence.signs[:1]
+        return [s for s in self._suspects.values() if s.count >= OFTEN]

@@ -1,7 +1,7 @@
-"""A close look at two or three iterations: what goes into the loss without a graph, though it was computed with one.
+"""A close look at a few iterations: what goes into the loss without a graph, though it was computed with one.
 
-While it looks, every operation of the program passes by it, as in the second run of a failure. It looks from the first
-backward call until a few steps later, and not at all where the program has modes of its own or is compiled.
+While it looks, every operation of the program passes by it and would leave its frame in a traceback, so this is for
+runs that graphdoc starts by itself. It looks from the first backward call until a few steps later.
 """
 
 from __future__ import annotations
@@ -30,8 +30,37 @@ _PLAIN = {
     *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
     *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
 }
+_SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
 _SCALING = {"MulBackward0", "DivBackward0"}
 MOST_TOP = 200
+
+
+def sums_without_graph(roots: list[Any]) -> list[Any]:
+    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none."""
+    found = []
+    for node in _top(roots):
+        following = [n for n, _ in node.next_functions]
+        if type(node).__name__ in _SUMS and None in following and any(n is not None for n in following):
+            found.append(node)
+    return found
+
+
+def _top(roots: list[Any]) -> list[Any]:
+    """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers."""
+    todo = [root for root in roots if root is not None]
+    for node in todo:
+        name = type(node).__name__
+        following = [n for n, _ in node.next_functions if n is not None]
+        if len(todo) < MOST_TOP and (name in _PLAIN or (name in _SCALING and len(following) == 1)):
+            todo += [n for n in following if _is_number(n)]
+    return todo
+
+
+def _is_number(node: Any) -> bool:
+    try:
+        return all(size == 1 for size in node._input_metadata[0].shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return True
 
 
 class TermWatch(CutWatch):
@@ -53,7 +82,7 @@ class TermWatch(CutWatch):
         """A backward call is about to run, the first perhaps."""
         if self.entered or self.over:
             return
-        if _modes() or _is_compiling():
+        if not all(isinstance(mode, CutWatch) for mode in _modes()) or _is_compiling():
             self.over = True
             return
         self.__enter__()  # type: ignore[no-untyped-call]
@@ -112,17 +141,7 @@ class TermWatch(CutWatch):
 
     def added(self, roots: list[Any]) -> list[tuple[Record, stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of."""
-        found = []
-        todo = [root for root in roots if root is not None]
-        for node in todo:
-            term = self.terms.get(node._sequence_nr())
-            if term is not None:
-                found.append(term)
-            name = type(node).__name__
-            following = [n for n, _ in node.next_functions if n is not None]
-            if len(todo) < MOST_TOP and (name in _PLAIN or (name in _SCALING and len(following) == 1)):
-                todo += following
-        return found
+        return [term for n in _top(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
 
 
 def _modes() -> list[Any]:

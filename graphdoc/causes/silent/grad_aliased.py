@@ -16,8 +16,8 @@ TITLE = "a kept `.grad` is not a copy: the next backward adds to it"
 PAGE = Page(
     what_happened="""\
 The program keeps the gradients of one loss (`g = [p.grad for p in net.parameters()]`), clears them, computes those of
-another loss and combines the two. But `g` holds the very tensors that `p.grad` names. Clearing them in place clears `g`,
-and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.
+another loss and combines the two. But `g` holds the very tensors that `p.grad` names. Clearing them in place clears
+`g`, and the second `backward()` adds its gradients to `g` as well. Both lists hold the same numbers from then on.
 """,
     why="""\
 `p.grad` is an attribute that refers to a tensor, and keeping it keeps a reference. `.data` and `.detach()` are new

@@ -1,0 +1,117 @@
+"""Parameters that a fused optimizer moved between a forward and its backward: no version counter tells.
+
+``fused=True`` writes the parameters without raising their version (Adam, AdamW and SGD on a CPU, PyTorch 2.13), so the
+check that protects saved tensors does not see it, and the gradient belongs neither to the old values nor to the new.
+"""
+
+from __future__ import annotations
+
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import saved, stacks, walk
+from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.calls import Glimpse
+from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.journal import Entry, Place
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import STALE_UNSEEN, Evidence, Sign, Write
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted, Seen
+
+
+class Stale:
+    """``stale-parameter``: the backward at ``stack`` needs values from before a fused step."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._steps: dict[int, tuple[int, dict[int, int]]] = {}
+        """By optimizer: the sequence number at its latest step, and its parameters by their memory, with versions."""
+        self._evidence: Evidence | None = None
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        groups = optimizer.param_groups
+        if not isinstance(groups, list) or not any(group.get("fused") for group in groups):
+            return
+        _, memory = self._steps.get(seen.id, (0, {}))
+        if not memory or seen.steps <= 2:
+            found = ((storage_of(p), p._version) for p in parameters_of(optimizer) if p.grad is not None)
+            memory = {storage: version for storage, version in found if storage is not None}
+        self._steps[seen.id] = (self._audit.torch.autograd._get_sequence_nr(), memory)
+
+    def called(self, noted: Noted, outputs: Any) -> None:
+        """A backward call is about to run."""
+        if not self._steps or self._evidence is not None:
+            return
+        roots = [root for root in (grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")) if root is not None]
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
+            old = any(self._moved(found) for found in walk.walk(roots, walk.DEEP - 1))
+        if old:
+            self._tell(noted, roots)
+
+    def _moved(self, found: walk.Found) -> list[str]:
+        """The attributes in which a node has saved memory that a fused step has written since."""
+        out = []
+        for sequence, memory in self._steps.values():
+            if found.sequence >= sequence:
+                continue
+            for name in walk.attributes(type(found.node)):
+                try:
+                    raw = getattr(found.node, "_raw" + name)
+                    if raw is None or saved.may_be_hooked(raw):
+                        continue
+                    for one in raw if isinstance(raw, tuple | list) else (raw,):
+                        if one.data is not None and storage_of(one.data) in memory:
+                            out.append(name)
+                except RuntimeError:
+                    break  # released
+        return out
+
+    def _tell(self, noted: Noted, roots: list[Any]) -> None:
+        audit, witness, frame = self._audit, self._audit.witness, _getframe(1)
+        with Unseen(audit.torch, witness.anomaly, frame):
+            evidence = witness._start(RuntimeError(STALE_UNSEEN))
+            assert evidence.raised is not None
+            evidence.raised.uncaught = False
+            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
+            autopsy.limit = walk.DEEP - 1
+            autopsy.suspect = self._suspect
+            autopsy.fill_program(evidence)
+            entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, False)
+            autopsy.fill_graph(evidence, roots, None, "", entry)
+            glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
+            self._add_steps(evidence, autopsy)
+            witness._fill_extras(evidence, autopsy, glimpse)
+            evidence.extras["failing_call"] = "backward"
+            sign = Sign("stale-parameter", evidence.raised.stack, event=noted[0], count=1)
+            sign.parameters = sorted({s.tensor.name for s in evidence.stale if s.tensor.name})
+            evidence.signs = [sign]
+        self._evidence = evidence
+        audit.tell_early()
+
+    def _add_steps(self, evidence: Evidence, autopsy: Autopsy) -> None:
+        """The latest fused step as what has written: it counts as no write anywhere else."""
+        step = next((e for e in reversed(autopsy.entries) if e.kind == "step" and e.optimizer in self._steps), None)
+        if step is None:
+            return
+        kind = next((o.type for o in evidence.optimizers if o.id == step.optimizer), "Optimizer")
+        for stale in evidence.stale:
+            stack = frames_of(step.raw, self._audit.witness.cwd)
+            stale.writes = [Write(f"{kind}.step", stack, version=1, event=step.index)]
+
+    def _suspect(self, order: list[walk.Found]) -> None:
+        """Mark what the version counter does not: one version further, as another optimizer would have made it."""
+        for found in order:
+            found.stale += [(name, 0, 1) for name in self._moved(found)]
+
+    def evidence(self) -> Evidence | None:
+        """What was found, as the evidence of the failure that it would be."""
+        return self._evidence
+
+    def signs(self) -> list[Sign]:
+        return self._evidence.signs[:1] if self._evidence is not None else []

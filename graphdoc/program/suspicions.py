@@ -1,0 +1,80 @@
+"""Whether what a run that went on has shown is worth a second, slower look: asked of the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphdoc.evidence import Evidence, Sign
+from graphdoc.program import bindings
+from graphdoc.program.spans import innermost_user
+
+_MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
+
+
+def suspicious(evidence: Evidence) -> bool:
+    """Whether the program loses a graph somewhere in a way that could explain a sign of this run."""
+    kinds = {s.kind for s in evidence.signs}
+    if "suspect-term" in kinds and any(_adds_a_value(evidence, s) for s in evidence.signs if s.kind == "suspect-term"):
+        return any(_loses(node) for node in _nodes(evidence))
+    return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(evidence))
+
+
+def _nodes(evidence: Evidence) -> Iterator[ast.AST]:
+    for file in evidence.sources:
+        yield from ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+
+
+def _adds_a_value(evidence: Evidence, sign: Sign) -> bool:
+    """Whether both sides of the addition are more than plain numbers, as far as the source tells."""
+    frame = innermost_user(sign.stack)
+    root = bindings.tree(evidence, frame.file) if frame is not None else None
+    if frame is None or root is None:
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    for node in ast.walk(root):
+        at = (getattr(node, "lineno", 0), getattr(node, "col_offset", -2) + 1)
+        if at != (frame.line, frame.column):
+            continue
+        if isinstance(node, ast.BinOp | ast.AugAssign):
+            sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
+            return not any(_is_number(side, scope) for side in sides)
+        if isinstance(node, ast.Call) and bindings.text_of(node.func) == "sum":
+            return True
+    return False
+
+
+def _is_number(node: ast.expr, scope: ast.AST) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        return _is_number(node.operand, scope)
+    if isinstance(node, ast.Name):
+        given = [
+            n.value
+            for n in ast.walk(scope)
+            if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets)
+        ]
+        return bool(given) and any(isinstance(v, ast.Constant) for v in given)
+    return isinstance(node, ast.Constant)
+
+
+def _loses(node: ast.AST) -> bool:
+    """``x.data`` that is no gradient's and is read, ``torch.tensor(x)`` of a name, a gradient without a graph."""
+    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
+        return not bindings.text_of(node.value).endswith(".grad")
+    if not isinstance(node, ast.Call):
+        return False
+    name = bindings.dotted(node.func)
+    if name.endswith("autograd.grad"):
+        return not any(k.arg == "create_graph" for k in node.keywords)
+    last = name.rpartition(".")[2]
+    return last in _MAKERS and bool(node.args) and isinstance(node.args[0], ast.Name | ast.ListComp | ast.List)
+
+
+def _makes_leaf(node: ast.AST) -> bool:
+    """``torch.tensor(model(x)…, requires_grad=True)``."""
+    if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
+        return False
+    wanted = any(
+        k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
+    )
+    return wanted and bool(node.args) and any(isinstance(n, ast.Call) for n in ast.walk(node.args[0]))

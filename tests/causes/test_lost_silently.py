@@ -1,0 +1,82 @@
+"""What loses a graph without an error: a covered loss, a term without graph, parameters that a conversion cuts off."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from seen import observe
+
+START = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net, head = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(6, 8, 3):
+"""
+END = """\
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+SICK = {
+    "covered": ("cut-by-detach", "    loss = head(net(x)).data.pow(2).mean()\n    loss.requires_grad_()\n"),
+    "wrapped": (
+        "cut-by-conversion",
+        "    loss = torch.tensor(head(net(x)).tolist()).pow(2).mean()\n    loss.requires_grad = True\n",
+    ),
+    "term": (
+        "cut-by-conversion",
+        "    terms = [p.abs().sum() for p in net.parameters()]\n"
+        "    size = torch.tensor(terms).mean()\n"
+        "    loss = head(net(x)).pow(2).mean() + 0.1 * size\n",
+    ),
+    "data": ("cut-by-detach", "    size = net.weight.data.abs().sum()\n    loss = head(net(x)).pow(2).mean() + size\n"),
+    "gradient": (
+        "missing-create-graph",
+        "    x.requires_grad_()\n    y = head(net(x))\n"
+        "    slope = torch.autograd.grad(y.sum(), x, retain_graph=True)[0]\n"
+        "    penalty = slope.pow(2).mean()\n    loss = y.pow(2).mean() + penalty\n",
+    ),
+    "leaf": (
+        "cut-by-conversion",
+        "    h = torch.tensor(net(x).tolist(), requires_grad=True)\n    loss = head(h).pow(2).mean()\n",
+    ),
+}
+HEALTHY = {
+    "a number for a start": "    loss = 0\n    for y in (net(x), net(-x)):\n        loss = loss + head(y).mean()\n",
+    "a constant": "    loss = head(net(x)).pow(2).mean() + 1e-3\n",
+    "a detached baseline": "    y = head(net(x))\n    loss = ((y - y.detach().mean()) * y).mean()\n",
+    "data for a target": "    goal = head(net(-x)).data\n    loss = (head(net(x)) - goal).pow(2).mean()\n",
+    "straight through": "    h = net(x)\n    h = h + (h.round() - h).detach()\n    loss = head(h).pow(2).mean()\n",
+    "an unused head": "    loss = net(x).pow(2).mean()\n",
+}
+
+
+@pytest.mark.parametrize(("cause", "body"), SICK.values(), ids=SICK)
+def test_told_by_the_cause_of_the_error_that_it_hides(cause: str, body: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path, START + body + END)
+    assert seen.result.status == 0, seen.result.stderr
+    assert seen.slugs[:1] == [cause]
+    assert seen.evidence is not None and seen.evidence.as_if is not None
+
+
+@pytest.mark.parametrize("body", HEALTHY.values(), ids=HEALTHY)
+def test_healthy_program_is_left_alone(body: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path, START + body + END)
+    assert seen.result.status == 0, seen.result.stderr
+    assert seen.slugs == []
+
+
+def test_a_traceback_of_a_watched_program_is_its_own(tmp_path: Path) -> None:
+    body = SICK["data"][1] + "    if x is not None and optimizer.state:\n        torch.zeros(2) + torch.zeros(3)\n"
+    failing = START + body + END.replace("step()", "step()\n    optimizer.state[0] = 1")
+    seen = observe(tmp_path, failing)
+    assert seen.result.status == 1
+    assert "graphdoc" not in seen.result.stderr.replace(str(tmp_path), "")
