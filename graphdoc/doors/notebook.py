@@ -99,7 +99,8 @@ class Notebook:
 
         if self.last is not None:
             told = self.last.told
-            display({"text/plain": told.text, "text/html": told.html}, raw=True)  # type: ignore[no-untyped-call,unused-ignore]
+            shown = {"text/plain": told.text, "text/html": told.html}
+            display(shown, raw=True)  # type: ignore[no-untyped-call,unused-ignore]
 
     def _fix(self, failed: Failed) -> None:
         """Print the mended cells, and offer the last of them as the next input."""
