@@ -11,12 +11,12 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture import saved, walk
-from graphdoc.capture.crossings import Crossings
 from graphdoc.capture.facts import grad_fn_of, shape_of, version_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.older_edges import OlderEdges
 from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.evidence import (
     Event,
@@ -168,7 +168,7 @@ class Autopsy:
         mismatches = Mismatches(self)
         for number in sorted(stale, key=lambda n: -order[n].sequence)[:MOST_PER_KIND]:
             mismatches.fill(evidence, order[number])
-        Crossings(self).fill(evidence, entry)
+        OlderEdges(self).fill(evidence, entry)
         for number in sorted(self.dead, key=lambda n: -order[n].sequence)[: MOST_PER_KIND * 2]:
             self.tell(evidence, number)
 

@@ -12,7 +12,7 @@ from graphdoc.capture import cells
 from graphdoc.capture.marks import leave
 from graphdoc.capture.packages import add_packages
 from graphdoc.capture.places import is_user_file
-from graphdoc.capture.texts import MOST_FILES, add_source
+from graphdoc.capture.source_texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 from graphdoc.redaction import redact_document
 from graphdoc.sourcetext import digest

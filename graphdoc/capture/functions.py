@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import walk
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.places import is_user_file, shown_file
-from graphdoc.capture.texts import add_source
+from graphdoc.capture.source_texts import add_source
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy

@@ -18,9 +18,9 @@ def attach(witness: Witness, kind: str) -> None:
 
         witness.audits.append(Audit.start(witness))
     elif kind == "standing":
-        from graphdoc.capture.standing import Standing
+        from graphdoc.capture.default_probe import DefaultProbe
 
-        witness.probes.append(Standing.start(witness))
+        witness.probes.append(DefaultProbe.start(witness))
     elif kind == "writes":
         from graphdoc.capture.writes import WriteWatch
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch._C._autograd import SavedTensor
 
-from graphdoc.capture.weave import CannotWeave, weave
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 
 TELLS = hasattr(SavedTensor, "unpack_hook")
 """Whether a saved tensor says by itself if it has hooks: that of PyTorch 2.13 does, that of 2.6 cannot be asked."""
@@ -33,8 +33,8 @@ def watch_hooks(torch: Any) -> Callable[[], None]:
         _used = True
 
     try:
-        return weave(torch.autograd.graph.saved_tensors_hooks.__enter__, before=before)
-    except (CannotWeave, AttributeError):
+        return insert_calls(torch.autograd.graph.saved_tensors_hooks.__enter__, before=before)
+    except (CannotInsert, AttributeError):
         before()
         return lambda: None
 

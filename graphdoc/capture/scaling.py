@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.weave import CannotWeave, weave
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,13 +32,13 @@ class ScalerCalls:
         return bool(self._calls)
 
     def watch(self, witness: Witness) -> list[Callable[[], None]]:
-        """Weave into the scaler's methods; the functions that undo it. Where that cannot be done, nothing is told."""
+        """Insert calls into the scaler's methods; the functions that undo it. Where that cannot be done, nothing is told."""
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         undo: list[Callable[[], None]] = []
         for kind in _WATCHED:
             try:
-                undo.append(weave(getattr(scaler, kind), before=self._noting(kind, witness)))
-            except (CannotWeave, AttributeError, TypeError):
+                undo.append(insert_calls(getattr(scaler, kind), before=self._noting(kind, witness)))
+            except (CannotInsert, AttributeError, TypeError):
                 break
         return undo
 

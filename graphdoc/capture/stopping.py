@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.weave import CannotWeave, weave
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,8 @@ class Stopping:
         undo = [optimizer.register_optimizer_step_post_hook(self._stepped).remove]
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         try:
-            undo.append(weave(scaler.scale, before=self._scales))  # type: ignore[union-attr]
-        except (CannotWeave, AttributeError):
+            undo.append(insert_calls(scaler.scale, before=self._scales))  # type: ignore[union-attr]
+        except (CannotInsert, AttributeError):
             pass
         return undo
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.places import is_user_file, shown_file
-from graphdoc.capture.weave import CannotWeave, weave
 from graphdoc.evidence import Frame
 
 Place = tuple[str, stacks.Seen, Any]
@@ -71,8 +71,8 @@ class Switches:
 
     def _weave(self, function: Any, kind: str, before: Callable[..., None]) -> None:
         try:
-            self.undo.append(weave(function, before=before))
-        except CannotWeave as e:
+            self.undo.append(insert_calls(function, before=before))
+        except CannotInsert as e:
             self.degraded.append(f"{kind} was not observed: {e}")
 
     def _entering(self, kind: str) -> Callable[..., None]:

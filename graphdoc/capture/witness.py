@@ -24,19 +24,19 @@ from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import frames_of_traceback, grad_fn_of, user_frames
 from graphdoc.capture.finite import FiniteWatch
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.heard import hear
 from graphdoc.capture.hints import Hints
 from graphdoc.capture.ignored import watch_ignored
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_name
 from graphdoc.capture.journal import DEPTH, Entry, Journal, Place, leaves_behind
 from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Quiet, Unseen
 from graphdoc.capture.saved import watch_hooks
+from graphdoc.capture.shown_warnings import note_warnings
+from graphdoc.capture.source_texts import remember_modules, remember_script
 from graphdoc.capture.stopping import Stopping
 from graphdoc.capture.switches import Switches, frames_of_place
-from graphdoc.capture.texts import remember_modules, remember_script
 from graphdoc.capture.walk import DEEP
-from graphdoc.capture.weave import CannotWeave, token_name, weave
 from graphdoc.evidence import Evidence, Raised
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Witness:
         remember_script()
         self._install_stacks()
         self.began = torch.autograd._get_sequence_nr()
-        self._undo.append(hear(self.warnings, self.cwd))
+        self._undo.append(note_warnings(self.warnings, self.cwd))
         from torch.autograd import graph
 
         engine = graph._engine_run_backward
@@ -132,9 +132,9 @@ class Witness:
             before, after = self._before, self._after
             if "nan-stop" in self.mode.split(":"):
                 before, after = self._before_or_stop, self._after_or_stop
-            self._undo.append(weave(engine, before=before, failed=self._failed, after=after))
+            self._undo.append(insert_calls(engine, before=before, failed=self._failed, after=after))
             self._engine, self._token = engine.__code__, token_name(engine)
-        except (CannotWeave, AssertionError) as e:
+        except (CannotInsert, AssertionError) as e:
             self.degraded.append(f"backward calls were not observed: {e}")
         from torch.optim import optimizer
 
@@ -215,8 +215,8 @@ class Witness:
                 self._trouble(e)
 
         try:
-            self._undo.append(weave(function, before=before))
-        except CannotWeave as e:
+            self._undo.append(insert_calls(function, before=before))
+        except CannotInsert as e:
             self.degraded.append(f"{kind} calls were not observed: {e}")
 
     # -- the engine ----------------------------------------------------------------------------------------------

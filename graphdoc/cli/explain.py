@@ -123,7 +123,7 @@ def _page(cause: Cause, fmt: str) -> int:
 def _log(stream: BinaryIO, name: str, fmt: str) -> int:
     from graphdoc.cli.logs import as_text, merged, tell, together
     from graphdoc.messages import read_log
-    from graphdoc.messages.text import clean
+    from graphdoc.messages.flat_text import clean
 
     try:
         failures = read_log(stream)

@@ -12,7 +12,7 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.detach_expression import convert
-from graphdoc.fixes.slices import binds, reads
+from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit, Place

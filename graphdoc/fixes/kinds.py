@@ -12,9 +12,9 @@ import graphdoc.fixes
 from graphdoc.fixes.base import Args, CannotFix, Sources
 from graphdoc.source.blocks import Unplaceable
 from graphdoc.source.concrete import unfaithful
+from graphdoc.source.line_offsets import OverlappingEdits
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
-from graphdoc.source.text import OverlappingEdits
 
 Editor = Callable[[Sources, Args], list[Edit]]
 

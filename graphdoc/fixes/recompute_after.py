@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
-from graphdoc.fixes.slices import Stretch, binds, reads, stretch, wanted_behind
+from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit

@@ -1,9 +1,9 @@
 """What PyTorch prints about autograd: recognised, read out of logs, turned into Evidence. Needs no torch."""
 
 from graphdoc.messages.failure import Failure
+from graphdoc.messages.flat_text import clean
 from graphdoc.messages.log import read_log
 from graphdoc.messages.reading import evidence_from
 from graphdoc.messages.recognise import Match, recognise, recognise_exception
-from graphdoc.messages.text import clean
 
 __all__ = ["Failure", "Match", "clean", "evidence_from", "read_log", "recognise", "recognise_exception"]

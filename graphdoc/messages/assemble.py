@@ -8,8 +8,8 @@ from collections.abc import Callable
 from graphdoc.evidence import Frame
 from graphdoc.messages import frames as parse
 from graphdoc.messages.failure import Failure
+from graphdoc.messages.flat_text import clean
 from graphdoc.messages.recognise import Match, recognise, strongest
-from graphdoc.messages.text import clean
 
 _MOST_FRAMES = 1000
 _MOST_WARNINGS = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from graphdoc.evidence import Frame
-from graphdoc.messages.text import clean
+from graphdoc.messages.flat_text import clean
 
 TRACEBACK = "Traceback (most recent call last)"
 FORWARD = "Traceback of forward call that"

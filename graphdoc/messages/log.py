@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 from graphdoc.messages.assemble import Assembler
 from graphdoc.messages.failure import Failure
+from graphdoc.messages.flat_text import clean
 from graphdoc.messages.prefixes import LONGEST_LINE, peel, rank_of
 from graphdoc.messages.recognise import Match, recognise
-from graphdoc.messages.text import clean
 
 _CHUNK = 1 << 20
 # Where a log is not reporting a failure, lines are skipped until one holds a word of a failure.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from graphdoc.messages.text import ESCAPES
+from graphdoc.messages.flat_text import ESCAPES
 
 # A line of a log is cut here: what matters of a line stands at its beginning.
 LONGEST_LINE = 20_000

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from graphdoc.source.line_offsets import Lines, splice
 from graphdoc.source.paths import is_path, key, parse_expression, same, targets_of
 from graphdoc.source.places import Argument, Call, Edit, Expression, Place, Statement
-from graphdoc.source.text import Lines, splice
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -279,6 +279,6 @@ class Source:
         """The whole text with these edits made.
 
         Raises:
-            graphdoc.source.text.OverlappingEdits: two of them change the same characters.
+            graphdoc.source.line_offsets.OverlappingEdits: two of them change the same characters.
         """
         return self.bom + splice(self.code, edits)

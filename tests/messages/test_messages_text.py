@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.messages import clean
-from graphdoc.messages.text import flatten, squeeze
+from graphdoc.messages.flat_text import flatten, squeeze
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from graphdoc.source.line_offsets import Lines, OverlappingEdits, splice
 from graphdoc.source.places import Edit, Place
-from graphdoc.source.text import Lines, OverlappingEdits, splice
 
 
 def test_lines_end_where_python_ends_them():

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.places import shown_file
-from graphdoc.capture.weave import CannotWeave, weave
 
 TELLING = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed",
@@ -18,7 +18,7 @@ TELLING = (
 MOST_HEARD = 20
 
 
-def hear(into: list[str], cwd: str) -> Callable[[], None]:
+def note_warnings(into: list[str], cwd: str) -> Callable[[], None]:
     """Note each of these warnings in ``into`` when it is shown, as ``train.py:12: text``; returns what undoes it.
 
     Looked at is the function through which Python shows every warning, whatever ``showwarning`` the program has put
@@ -35,6 +35,6 @@ def hear(into: list[str], cwd: str) -> Callable[[], None]:
             pass  # a message that cannot be turned into text is not one of these
 
     try:
-        return weave(warnings._showwarnmsg, before=before)  # type: ignore[attr-defined]
-    except (CannotWeave, AttributeError):
+        return insert_calls(warnings._showwarnmsg, before=before)  # type: ignore[attr-defined]
+    except (CannotInsert, AttributeError):
         return lambda: None  # it would have been further evidence; nothing rests on it alone

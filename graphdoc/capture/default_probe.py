@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from graphdoc.evidence import Evidence
 
 
-class Standing:
+class DefaultProbe:
     """The user's Functions in the failing graph, the calls of a GradScaler, the tensor that an optimizer refused."""
 
     def __init__(self, witness: Witness) -> None:
@@ -22,7 +22,7 @@ class Standing:
         self._scaler = ScalerCalls()
 
     @classmethod
-    def start(cls, witness: Witness) -> Standing:
+    def start(cls, witness: Witness) -> DefaultProbe:
         probe = cls(witness)
         witness._undo += probe._scaler.watch(witness)
         return probe

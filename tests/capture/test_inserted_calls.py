@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from graphdoc.capture.weave import weave
+from graphdoc.capture.inserted_calls import insert_calls
 
 MODULE = """\
 class Door:
@@ -34,7 +34,9 @@ def test_methods_of_one_name_in_one_module_keep_their_own_callbacks(tmp_path: Pa
     module = loaded(tmp_path)
     seen: list[str] = []
     undo = [
-        weave(cls.__enter__, before=lambda *_, n=name: seen.append(n), failed=lambda *_: None, after=lambda *_: None)
+        insert_calls(
+            cls.__enter__, before=lambda *_, n=name: seen.append(n), failed=lambda *_: None, after=lambda *_: None
+        )
         for cls, name in ((module.Door, "door"), (module.Gate, "gate"))
     ]
     assert [module.Door().__enter__(), module.Gate().__enter__()] == ["door", "gate"]

@@ -1,4 +1,4 @@
-"""Weaving: run our callbacks inside an existing Python function without adding a frame or changing its identity.
+"""Calls of ours, inserted into an existing Python function without adding a frame or changing its identity.
 
 A wrapper would stand in every traceback and would miss modules that imported the function by name. Instead the
 function's own code object is replaced by one compiled from its own source with calls added at its edges; file name,
@@ -17,11 +17,11 @@ from typing import Any
 _PREFIX = "_graphdoc_"
 
 
-class CannotWeave(Exception):
+class CannotInsert(Exception):
     """The function has no readable source, or does not compile again to the same shape."""
 
 
-def weave(
+def insert_calls(
     function: FunctionType,
     *,
     before: Callable[..., Any],
@@ -38,7 +38,7 @@ def weave(
     The callbacks must not raise.
 
     Raises:
-        CannotWeave: nothing was changed.
+        CannotInsert: nothing was changed.
     """
     old = function.__code__
     known = _woven.get((id(old), failed is not None))
@@ -58,20 +58,20 @@ def weave(
 
 
 _woven: dict[tuple[int, bool], tuple[CodeType, CodeType]] = {}
-"""The new code of each one that was woven before: each test of a suite weaves the same. The old is kept for its id."""
+"""The new code of each one that was rewritten before: each test of a suite asks for the same. The old is kept for its id."""
 
 
 def _new_code(function: FunctionType, guarding: bool) -> CodeType:
-    """Raises CannotWeave."""
+    """Raises CannotInsert."""
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
         definition = tree.body[0]
         if not isinstance(definition, ast.FunctionDef):
-            raise CannotWeave(f"{function.__qualname__} is not a plain function")
+            raise CannotInsert(f"{function.__qualname__} is not a plain function")
         return _compile(definition, function, first, guarding)
     except (OSError, TypeError, SyntaxError, ValueError) as e:
-        raise CannotWeave(str(e)) from e
+        raise CannotInsert(str(e)) from e
 
 
 def token_name(function: FunctionType) -> str:
@@ -145,9 +145,9 @@ def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, gu
     compiled = compile(module, function.__code__.co_filename, "exec", flags=flags, dont_inherit=True)
     code = _find(compiled, function.__name__)
     if code is None or code.co_freevars != free or code.co_argcount != function.__code__.co_argcount:
-        raise CannotWeave(f"{function.__qualname__} changed its shape")
+        raise CannotInsert(f"{function.__qualname__} changed its shape")
     if code.co_firstlineno != function.__code__.co_firstlineno:
-        raise CannotWeave(f"{function.__qualname__} was changed on disk")
+        raise CannotInsert(f"{function.__qualname__} was changed on disk")
     return code.replace(co_qualname=function.__code__.co_qualname)
 
 

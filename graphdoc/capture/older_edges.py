@@ -23,7 +23,7 @@ MOST_ALIKE = 100
 """Tensors of one place that are looked at for them."""
 
 
-class Crossings:
+class OlderEdges:
     """Looks for the edges of one examination."""
 
     def __init__(self, seen: Autopsy) -> None:
