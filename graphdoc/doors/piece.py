@@ -21,6 +21,9 @@ from graphdoc.launch.folders import new_run, release, temporary_run
 from graphdoc.launch.hook._graphdoc_waiting import Watch, is_awaited, is_executed
 from graphdoc.launch.keep import keep
 
+MODE = "observe:nan-off:no-audit"
+"""Failures alone: what a run that ends well has silently failed to train shows over a whole run, not in a piece."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -69,6 +72,7 @@ class Pieces:
         self._open = False
         if witness is not None:
             witness.undo()
+            capture.forget()
             self._clear()
 
     def failed(self, error: BaseException, request: Request, *, rerun: bool, tell: Tell = tell) -> Failed | None:
@@ -81,6 +85,7 @@ class Pieces:
         self._open = False
         if witness is not None:
             witness.finish(error)
+            capture.forget()
         return self._kept(request, rerun, tell) if witness is not None else None
 
     def part_ended(self, error: BaseException | None, request: Request, tell: Tell = tell) -> Failed | None:
@@ -128,7 +133,7 @@ class Pieces:
 
     def _observe(self) -> None:
         if self._open:
-            self._witness = capture.begin(str(self._folder()))
+            self._witness = capture.begin(str(self._folder()), MODE)
 
     def _folder(self) -> Path:
         """Where the piece that runs leaves what was seen: no folder of the user's, for most pieces do not fail."""
