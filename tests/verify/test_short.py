@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "launch"))
+
+from marks import have_namespaces
 from tracing import traced
 
 import graphdoc.probe
+import graphdoc.verify.trial
 from graphdoc.capture.trace import AFTER, ENOUGH
 from graphdoc.fixes.candidates import Candidate
 from graphdoc.fixes.trying import Trying, try_out
 from graphdoc.launch import Ended, Request, launch
-from graphdoc.launch.isolation import launch_apart
+from graphdoc.launch.isolation import Forks, launch_apart
 from graphdoc.launch.isolation.ways import SWITCH
 from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
@@ -112,6 +118,23 @@ def test_a_failure_that_came_late_is_not_run_up_to(tmp_path: Path) -> None:
     assert one.fix.verification["summary"] == (
         "not tried: not reached: the run failed after 1200 s, and trials may take 60 s (--verify-time)"
     )
+
+
+@pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")
+def test_all_runs_of_one_fix_share_the_import_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = kept_run(tmp_path, "import torch\ntorch.ones(1, requires_grad=True).numpy()\n")
+    evidence = read_processes(kept).first
+    assert evidence is not None
+    shared: list[Forks] = []
+
+    def launched(*given: Any, forks: Forks, **more: Any) -> Ended:
+        shared.append(forks)
+        return launch_apart(*given, forks=forks, **more)
+
+    monkeypatch.setattr(graphdoc.verify.trial, "launch_apart", launched)
+    try_out(kept, evidence, candidates(kept), Trying())
+    assert len({id(forks) for forks in shared}) == 1
+    assert shared[0].runs == len(shared) > 1
 
 
 def test_where_nothing_holds_it_is_said_and_nothing_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

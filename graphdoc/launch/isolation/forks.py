@@ -62,7 +62,7 @@ class Forks:
         key = (as_words(request), given["cwd"], before)
         if self._server is None:
             self._key = key
-            self._serve(environment, given["cwd"], before, stop)
+            self._serve(environment, given["cwd"], before, stop, request.timeout or _LONGEST)
         if self._key != key or self.why:
             return None
         printed = os.path.join(given["scratch"], "printed")
@@ -92,7 +92,7 @@ class Forks:
             self._server.wait()
             self._server = None
 
-    def _serve(self, environment: Mapping[str, str], cwd: str, before: list[str], stop: Stop) -> None:
+    def _serve(self, environment: Mapping[str, str], cwd: str, before: list[str], stop: Stop, seconds: float) -> None:
         control, self._control = os.pipe()
         self._reply, reply = os.pipe()
         printed, out = os.pipe()  # what the import prints is nobody's; a pipe, as that of the runs is
@@ -115,7 +115,7 @@ class Forks:
             for number in (control, reply, out):
                 os.close(number)
         if self._server is not None:
-            told = self._line(stop)
+            told = self._line(stop, min(seconds, _LONGEST))
             if told != "ready":
                 self._give_up(told or "torch was not imported in time")
 
@@ -128,9 +128,9 @@ class Forks:
         while data:
             data = data[os.write(self._control, data) :]
 
-    def _line(self, stop: Stop) -> str:
-        """What the interpreter says next; empty where it does not."""
-        limit = time.monotonic() + _LONGEST
+    def _line(self, stop: Stop, seconds: float = _LONGEST) -> str:
+        """What the interpreter says next; empty where it does not within this time."""
+        limit = time.monotonic() + seconds
         while time.monotonic() < limit:
             stop.check()
             if self.says(_TICK):
