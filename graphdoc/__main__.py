@@ -22,11 +22,13 @@ if __name__ == "__main__" and sys.path[:1] == [_here()] and not sys.flags.safe_p
 def main() -> None:
     """Run the command line; ends with status 2 and one line on stderr where the input, or graphdoc, is at fault."""
     from graphdoc.cli.arguments import quick
+    from graphdoc.cli.settings import with_settings
     from graphdoc.errors import UsageError, missing_dependency
 
     if not _here():
         _end("the working directory is no longer there")
     try:
+        sys.argv[1:] = with_settings(sys.argv[1:])
         wanted = quick(sys.argv[1:])
         if wanted is not None:
             from graphdoc.cli.running import run

@@ -38,8 +38,9 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
 def begin(out: str, mode: str = "observe") -> Witness | None:
     """Observe a piece of a program (a test, a cell) in a process that has torch already.
 
-    The witness's ``finish`` or ``undo`` ends it. Args and files as for ``install``. None where this process is observed as a whole, where GRAPHDOC_DISABLE is set,
-    or where the capture cannot be put in place (then one line in ``trouble-<pid>.txt`` says why). Never raises.
+    The witness's ``finish`` or ``undo`` ends it. Args and files as for ``install``. None where this process is observed
+    as a whole, where GRAPHDOC_DISABLE is set, or where the capture cannot be put in place (then one line in
+    ``trouble-<pid>.txt`` says why). Never raises.
     """
     return None if busy() or disabled() else _start(out, mode, True)
 

@@ -17,8 +17,10 @@ WITH_VALUE = frozenset({"--report", "--audit", "--nan"})
 """Options of ``run`` that take the next word."""
 _FLAGS: dict[str, dict[str, Any]] = {
     "--no-rerun": {"rerun": False},
+    "--rerun": {"rerun": True},
     "--no-audit": {"audit": "off"},
     "--strict": {"strict": True},
+    "--no-strict": {"strict": False},
 }
 
 

@@ -19,7 +19,7 @@ def command(
         typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
     ] = None,
     no_rerun: Annotated[
-        bool, typer.Option("--no-rerun", help="Never run the program a second time to find out more.")
+        bool, typer.Option("--no-rerun/--rerun", help="Never run the program a second time to find out more.")
     ] = False,
     nan: Annotated[
         str,
@@ -38,7 +38,12 @@ def command(
         ),
     ] = "on",
     no_audit: Annotated[bool, typer.Option("--no-audit", help="The same as --audit off.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="End with status 1 where anything was found.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict/--no-strict", help="End with status 1 where anything was found.")
+    ] = False,
+    _show_settings: Annotated[
+        bool, typer.Option("--show-settings", help="Print what pyproject.toml sets, and do nothing.")
+    ] = False,
 ) -> None:
     """Run a program under observation; say what broke its graph and where, or what it silently fails to train.
 
