@@ -41,9 +41,9 @@ def insert_calls(
         CannotInsert: nothing was changed.
     """
     old = function.__code__
-    known = _woven.get((id(old), failed is not None))
+    known = _rewritten.get((id(old), failed is not None))
     new_code = known[1] if known is not None else _new_code(function, failed is not None)
-    _woven[(id(old), failed is not None)] = old, new_code
+    _rewritten[(id(old), failed is not None)] = old, new_code
     key = _key(function)
     scope = function.__globals__
     scope[key + "_before"], scope[key + "_failed"], scope[key + "_after"] = before, failed, after
@@ -57,8 +57,8 @@ def insert_calls(
     return undo
 
 
-_woven: dict[tuple[int, bool], tuple[CodeType, CodeType]] = {}
-"""The new code of each one that was rewritten before: each test of a suite asks for the same. The old is kept for its id."""
+_rewritten: dict[tuple[int, bool], tuple[CodeType, CodeType]] = {}
+"""The new code of each one that was rewritten before (a suite asks for the same in each test); the old for its id."""
 
 
 def _new_code(function: FunctionType, guarding: bool) -> CodeType:

@@ -32,7 +32,7 @@ class ScalerCalls:
         return bool(self._calls)
 
     def watch(self, witness: Witness) -> list[Callable[[], None]]:
-        """Insert calls into the scaler's methods; the functions that undo it. Where that cannot be done, nothing is told."""
+        """Insert calls into the scaler's methods; the functions that undo it. Where that cannot be, nothing is told."""
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         undo: list[Callable[[], None]] = []
         for kind in _WATCHED:

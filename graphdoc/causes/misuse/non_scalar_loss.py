@@ -7,7 +7,7 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
@@ -15,6 +15,8 @@ from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
 TITLE = "`backward()` was called on a tensor with more than one element"
+LONGEST_NAME = 40
+"""Characters of an expression that a title can hold."""
 
 PAGE = Page(
     what_happened="""\
@@ -72,34 +74,61 @@ def recognise(evidence: Evidence) -> Finding | None:
     frame = raised_at(evidence)
     shape = next((n.shape for n in evidence.nodes if n.id == evidence.root), [])
     facts = (f"its shape is {list(shape)}",) if shape else ()
+    output, inner = _output(evidence, frame)
+    name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
+    what = bindings.text_of(output) if output is not None else ""
+    what = what if len(what) <= LONGEST_NAME and "\n" not in what else name
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{what}` has more than one element, and its gradient is asked for without saying how to weigh them"
+        if what
+        else TITLE,
         "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
         "to one "
         "number, usually with `mean()`.",
-        distinct((*_places(evidence, frame), *raised_span(evidence, "one number is needed here"))),
+        distinct((*_places(evidence, frame, name), *raised_span(evidence, "one number is needed here"))),
         facts,
-        remedy_at(
-            frame,
-            "reduce_loss",
-            "Average the loss before the backward",
-            "unsafe",
-            "Every element counts the same, and the step does not depend on how many there are.",
-            method="mean",
-        ),
+        _remedies(frame, inner),
+        because=f"`{what}` has shape {list(shape)}" if what and shape else "",
     )
 
 
-def _places(evidence: Evidence, frame: Frame | None) -> tuple[Span, ...]:
+def _remedies(frame: Frame | None, inner: bool) -> tuple[Remedy, ...]:
+    if inner:
+        return remedy_at(
+            frame,
+            "reduce_loss",
+            "Differentiate the sum of the elements",
+            "unsafe",
+            "Where each element depends on its own row of the input alone, the gradient of the sum holds the "
+            "derivative of each.",
+            method="sum",
+        )
+    return remedy_at(
+        frame,
+        "reduce_loss",
+        "Average the loss before the backward",
+        "unsafe",
+        "Every element counts the same, and the step does not depend on how many there are.",
+        method="mean",
+    )
+
+
+def _output(evidence: Evidence, frame: Frame | None) -> tuple[ast.expr | None, bool]:
+    """What is differentiated, as it is written; and whether ``autograd.grad`` does it."""
+    call = bindings.call_at(evidence, frame) if frame is not None else None
+    if call is None:
+        return None, False
+    if bindings.text_of(call.func).rsplit(".", 1)[-1] == "grad":
+        return bindings.argument(call, 0, "outputs"), True
+    return getattr(call.func, "value", None), False
+
+
+def _places(evidence: Evidence, frame: Frame | None, name: str) -> tuple[Span, ...]:
     """The assignment of what is differentiated; the call itself where that is an expression."""
     if frame is None:
         return ()
-    call = bindings.call_at(evidence, frame)
-    grad = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1] == "grad"
-    output = bindings.argument(call, 0, "outputs") if grad else getattr(call.func, "value", None) if call else None
-    name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
     made = bindings.assignments(evidence, frame, name)[:1] if name else []
     if made:
         return (span("cause", made[0][0], f"`{name}` has more than one element"),)
