@@ -8,6 +8,7 @@ the operation that began it. Runs below autograd (``TorchDispatchMode``), so it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial, wraps
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ MOST_CLONED = 1_000_000
 _UNWRITTEN = ("aten.empty", "aten.new_empty")
 _BETWEEN = ("_python_dispatch.py", "_ops.py", "eval_frame.py", "_compile.py")
 """Files of PyTorch whose functions stand between an operation's caller and a mode."""
+_LOADING = ("from_numpy", "tensor", "as_tensor", "frombuffer")
 _FILLS = ("aten.full", "aten.fill", "aten.new_full", "aten.masked_fill", "aten.scalar_tensor")
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -64,6 +66,7 @@ class Births(TorchDispatchMode):
         self._flows: dict[int, tuple[Record, Any]] = {}
         self._held = 0
         self._made: dict[int, tuple[int, str, Any, tuple[int, ...]]] = {}
+        self._loaded: dict[int, Any] = {}
         self.records: list[Record] = []
         self.stepping = False
         """An optimizer's step runs."""
@@ -138,9 +141,14 @@ class Births(TorchDispatchMode):
             if known is None:
                 given = self._new("given", name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
                 given.facts = {"inputs": [self._told(value, own)]}
+                if _home(own) in self._loaded:
+                    given.facts["loaded"] = self._loaded[_home(own)]
                 self._keep(_home(own), own, given)
                 known = (given, own)
             parents.append(known[0])
+            if known[0].kind == "given" and "met" not in known[0].facts and any(t.requires_grad for t in taken):
+                known[0].facts["met"] = raw
+                known[0].facts["met_side"] = next(i for i, t in enumerate(taken) if t is own)
             from_nan = from_nan or bool(torch.isnan(value).any())
         if parents and (shows == "inf" or from_nan):
             wanted = [p for p in parents if p.shows == "nan"] if shows == "nan" else parents
@@ -231,6 +239,30 @@ class Births(TorchDispatchMode):
             if not name.endswith(_BETWEEN):
                 return False
         return False
+
+    def watch_loading(self) -> list[Callable[[], None]]:
+        """Note where arrays and lists that are not finite become tensors; returns what undoes it."""
+
+        def noting(function: Any) -> Any:
+            @wraps(function)
+            def made(*args: Any, **kwargs: Any) -> Any:
+                out = function(*args, **kwargs)
+                try:
+                    few = len(self._loaded) < MOST_BIRTHS and type(out) in _PLAIN
+                    if few and looked_at(out) and not is_finite(torch, out):
+                        self._loaded[_home(out)] = stacks.stack_here(2)
+                except Exception as e:
+                    self._trouble(e)
+                return out
+
+            return made
+
+        undo: list[Callable[[], None]] = []
+        for name in _LOADING:
+            function = getattr(torch, name)
+            setattr(torch, name, noting(function))
+            undo.append(partial(setattr, torch, name, function))
+        return undo
 
     # -- what was found ------------------------------------------------------------------------------------------
 

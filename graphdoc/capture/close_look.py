@@ -58,6 +58,7 @@ class CloseLook:
 
         witness._undo.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
         witness._undo.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
+        witness._undo += look._births.watch_loading()
         look._births.active = look._start <= 0
         look._births.__enter__()  # type: ignore[no-untyped-call]
         witness.audits = [look]
@@ -227,6 +228,9 @@ class CloseLook:
             **facts,
         }
         out["stack"] = self._frames(record.raw)
+        for place in ("loaded", "met"):
+            if place in facts:
+                out[place] = self._frames(facts[place])
         out["inner"] = record.node != "" and not self._in_engine(record.raw)
         if record.node:
             out["made"] = self._frames(record.made) if record.made is not None else []

@@ -2,7 +2,7 @@
 
 Args:
     place: any expression of the statement that takes the ``nanmean`` or ``nansum``.
-    name: the tensor that has nan, as the statement names it.
+    side: which side of the difference or product has nan: 0 or 1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KIND = "select_known"
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, owner = statement(sources, required(args, "place"))
-    name = str(args.get("name") or "")
+    side = args.get("side")
     for node in ast.walk(owner):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -27,7 +27,6 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             or len(node.args) != 1
         ):
             continue
-        used = {n.id for n in ast.walk(node.args[0]) if isinstance(n, ast.Name)}
         differences = [
             n for n in ast.walk(node.args[0]) if isinstance(n, ast.BinOp) and isinstance(n.left, n.right.__class__)
         ]
@@ -41,9 +40,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             ),
             None,
         )
-        if pair is None or name not in used or name not in (pair[0].id, pair[1].id):
+        if pair is None or side not in (0, 1):
             break
-        known = f"[~torch.isnan({name})]"
+        known = f"[~torch.isnan({pair[side].id})]"
         edits = [replace(source, n, f"{source.segment(n)}{known}") for n in pair]
         return [*edits, replace(source, node.func, f"torch.{node.func.attr.removeprefix('nan')}")]
     raise CannotFix("which elements are to take part cannot be read off the expression")

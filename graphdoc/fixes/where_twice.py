@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.source.blocks import place_text
 from graphdoc.source.module import Source
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
@@ -18,8 +19,12 @@ KIND = "where_twice"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
+    branches = required(args, "branches")
+    by_input = _by_input(sources, branches)
+    if by_input:
+        return by_input
     edits: list[Edit] = []
-    for branch in required(args, "branches"):
+    for branch in branches:
         source, node = expression(sources, branch["place"])
         operand = operand_of(node)
         if operand is None:
@@ -33,6 +38,50 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if not any(new.start < e.end and e.start < new.end for e in edits if e.file == new.file):
             edits.append(new)
     return edits
+
+
+def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
+    """Where the condition compares one name with a number: that name gets a harmless value of its own in each branch.
+
+    So everything in the branch is safe, and the name's gradient is added up as without the choice.
+    """
+    edits: dict[tuple[str, int, int], Edit] = {}
+    for branch in branches:
+        source, node = expression(sources, branch["place"])
+        where, taken = _choice(source, node)
+        condition, argument = where.args[0], where.args[1 if taken else 2]
+        owner = source.node_owner(node)
+        safe = _satisfying(condition, taken)
+        region: ast.AST = argument if any(n is node for n in ast.walk(argument)) else getattr(owner, "value", node)
+        if owner is None or not safe or not isinstance(condition, ast.Compare):
+            return []
+        name = ast.unparse(condition.left)
+        own = f"{name}_{argument.id}" if isinstance(argument, ast.Name) else f"{name}_inside"
+        line = f"{own} = torch.where({source.segment(condition)}, {name}, {safe})"
+        if not taken:
+            line = f"{own} = torch.where({source.segment(condition)}, {safe}, {name})"
+        found = [replace(source, n, own) for n in ast.walk(region) if isinstance(n, ast.Name) and n.id == name]
+        for new in (*place_text(source, owner, [line], after=False), *found):
+            edits[(new.file, new.start, new.end)] = new
+    return list(edits.values())
+
+
+def _satisfying(condition: ast.expr, taken: bool) -> str:
+    """A number for which ``x < 1`` and its like are true, or false; empty for any other condition."""
+    if not isinstance(condition, ast.Compare) or len(condition.ops) != 1 or not isinstance(condition.left, ast.Name):
+        return ""
+    try:
+        bound = float(ast.literal_eval(condition.comparators[0]))
+    except (ValueError, TypeError, SyntaxError):
+        return ""
+    below, above = (bound - abs(bound) / 2, bound + abs(bound)) if bound else (-1.0, 1.0)
+    operator = condition.ops[0]
+    if isinstance(operator, ast.Lt | ast.LtE):
+        return str(below if taken else above)
+    if isinstance(operator, ast.Gt | ast.GtE):
+        return str(above if taken else below)
+    differs = isinstance(operator, ast.NotEq) == taken
+    return str(above) if isinstance(operator, ast.Eq | ast.NotEq) and differs else ""
 
 
 def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
 from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.program.bad_values import Trouble, frame_of
 from graphdoc.program.spans import code_at, innermost_user, place
+from graphdoc.source.module import Source
 from graphdoc.source.operands import parsed
 
 USUAL = "1.0"
@@ -38,7 +41,7 @@ def clipping(trouble: Trouble) -> tuple[Remedy, ...]:
     if not parameters:
         return ()
     scaler = _scaler(evidence)
-    texts = [f"torch.nn.utils.clip_grad_norm_({parameters}, {USUAL})"]
+    texts = [f"{_utils(evidence, step)}.clip_grad_norm_({parameters}, {USUAL})"]
     if scaler:
         texts.insert(0, f"{scaler[0]}.unscale_({scaler[1]})")
     edits: list[dict[str, Any]] = [
@@ -56,11 +59,41 @@ def _last(evidence: Evidence, kind: str) -> Event | None:
 
 
 def _parameters(evidence: Evidence, step: Frame) -> str:
-    """How the program names the parameters in the function that steps: as the optimizer was given them, where that
-    is one ``….parameters()`` there; else all that the optimizer holds.
+    """How the program names the parameters in the function that steps: those of one module that it knows there, if
+    the optimizer holds just these; else all that the optimizer holds.
     """
+    last = _last(evidence, "step")
+    held = evidence.optimizer(last.optimizer) if last is not None else None
+    owner = {name.partition(".")[0] for name in held.parameters} if held is not None else set()
+    if held is not None and len(owner) == 1:
+        name = owner.pop()
+        every = {p.name for p in evidence.parameters if p.name.startswith(f"{name}.") and not p.buffer}
+        if every and every == set(held.parameters) and _knows(evidence, step, name):
+            return f"{name}.parameters()"
     optimizer = _optimizer_name(evidence, step)
     return f"[p for group in {optimizer}.param_groups for p in group['params']]" if optimizer else ""
+
+
+def _knows(evidence: Evidence, step: Frame, name: str) -> bool:
+    """Whether the function that steps reads this name."""
+    source = Source(step.file, evidence.sources.get(step.file, ""))
+    function = source.enclosing_function(step.line, step.column)
+    lines = source.text.splitlines()
+    if function is not None:
+        lines = lines[function.place.line - 1 : function.place.end_line]
+    try:
+        tree = ast.parse(textwrap.dedent("\n".join(lines)))
+    except SyntaxError:
+        return False
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(tree))
+
+
+def _utils(evidence: Evidence, step: Frame) -> str:
+    """``torch.nn.utils`` as this file can say it."""
+    text = evidence.sources.get(step.file, "")
+    if re.search(r"^import torch\b(?!\.| as)", text, re.MULTILINE) or "from torch import nn" not in text:
+        return "torch.nn.utils"
+    return "nn.utils"
 
 
 def _optimizer_name(evidence: Evidence, step: Frame) -> str:

@@ -77,12 +77,13 @@ def tell(
     confidence: Confidence = "certain",
     at: Frame | None = None,
     more: tuple[Span, ...] = (),
+    makers: bool = True,
 ) -> Finding:
     """The finding: the expression to change first, where its input came from, where nan first showed."""
     evidence = trouble.evidence
     place = at or birth.place
     assert place is not None
-    spans = [span("cause", place, label, evidence), *more, *_makers(trouble, birth, place)]
+    spans = [span("cause", place, label, evidence), *more, *(_makers(trouble, birth, place) if makers else ())]
     turned = trouble.turned
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
         spans.append(span("related", turned.place, "makes nan of the infinity", evidence))

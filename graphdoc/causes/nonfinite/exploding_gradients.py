@@ -74,7 +74,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     more: tuple[Span, ...] = (
         (span("failed", at, f"overflows: {largest:.2g} goes in", evidence),) if at is not None else ()
     )
-    more += (span("consumed", step, "takes a step of any size", evidence),) if step is not None else ()
+    more += (span("cause", step, "takes a step of any size", evidence),) if step is not None else ()
     return tell(
         trouble,
         birth,
@@ -86,6 +86,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence="likely",
         at=call,
         more=more,
+        makers=False,
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.model import Span
 from graphdoc.program.bad_values import frame_of
-from graphdoc.program.spans import innermost_user, span
+from graphdoc.program.spans import span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import amount, tell, trouble_with
 
@@ -54,24 +55,30 @@ def recognise(evidence: Evidence) -> Finding | None:
     numbers = next((i for i in birth.inputs if i.count("nan") or i.count("inf")), None)
     name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
     kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
-    loaded = frame_of(birth.facts.get("loaded"))
-    more = (span("consumed", birth.place, "first used here", evidence),) if loaded is not None and birth.place else ()
+    loaded, used = frame_of(birth.facts.get("loaded")), frame_of(birth.facts.get("met")) or birth.place
+    known = trouble.what == "gradient"  # the loss leaves them out: the program knows of them
+    at, label = (
+        (used, "computes with them, and sends 0 * nan back") if known else (loaded, "comes in with these values")
+    )
+    more: tuple[Span, ...] = ()
+    if loaded is not None and used is not None:
+        more = (span("created", loaded, "comes in here", evidence) if known else span("consumed", used, "", evidence),)
     return tell(
         trouble,
         birth,
         f"{name} holds {kind}: it comes from the data, no operation has made it",
-        "comes in with these values" if loaded is not None else "first used here",
+        label if at is not None else "first used here",
         amount(numbers, kind, name),
         "the values were in the data when it came in.",
         remedy_at(
-            innermost_user(birth.stack) if loaded is None else None,
+            used if known else None,
             "select_known",
             "Select what is known before computing with it",
             "unsafe",
             "Elements that are nan in the data take no part, neither in the loss nor in its gradient.",
-            name=numbers.held if numbers is not None else "",
+            side=birth.facts.get("met_side"),
         ),
-        at=loaded,
+        at=at,
         more=more,
     )
 
