@@ -20,4 +20,4 @@ for step in range(6):
     optimizer.step()
 print(step)
 
-# told at: target = torch.tensor([[1.0, float("nan"), 0.0, 1.0]])
+# told at: return torch.nanmean((model(torch.ones(1, 4)) - target) ** 2)
