@@ -6,6 +6,7 @@ one cell makes, another one uses. A session cannot be run again, so nothing is t
 
 from __future__ import annotations
 
+import atexit
 from typing import Any
 
 from graphdoc.capture import cells
@@ -45,9 +46,11 @@ class Notebook:
         shell.events.register("post_run_cell", self.after)
         shell.register_magic_function(self.magic, "line", "graphdoc")
         self.pieces.begin()
+        atexit.register(self.pieces.close)
 
     def close(self) -> None:
         """Observe nothing more."""
+        atexit.unregister(self.pieces.close)
         self.shell.events.unregister("pre_run_cell", self.before)
         self.shell.events.unregister("post_run_cell", self.after)
         self.pieces.close()

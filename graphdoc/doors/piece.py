@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc import capture
+from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.doors.telling import Told, tell
 from graphdoc.launch import Ended, Request, recorded, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run
@@ -81,17 +82,20 @@ class Pieces:
         ``request`` starts the piece alone, in a process of its own, for ``graphdoc fix``; with ``rerun`` it is started
         now where a second look tells more. None where the fault is not one of the graph.
         """
+        if self._witness is None or not _may_be_the_graphs(error):
+            self.passed()
+            return None
         witness, self._witness = self._witness, None
         self._open = False
-        if witness is not None:
-            witness.finish(error)
-            capture.forget()
-        return self._kept(request, rerun, tell) if witness is not None else None
+        witness.finish(error)
+        capture.forget()
+        return self._kept(request, rerun, tell)
 
     def part_ended(self, error: BaseException | None, request: Request, tell: Tell = tell) -> Failed | None:
         """A part of the piece (a cell) has ended, by this exception if there is one; the piece goes on."""
         if self._witness is None:
             return None
+        error = error if error is not None and _may_be_the_graphs(error) else None
         self._witness.went_on(error)
         try:
             return self._kept(request, False, tell) if error is not None else None
@@ -151,6 +155,12 @@ class Pieces:
             folder = temporary_run()
             self.troubles.append(f"no run can be kept in {self.cwd} ({e.strerror or e}): it is in {folder}")
             return folder
+
+
+def _may_be_the_graphs(error: BaseException) -> bool:
+    """At a glance, so that no failed assertion waits for a report: autograd's words, or a None where a gradient was."""
+    texts = [text_of(e) for e in chain_of(error)]
+    return any(map(is_ours, chain_of(error))) or any("grad" in text.lower() or "NoneType" in text for text in texts)
 
 
 def here() -> str:

@@ -19,7 +19,7 @@ LONGEST = 180.0
 
 @dataclass(frozen=True)
 class Told:
-    """``text`` is the report in the format that was asked for, ``codes`` those of its diagnoses, best first.
+    """``text`` is the report as on a terminal, ``codes`` those of its diagnoses, best first.
 
     ``place`` is the first place to go to, as ``train.py:12``; ``notes`` what is said of a fault without a diagnosis;
     ``trouble`` a line on why there is no report. For a notebook, ``html`` is the report once more, and ``cells`` the
@@ -71,9 +71,11 @@ def ask(module: str, words: list[str]) -> tuple[str, str]:
     """What ``python -m MODULE`` says to these words on stdout, and the last line of its stderr if it failed."""
     environment = as_environment(Request(words), None)
     environment.update(NO_COLOR="1", COLUMNS="100", PYTHONIOENCODING="utf-8", PYTHONWARNINGS="ignore")
+    # What lies in the user's folder is none of our modules. `graphdoc` itself sees to that, and hands its options on.
+    safe = [] if module == "graphdoc" else ["-P"]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", module, *words],
+            [sys.executable, *safe, "-m", module, *words],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
