@@ -210,6 +210,8 @@ class Witness:
                     ident = seen.id
                     if self.audit is not None:
                         self.audit.zeroed(values[0], seen)
+                elif kind == "load_state_dict" and self.audit is not None:
+                    self.audit.loaded(values[0], values[1])
                 journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
             except Exception as e:
                 self._trouble(e)

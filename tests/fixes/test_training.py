@@ -261,6 +261,17 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "deepcopy_expression",
+        {},
+        "target = «net»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    (net(x) - 0.9 * target(x + 1)).pow(2).sum().backward()\n    opt.step()\n"
+        "    target.load_state_dict(net.state_dict())\n",
+        "import copy\ntarget = copy.deepcopy(net)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for i in range(3):\n    opt.zero_grad()\n    (net(x) - 0.9 * target(x + 1).detach()).pow(2).sum().backward()\n"
+        "    opt.step()\n    target.load_state_dict(net.state_dict())\n",
+        {"silent": True},
+    ),
+    (
         "module_list",
         {},
         "class Deep(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = «[net, nn.Tanh()]»\n"

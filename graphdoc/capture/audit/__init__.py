@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.stale import Stale
+from graphdoc.capture.audit.targets import Targets
 from graphdoc.capture.audit.unstepped import Unstepped
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
@@ -46,7 +47,8 @@ class Audit:
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
         self.aliases = Aliases(self)
         self.stale = Stale(self)
-        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases, self.stale]
+        self.targets = Targets(self)
+        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases, self.stale, self.targets]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -64,6 +66,11 @@ class Audit:
         self.losses.called(noted, outputs, leaves)
         self.aliases.called(noted, leaves)
         self.stale.called(noted, outputs)
+        self.targets.called(noted, outputs, leaves)
+
+    def loaded(self, module: Any, state: Any) -> None:
+        """``module.load_state_dict(state)`` is about to run."""
+        self.targets.loaded(module, state)
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run."""

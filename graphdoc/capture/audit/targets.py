@@ -1,0 +1,116 @@
+"""Networks that are copied from another one while a loss trains them: their part of the loss was to be a constant."""
+
+from __future__ import annotations
+
+import weakref
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks, walk
+from graphdoc.capture.facts import grad_fn_of, storage_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted
+
+MOST_COPIES = 200
+"""Copies that are looked at; a program makes a few of each kind or very many."""
+
+
+class _Copy:
+    """A network and the one that it was copied from, by the memory of their parameters."""
+
+    def __init__(self, own: dict[int, Any], source: set[int], stack: Any) -> None:
+        self.own, self.source, self.stack = own, source, stack
+
+
+class Targets:
+    """``same-network``: a network is copied from itself. ``target-trained``: one that is copied from another is reached
+    by the same loss and stepped; ``stack`` is the value that brings it into the loss, ``other`` the copy."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._looked = 0
+        self._copies: list[_Copy] = []
+        self._found: list[Sign] = []
+
+    def loaded(self, module: Any, state: Any) -> None:
+        """``module.load_state_dict(state)`` is about to run."""
+        audit = self._audit
+        if self._found or self._looked >= MOST_COPIES or not isinstance(state, dict):
+            return
+        if not any(seen.steps for seen in audit.journal.optimizers.values()):
+            return  # before the training anything may be copied
+        self._looked += 1
+        tensor = audit.torch.Tensor
+        with Unseen(audit.torch, audit.witness.anomaly, None):
+            given = {s for v in state.values() if isinstance(v, tensor) and (s := storage_of(v)) is not None}
+            mine = {s: p for p in module.parameters() if (s := storage_of(p)) is not None}
+        if not mine or not given:
+            return
+        raw = stacks.stack_here(4)  # loaded < Audit.loaded < the woven function's callback < the woven function
+        if mine.keys() <= given:
+            if any(id(p) in audit.reached for p in mine.values()):
+                audit.snapshot()
+                self._tell("same-network", frames_of(raw, audit.witness.cwd), [], mine, audit.journal.count)
+        elif not mine.keys() & given and not self._copies and self._is_trained(mine):
+            own = {s: weakref.ref(p) for s, p in mine.items()}
+            self._copies.append(_Copy(own, given, raw))
+            audit.witness.looking = True
+
+    def _is_trained(self, mine: dict[int, Any]) -> bool:
+        """Whether an optimizer steps all of these and losses have reached all of them."""
+        audit = self._audit
+        held = {ident for seen in audit.journal.optimizers.values() if seen.steps for ident in seen.parameters}
+        return all(id(p) in held and id(p) in audit.reached for p in mine.values())
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run."""
+        if self._found:
+            return
+        for copy in self._copies:
+            with Unseen(self._audit.torch, self._audit.witness.anomaly, _getframe(1)):
+                memory = {storage_of(p) for p in leaves.values()}
+                if not (memory >= copy.own.keys() and memory & copy.source):
+                    continue
+                roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
+                node = _entering(walk.walk(roots, walk.DEEP - 1), copy)
+            kept = stacks.kept_in(node) if node is not None else None
+            if isinstance(kept, stacks.Stack):
+                self._audit.snapshot()
+                cwd = self._audit.witness.cwd
+                mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
+                self._tell("target-trained", frames_of(kept, cwd), frames_of(copy.stack, cwd), mine, noted[0])
+                self._copies.clear()
+                self._audit.witness.looking = False
+                return
+
+    def _tell(self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int) -> None:
+        names = sorted(self._audit.names[id(p)] for p in mine.values() if id(p) in self._audit.names)
+        stops = names if kind == "target-trained" else []
+        self._found.append(Sign(kind, stack, other, None, names, event=event, count=1, facts={"stops": stops}))
+        self._audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        return self._found
+
+
+def _entering(order: list[walk.Found], copy: _Copy) -> Any:
+    """The node by which what depends on the copied network alone enters a value that depends on its source too."""
+    own: dict[int, int] = {}
+    for found in order:
+        memory = storage_of(found.leaf) if found.leaf is not None else None
+        if memory in copy.own:
+            own[found.number] = 1
+        elif memory in copy.source:
+            own[found.number] = 2
+    bits = walk.gather(order, own)
+    for found in order:
+        if bits[found.number] == 3:
+            entering = [m for m in found.following if bits[m] == 1]
+            if entering:
+                return order[entering[0]].node
+    return None

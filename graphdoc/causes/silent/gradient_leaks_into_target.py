@@ -1,0 +1,148 @@
+"""GD702: what should be a constant for the loss, a target network's value, is trained by it."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.signs import signs
+from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "a loss trains the target network that it is measured against"
+
+PAGE = Page(
+    what_happened="""\
+A second network stands beside the one that learns and is copied from it now and then: the target network of Q-learning,
+for example. Its value is the goal of the loss. Without `detach()` or `torch.no_grad()` the goal has a graph as well. If
+the optimizer holds both networks, it also moves the goal towards the prediction. If both names are one network, the
+copy does nothing, and there is no target network at all.
+""",
+    why="""\
+Autograd differentiates a loss by everything that it was computed from. It knows no goals. `module.to(device)` returns
+the module itself, and so does an assignment: a second network needs `copy.deepcopy`.
+""",
+    example="""\
+optimizer = torch.optim.Adam([*net.parameters(), *target_net.parameters()])
+goal = reward + gamma * target_net(next_state).max(dim=1).values
+loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)
+""",
+    use_instead="""\
+optimizer = torch.optim.Adam(net.parameters())
+with torch.no_grad():
+    goal = reward + gamma * target_net(next_state).max(dim=1).values
+loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)
+""",
+    fix_safety="""\
+Unsafe, because it decides what is a constant for the loss. Detach the goal, or compute it under `torch.no_grad()`.
+Where both names are one network, `copy.deepcopy` makes the second one.
+""",
+    not_this="""\
+- The goal's graph was freed by its own backward, and PyTorch raised an error: `undetached-target`.
+- The second network is meant to learn by the same loss, and nobody copies into it.
+""",
+    references=(links.DETACH, links.NO_GRAD, links.LOAD_STATE_DICT),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """A network that is copied from another, or from itself, is reached by the loss and stepped."""
+    for sign in signs(evidence, "same-network", "target-trained"):
+        finding = _same(evidence, sign) if sign.kind == "same-network" else _trained(evidence, sign)
+        if finding is not None:
+            return finding
+    return None
+
+
+def _trained(evidence: Evidence, sign: Sign) -> Finding | None:
+    frame = innermost(sign.stack)
+    if frame is None:
+        return None
+    whose = folded(sign.parameters)
+    note = f"The loss sends no gradient into {whose or 'the target network'} any more."
+    code = code_at(evidence, frame)
+    return Finding(
+        0.93,
+        "certain",
+        f"the loss trains {whose or 'a network'}, which is only meant to be copied",
+        "The goal of this loss carries the graph of the network that is copied from the trained one.",
+        distinct(
+            (
+                *span_of("cause", sign.stack, "brings the copied network's graph into the loss", evidence),
+                *span_of("related", sign.other, "copied from the trained network here", evidence),
+            )
+        ),
+        remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
+        because="it is copied from the other network while the training goes on, the same loss reaches both, and an "
+        "optimizer steps both",
+    )
+
+
+def _same(evidence: Evidence, sign: Sign) -> Finding | None:
+    frame = innermost_user(sign.stack)
+    call = bindings.call_at(evidence, frame)
+    if frame is None or call is None or not isinstance(call.func, ast.Attribute) or not call.args:
+        return None
+    name = bindings.text_of(call.func.value)
+    given = call.args[0]
+    source = _owner_of_state(given)
+    if not source or source == name:
+        return None  # one name for one network: its own state is loaded again
+    bound = _bindings(evidence, frame.file, name)
+    label = f"`{name}` is the very network that `{source}` is"
+    remedies = [
+        Remedy(
+            "deepcopy_expression",
+            f"make `{name}` a network of its own with copy.deepcopy",
+            "unsafe",
+            f"`{source}` alone is trained then, and the copy at {frame.file}:{frame.line} has an effect",
+            {"place": place(f)},
+        )
+        for f in bound[:1]
+    ]
+    return Finding(
+        0.95,
+        "certain",
+        f"`{name}` and `{source}` are one network: the copy does nothing, and the loss trains its own target",
+        "Loading the network's own state changes nothing. The value that should be a constant goal has the graph of "
+        "the network that is trained.",
+        distinct(
+            (
+                *(span("cause", f, label, evidence) for f in bound[:1]),
+                *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", evidence),
+            )
+        ),
+        remedies=tuple(remedies),
+        because="the parameters that were loaded are the network's own",
+    )
+
+
+def _owner_of_state(node: ast.expr) -> str:
+    """``net`` of ``net.state_dict()``; empty for anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict":
+        return bindings.text_of(node.func.value)
+    return ""
+
+
+def _bindings(evidence: Evidence, file: str, name: str) -> list[Frame]:
+    """The expressions that ``name`` is bound to in this file."""
+    root = bindings.tree(evidence, file) or ast.Module([], [])
+    return [
+        bindings.frame_of(evidence, file, n.value)
+        for n in ast.walk(root)
+        if isinstance(n, ast.Assign) and any(bindings.text_of(t) == name for t in n.targets)
+    ]
+
+
+CAUSE = Cause(
+    code="GD702",
+    slug="gradient-leaks-into-target",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)
