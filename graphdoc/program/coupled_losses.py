@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from graphdoc.evidence import Carry, Event, Evidence, Frame
 from graphdoc.program.bindings import argument, frame_of, function_around, shallow, text_of, tree
-from graphdoc.program.head_optimizers import owners_of
+from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
 
 MOST_STEPS = 6
@@ -34,6 +34,7 @@ _WITH_TARGET = frozenset(
 
 Target = tuple[Frame, str]
 Spot = tuple[str, int, int, int, int]
+ByOwner = dict[int, dict[Spot, list[tuple[Carry, Frame]]]]
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Coupling:
     own: set[int] = field(default_factory=set)
 
 
-def one_way(evidence: Evidence, failing: Event | None, freeing: Event | None) -> Coupling | None:
+def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: Event | None) -> Coupling | None:
     """The coupling of two losses that is meant to go one way; None where nothing says so.
 
     Only where each loss has an optimizer of its own: what one takes in of the other belongs to an optimizer that holds
@@ -61,23 +62,23 @@ def one_way(evidence: Evidence, failing: Event | None, freeing: Event | None) ->
     if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
         return None
     dead = [c for c in evidence.carries if c.dead]
-    late, own = _as_target(evidence, dead, set(evidence.fresh_reaches))
+    late, own = _as_target(evidence, owners, dead, set(evidence.fresh_reaches))
     early: list[tuple[Carry, Target]] = []
     its: set[int] = set()
     if evidence.siblings:  # the earlier loss still lives
         rest = set(freeing.reaches) - {n for c in evidence.siblings for n in c.behind}
-        early, its = _as_target(evidence, evidence.siblings, rest)
+        early, its = _as_target(evidence, owners, evidence.siblings, rest)
     if not late and not early:
-        return _exchanged(evidence, dead)
+        return _exchanged(evidence, owners, dead)
     if own & its:
         return None
     found = Coupling([c for c, _ in late], [c for c, _ in early], [p for _, p in (*late, *early)], own)
-    found.own = own or owners_of(evidence, {n for c in dead if c not in found.late for n in c.behind})
+    found.own = own or owners.holding({n for c in dead if c not in found.late for n in c.behind})
     return found
 
 
 def _as_target(
-    evidence: Evidence, carries: Iterable[Carry], rest: set[str]
+    evidence: Evidence, owners: Owners, carries: Iterable[Carry], rest: set[str]
 ) -> tuple[list[tuple[Carry, Target]], set[int]]:
     """The edges that are targets and lead to another optimizer than all others do; and the optimizers of the others.
 
@@ -91,8 +92,8 @@ def _as_target(
             targets.append((c, found))
         else:
             others |= set(c.behind)
-    own = owners_of(evidence, others)
-    foreign = owners_of(evidence, {n for c, _ in targets for n in c.behind})
+    own = owners.holding(others)
+    foreign = owners.holding({n for c, _ in targets for n in c.behind})
     if not targets or not own or not foreign or own & foreign:
         return [], own
     return targets, own
@@ -194,9 +195,9 @@ def _spot(f: Frame) -> Spot:
     return (f.file, f.line, f.column, f.end_line or f.line, f.end_column)
 
 
-def _exchanged(evidence: Evidence, dead: list[Carry]) -> Coupling | None:
+def _exchanged(evidence: Evidence, owners: Owners, dead: list[Carry]) -> Coupling | None:
     """Both losses do the same with roles exchanged: what each does more of is done with its own network's output."""
-    late, early = _by_owner(evidence, dead), _by_owner(evidence, evidence.siblings)
+    late, early = _by_owner(evidence, owners, dead), _by_owner(evidence, owners, evidence.siblings)
     if late is None or early is None or len(late) != 2 or set(late) != set(early):
         return None
     one, other = late
@@ -213,13 +214,13 @@ def _exchanged(evidence: Evidence, dead: list[Carry]) -> Coupling | None:
     )
 
 
-def _by_owner(evidence: Evidence, carries: list[Carry]) -> dict[int, dict[Spot, list[tuple[Carry, Frame]]]] | None:
+def _by_owner(evidence: Evidence, optimizers: Owners, carries: list[Carry]) -> ByOwner | None:
     """Edges by the one optimizer to which they lead, and by place; None where one leads to none or to several."""
-    found: dict[int, dict[Spot, list[tuple[Carry, Frame]]]] = {}
+    found: ByOwner = {}
     for c in carries:
         node = evidence.node(c.consumer)
         frame = innermost_user(node.stack) if node is not None else None
-        owners = owners_of(evidence, set(c.behind))
+        owners = optimizers.holding(c.behind)
         if frame is None or not frame.column or len(owners) != 1:
             return None
         found.setdefault(min(owners), {}).setdefault(_spot(frame), []).append((c, frame))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.spans import innermost_user, place, where
@@ -19,26 +19,6 @@ MOST_PASSES = 4
 _CALLS = ast.Call | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 
 Marks = set[str]
-
-
-def is_inner(evidence: Evidence, failing: Event | None, freeing: Event | None) -> bool:
-    """Whether an ``autograd.grad`` has freed the graph, in a pass in which no optimizer has stepped since."""
-    if failing is None or freeing is None or freeing.kind != "grad" or freeing.retain_graph or freeing.create_graph:
-        return False
-    return not stepped_between(evidence, freeing, failing)
-
-
-def stepped_between(evidence: Evidence, freeing: Event | None, failing: Event | None) -> bool:
-    """Whether an optimizer stepped behind the call that freed the graph and before the one that needed it."""
-    if freeing is None or failing is None:
-        return False
-    return any(e.kind == "step" and freeing.index < e.index < failing.index for e in evidence.events)
-
-
-def is_term(evidence: Evidence, carries: Sequence[Carry]) -> bool:
-    """Whether the very tensor that ``autograd.grad`` started from is itself a part of the failing loss."""
-    roots = {e.root for e in evidence.events if e.kind == "grad" and e.root >= 0 and not e.failed}
-    return any((n := evidence.node(c.producer)) is not None and n.sequence in roots for c in carries)
 
 
 def keep_inner_graph(evidence: Evidence, failing: Event, freeing: Event) -> tuple[Remedy, ...]:

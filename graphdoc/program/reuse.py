@@ -12,7 +12,6 @@ from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.head_optimizers import only_heads_stepped
-from graphdoc.program.inner_gradient import is_inner, is_term
 from graphdoc.program.journal import Journal, Site, site
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import innermost_user
@@ -102,13 +101,18 @@ class Reuse:
 
     @cached_property
     def inner(self) -> bool:
-        """Whether an ``autograd.grad`` inside the pass has freed the graph."""
-        return is_inner(self._evidence, self.failing, self.freeing)
+        """Whether an ``autograd.grad`` has freed the graph, in a pass in which no optimizer has stepped since."""
+        first = self.calls[0] if self.calls is not None else None
+        if first is None or first.kind != "grad" or first.retain_graph or first.create_graph:
+            return False
+        return not self.stepped
 
     @cached_property
     def only_heads_stepped(self) -> bool:
         """Whether the steps between the two calls touch nothing that both losses reach."""
-        return only_heads_stepped(self._evidence, self.failing, self.freeing)
+        if self.calls is None:
+            return False
+        return only_heads_stepped(self.journal, self._evidence.sources, self._evidence.reaches, *self.calls)
 
     @cached_property
     def one_step(self) -> bool:
@@ -165,7 +169,7 @@ class Reuse:
     @cached_property
     def lifetime(self) -> Lifetime:
         """How the older values come to be in this graph."""
-        if self.from_one_root or (self.inner and is_term(self._evidence, self._crossing)):
+        if self.from_one_root or (self.inner and self._is_term):
             return Lifetime.RESULT
         again = any(c.recurrent or c.remade for c in self._crossing)
         if self.in_one_pass or (not again and self.only_heads_stepped):
@@ -193,8 +197,7 @@ class Reuse:
         if self._foreign:
             if several and self._in_store and not self.owners:
                 return Lifetime.STORED
-            producer = self._evidence.node(self._crossing[0].producer)
-            once = producer is not None and producer.epoch == 0 and not several and not self.for_different_optimizers
+            once = self.made_before_all and not several and not self.for_different_optimizers
             return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
         if (several and self._in_store) or self._one_of_a_list:
             return Lifetime.STORED
@@ -283,7 +286,7 @@ class Reuse:
             return None
         if self._of_one_side or self._of_neither_side:
             return None  # the owners alone decide
-        return one_way(self._evidence, self.failing, self.freeing)
+        return one_way(self._evidence, self.journal.owners, self.failing, self.freeing)
 
     # -- values and parameters ---------------------------------------------------------------------------------------
 
@@ -372,6 +375,19 @@ class Reuse:
         if not self.same_line or not self.for_different_optimizers or self.calls is None:
             return False
         return bool(self.owners & self.works_for[1]) and bool(self.owners & self.journal.steps_after(self.calls[0]))
+
+    @cached_property
+    def made_before_all(self) -> bool:
+        """Whether the values were made before the first backward call of the run."""
+        makers = [self._evidence.node(c.producer) for c in self._crossing]
+        return bool(makers) and all(n is not None and n.epoch == 0 for n in makers)
+
+    @cached_property
+    def _is_term(self) -> bool:
+        """Whether the very tensor that an ``autograd.grad`` started from is itself a part of the failing loss."""
+        roots = {e.root for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed}
+        makers = (self._evidence.node(c.producer) for c in self._crossing)
+        return any(n is not None and n.sequence in roots for n in makers)
 
     @cached_property
     def _renewed(self) -> bool:

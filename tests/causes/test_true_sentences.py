@@ -173,6 +173,27 @@ def test_a_loss_that_needs_what_a_step_has_changed_gets_a_forward_pass_of_its_ow
     assert ends_well(seen, 0, tmp_path)
 
 
+def test_a_result_that_the_line_of_the_call_changes_is_not_called_the_same_tensor(tmp_path: Path) -> None:
+    code = "net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())\nscore = net(torch.ones(1, 3)).exp().sum()\n"
+    seen = observe(tmp_path, HEAD + code + "for _ in range(2):\n    (-score).backward()\n")
+    assert seen.slugs[0] == "repeated-backward"
+    assert "same tensor" not in said(seen) and "very tensor" not in said(seen)
+    assert seen.found[0].finding.confidence == "likely"
+
+
+def test_what_is_meant_is_not_certain_where_no_optimizer_tells_whom_a_loss_trains(tmp_path: Path) -> None:
+    code = """
+net, head = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 1)
+code = net(torch.ones(1, 3)).exp()
+for _ in range(2):
+    loss = head(code).square().sum()
+    loss.backward()
+"""
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.slugs[0] == "graph-built-once"
+    assert seen.found[0].finding.confidence == "likely"
+
+
 def test_a_stale_graph_is_not_called_freed(tmp_path: Path) -> None:
     later = ACTOR.replace("critic_loss.backward()", "critic_loss.backward(retain_graph=True)")
     seen = observe(tmp_path, HEAD + later)

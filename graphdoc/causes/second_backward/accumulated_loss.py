@@ -72,7 +72,10 @@ Unsafe, because it decides what one step trains on.
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The graph: the loss is a sum, and one side of it is the root of an earlier backward call."""
+    """The graph: the loss is a sum, and one side of it is the root of an earlier backward call.
+
+    Certain: the node that an earlier call started from lies in the failing graph, by its sequence number.
+    """
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)

@@ -91,7 +91,11 @@ than the last, and after an optimizer step it turns into the version error (`ret
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since."""
+    """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since.
+
+    Certain where the newer result of the expression depends on the older one; likely where the expression ran again
+    beside it, or a statement binds the value's own name to what it makes of it.
+    """
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)

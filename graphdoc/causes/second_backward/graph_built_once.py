@@ -81,7 +81,11 @@ a parameter that is stepped, the version error follows.
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since."""
+    """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since.
+
+    Certain where all of it was made before the first backward call of the run, and it is known whom the loss trains, so
+    that neither another lifetime nor another role of the values is open.
+    """
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
@@ -106,7 +110,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
     return Finding(
         0.9,
-        "certain" if not any(c.remade for c in reuse.carries) else "likely",
+        "certain" if reuse.made_before_all and reuse.role is not Role.UNKNOWN else "likely",
         f"{named} {'were' if ' and ' in named else 'was'} computed once, and every backward walks the same graph"
         if named
         else TITLE,

@@ -63,7 +63,10 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The journal: two calls on the very same root."""
+    """The journal: two calls on the very same root.
+
+    Certain where the journal has both calls with the number of their root, or the first root is a term of the loss.
+    """
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
@@ -78,9 +81,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _term(evidence, reuse)
     return Finding(
         0.94,
-        "certain",
+        "certain" if reuse.from_one_root else "likely",
         _title(evidence, reuse),
-        f"This {call_name(reuse.failing)} starts from the very tensor from which an earlier call started. Every call "
+        f"{_what(reuse, call_name(reuse.failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
         distinct(
             (
@@ -91,8 +94,21 @@ def recognise(evidence: Evidence) -> Finding | None:
         ),
         (),
         remedies_for(evidence, reuse),
-        because=f"both calls start from the same tensor ({reuse.failing.root_op})" if reuse.failing.root_op else "",
+        because=_because(reuse),
     )
+
+
+def _what(reuse: Reuse, call: str) -> str:
+    if reuse.from_one_root:
+        return f"This {call} starts from the very tensor from which an earlier call started"
+    return f"All that this {call} differentiates was differentiated before, but for what its own line computes"
+
+
+def _because(reuse: Reuse) -> str:
+    if not reuse.from_one_root:
+        return "nothing but the line of the call itself was computed since the earlier call"
+    op = reuse.failing.root_op if reuse.failing is not None else ""
+    return f"both calls start from the same tensor ({op})" if op else ""
 
 
 def _title(evidence: Evidence, reuse: Reuse) -> str:

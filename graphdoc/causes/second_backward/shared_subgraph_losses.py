@@ -82,7 +82,11 @@ instead: `undetached-target`.
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The graph: two backward calls of one pass, and what they share is meant to learn from both."""
+    """The graph: two backward calls of one pass, and what they share is meant to learn from both.
+
+    Certain where the graph of the earlier call was still there to be compared, and the optimizers of both calls hold a
+    part of what they share.
+    """
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)

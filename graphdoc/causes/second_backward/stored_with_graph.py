@@ -89,7 +89,10 @@ A buffer that is read by one single backward and then emptied needs neither.
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The graph: several results of one expression, made between the same two backward calls, used by several more."""
+    """The graph: several results of one expression, made between the same two backward calls, used by several more.
+
+    Never certain: that they are kept in a store is seen by the names that hold them.
+    """
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
