@@ -289,6 +289,18 @@ def test_a_step_in_between_is_the_reason() -> None:
     assert lines(best(program.evidence(UNUSED, grad, events=later))[1]) == [3]
 
 
+def test_a_function_that_ignores_something_else_is_not_to_blame() -> None:
+    source = "def log(value, step):\n    print(value)\ndef energy(x):\n    return net.weight.sum()\nlog(1.0, 3)\n"
+    call = "torch.autograd.grad(energy(x), x)"
+    blamed = Program(source + call + "\n")
+    message = "The differentiated Tensor at index 0 appears to not have been used in the graph."
+    _, finding = best(blamed.evidence(message, blamed.at(call)))
+    assert "`energy` takes `x` and does not use it" in finding.explanation
+    left = Program(source.replace("return net", "return x.sum() + net") + call + "\n")
+    _, finding = best(left.evidence(message, left.at(call)))
+    assert "does not use it" not in finding.explanation and lines(finding) == [6]
+
+
 def test_the_index_names_the_input() -> None:
     program = Program("torch.autograd.grad(loss, [a.weight, b.weight])\n")
     message = "The differentiated Tensor at index 1 appears to not have been used in the graph."

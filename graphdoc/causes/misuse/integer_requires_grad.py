@@ -77,7 +77,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{name}` holds no floating point numbers and cannot require gradients" if name else TITLE,
         "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
         "floats; if "
         "they are ids, labels or indices, take the gradient with respect to what they select.",

@@ -91,7 +91,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else TITLE,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. Detach it here if only the "
         "numbers are wanted, or compute it under `torch.no_grad()` if nothing is learned from it.",
         distinct((*marks, *raised_span(evidence, ""))) if marks else raised_span(evidence, "refused here"),

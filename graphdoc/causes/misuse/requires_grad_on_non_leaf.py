@@ -82,7 +82,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{name}` is the result of an operation: its `requires_grad` flag cannot be switched" if name else TITLE,
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
         "module, set "
         "the flag on its parameters before the forward.",

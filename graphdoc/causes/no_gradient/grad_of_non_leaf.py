@@ -98,7 +98,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.93 if known else 0.8 if warning else 0.6,
         "certain" if known else "likely",
-        TITLE,
+        f"`{name}.grad` is None: `{name}` is the result of an operation, and backward stores nothing there",
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
         f"`torch.autograd.grad(loss, {name})`.",

@@ -86,7 +86,8 @@ def recognise(evidence: Evidence) -> Finding | None:
     strength, confidence = weight(evidence, 0.85)
     at = found.fields.get("index")
     name = _input_name(evidence, frame, at)
-    marks, why = _why(evidence)
+    idle = _idle(evidence, frame)
+    marks, why = _why(evidence, idle)
     here = (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence),) if frame else ()
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     known = tensor_named(evidence, name)
@@ -103,16 +104,58 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"No way leads from the output back to {_quoted(name)}. {why}",
         distinct((*marks, *here, *(raised_span(evidence, "noticed here") if not here else ()))),
         facts,
-        _pass_it_on(evidence) or _use_it(evidence),
+        _pass_it_on(evidence, idle) or _use_it(evidence, idle),
     )
 
 
-def _pass_it_on(evidence: Evidence) -> tuple[Remedy, ...]:
+Idle = tuple[str, str, Frame]
+"""A function, the argument that it takes and does not read, and the place of its body."""
+
+
+def _idle(evidence: Evidence, frame: Frame | None) -> Idle | None:
+    """The one function that is given the input, or what has its name, and does not read it; None of several.
+
+    One that takes something else and does not read that has no part in the missing gradient.
+    """
+    call = bindings.call_at(evidence, frame)
+    wanted = {*_names(bindings.argument(call, 1, "inputs")), *_iterated(evidence, frame)}
+    found = [
+        i for i in name_usage.idle_arguments(evidence) if not wanted or i[1] in wanted or _given(evidence, i, wanted)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _given(evidence: Evidence, idle: Idle, wanted: set[str]) -> bool:
+    """Whether a call of the function (of its object, for a forward) has one of these names among its arguments."""
+    function, _, place = idle
+    for call in ast.walk(bindings.tree(evidence, place.file) or ast.Module([], [])):
+        if not isinstance(call, ast.Call):
+            continue
+        called = bindings.text_of(call.func).rsplit(".", 1)[-1]
+        if function in (called, "forward", "lambda"):
+            given = (*call.args, *(k.value for k in call.keywords))
+            if any(wanted & _names(a) for a in given):
+                return True
+    return False
+
+
+def _names(node: ast.expr | None) -> set[str]:
+    return {part for n in bindings.names_in(node) for part in n.split(".")} - {"self"}
+
+
+def _iterated(evidence: Evidence, frame: Frame | None) -> set[str]:
+    """What the names of the inputs were assigned from: ``params`` of ``weights = list(params.values())``."""
+    inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
+    if frame is None or not isinstance(inputs, ast.Name):
+        return set()
+    return {name for _, value in bindings.assignments(evidence, frame, inputs.id) for name in _names(value)}
+
+
+def _pass_it_on(evidence: Evidence, idle: Idle | None) -> tuple[Remedy, ...]:
     """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
-    idle = name_usage.idle_arguments(evidence)
-    if len(idle) != 1:
+    if idle is None:
         return ()
-    function, argument, place = idle[0]
+    function, argument, place = idle
     for call in ast.walk(bindings.tree(evidence, place.file) or ast.Module([], [])):
         if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
             continue
@@ -130,12 +173,11 @@ def _pass_it_on(evidence: Evidence) -> tuple[Remedy, ...]:
     return ()
 
 
-def _use_it(evidence: Evidence) -> tuple[Remedy, ...]:
+def _use_it(evidence: Evidence, idle: Idle | None) -> tuple[Remedy, ...]:
     """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
-    idle = name_usage.idle_arguments(evidence)
-    if len(idle) != 1 or _step_between(evidence) is not None:
+    if idle is None or _step_between(evidence) is not None:
         return ()
-    function, argument, place = idle[0]
+    function, argument, place = idle
     again = name_usage.made_again(evidence, place, argument)
     note = (
         f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
@@ -158,7 +200,7 @@ def _input_name(evidence: Evidence, frame: Frame | None, index: str | None) -> s
     return bindings.text_of(inputs)
 
 
-def _why(evidence: Evidence) -> tuple[tuple[Span, ...], str]:
+def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     """The likeliest reason that the run or its source shows, with its place."""
     step = _step_between(evidence)
     frame = innermost_user(step.stack) if step else None
@@ -171,9 +213,8 @@ def _why(evidence: Evidence) -> tuple[tuple[Span, ...], str]:
             "step "
             "that is to be differentiated has to be written out, with `create_graph=True`.",
         )
-    idle = name_usage.idle_arguments(evidence)
-    if len(idle) == 1:
-        function, argument, place = idle[0]
+    if idle is not None:
+        function, argument, place = idle
         return (
             (span("cause", place, f"`{argument}` is taken by this function and never used"),),
             f"The function `{function}` takes `{argument}` and does not use it, so what is passed to it ends there.",
