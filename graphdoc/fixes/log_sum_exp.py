@@ -29,15 +29,24 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         summed = total.args[0]
     weight = _weight(summed, node)
     text = source.segment(inner)
+    softmax: ast.expr | None = None
     if summed is not node:
         if weight is None:
             raise CannotFix("the exponential is not simply weighted and summed")
-        text = f"torch.log({source.segment(weight)}) + {text}"
+        softmax = _softmax_behind(source, weight)
+        # The logarithm of a softmax has a function of its own, which does not underflow.
+        logged = f"torch.log({source.segment(weight)})" if softmax is None else source.segment(weight)
+        text = f"{logged} + {text}"
     new = f"torch.logsumexp({text}, dim={dim})"
     outer = source.parents.get(total)
     logarithm = _logarithm(outer, total)
+    also = (
+        []
+        if softmax is None
+        else [replace(source, softmax, source.segment(softmax)[: -len("softmax")] + "log_softmax")]
+    )
     if logarithm is not None:
-        return [replace(source, logarithm, new)]
+        return [replace(source, logarithm, new), *also]
     if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
         raise CannotFix("the logarithm of the sum is not taken where it can be seen")
     name = outer.targets[0].id
@@ -48,7 +57,20 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     logs = [_logarithm_of_name(source, n) for n in uses]
     if not uses or any(log is None for log in logs):
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
-    return [replace(source, total, new), *(replace(source, log, name) for log in logs if log is not None)]
+    return [replace(source, total, new), *also, *(replace(source, log, name) for log in logs if log is not None)]
+
+
+def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
+    """The function of ``w = F.softmax(…)``, where ``w`` is read nowhere else."""
+    function = source.node_function(weight)
+    if not isinstance(weight, ast.Name) or function is None:
+        return None
+    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == weight.id and n is not weight]
+    owner = source.parents.get(named[0]) if len(named) == 1 else None
+    value = owner.value if isinstance(owner, ast.Assign) and len(owner.targets) == 1 else None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "softmax":
+        return value.func
+    return None
 
 
 def _sum_around(source: Source, node: ast.expr) -> tuple[ast.Call | None, str]:
