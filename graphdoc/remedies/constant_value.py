@@ -7,6 +7,7 @@ from typing import Any
 
 from graphdoc.evidence import Carry, Evidence, Frame, Node
 from graphdoc.finding import Remedy
+from graphdoc.program.connections import is_needed
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
@@ -16,7 +17,13 @@ from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 
 
 def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> list[Remedy]:
-    """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach."""
+    """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
+
+    None where all that the failing loss is to train lies behind it: then the connection is needed.
+    """
+    carries = list(carries)
+    if is_needed(evidence, carries):
+        return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
     blocks: list[dict[str, Any]] = []

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Remedy
+from graphdoc.program.connections import is_needed
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import By, Overwrite
@@ -60,8 +61,11 @@ def covered_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]
     """The fix of what the flag covers up, together with taking the flag out.
 
     Never clones of the parameters: on these the old graph can be walked for ever, and gives in every iteration the
-    gradient of values that are long gone.
+    gradient of values that are long gone. But where the loss learns through the connection, it is the order that is
+    wrong, and not the flag.
     """
+    if found.reuse is not None and is_needed(evidence, found.reuse.carries):
+        return stepped_remedies(evidence, found)
     parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if not parted and found.constant:
         parted = as_constant(evidence, found, scene(evidence, found))

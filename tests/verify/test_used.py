@@ -96,3 +96,27 @@ def test_a_difference_from_the_reference_is_told_with_its_size(tmp_path):
     assert "from the program as it is written" in verdict.summary
     same = sick.judge(sick.edited(("h += 1", "h = h + 1")))
     assert same.data["reference_gradients"] < 1e-5 and same.data["reference_loss"] < 1e-5
+
+
+SPARSE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+graph = torch.eye(4).to_sparse()
+net = nn.Linear(3, 2)
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
+for _ in range(4):
+    h = torch.sigmoid(net(torch.sparse.mm(graph, torch.randn(4, 3) * net.weight.mean())))
+    h += 1
+    optimizer.zero_grad()
+    h.pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_program_with_sparse_tensors_has_a_reference_too(tmp_path):
+    sick = Sick(tmp_path, SPARSE)
+    verdict = sick.judge(sick.edited(("h += 1", "h = h + 1")), safe=True)
+    assert verdict.verified is True, verdict.summary
+    assert verdict.data["max_relative_difference"] < 1e-5
