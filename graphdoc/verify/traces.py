@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class Trace:
         for entry in self.order:
             if isinstance(entry, Step):
                 for key, total in entry.each.items():
-                    if total:
+                    if total and isfinite(total):
                         used |= {(place, key) for place in pending.get(key, ())}
             elif entry.kind == "backward" and not entry.inner:
                 for key, gain in entry.gained.items():
@@ -113,8 +114,8 @@ class Trace:
         return used
 
     def used_keys(self) -> set[str]:
-        """The parameters that some step had a gradient for that is not zero."""
-        return {key for step in self.steps for key, total in step.each.items() if total}
+        """The parameters that some step had a finite gradient for that is not zero."""
+        return {key for step in self.steps for key, total in step.each.items() if total and isfinite(total)}
 
     def trains(self) -> dict[Line, set[int]]:
         """For each backward place the optimizers that step next after it, before another backward is called."""
