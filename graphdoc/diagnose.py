@@ -18,6 +18,7 @@ from graphdoc.processes import Processes, read_processes
 from graphdoc.program.exception import message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.redaction import redact, redact_words
+from graphdoc.remedies.cover_up import with_cover_ups
 from graphdoc.story.installed_code import assign
 from graphdoc.story.went_on import retold
 
@@ -60,7 +61,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             continue
         try:
             finding = cause.recognise(evidence)
-            finding = retold(evidence, assign(evidence, cause.slug, finding)) if finding is not None else None
+            if finding is not None:
+                finding = with_cover_ups(evidence, retold(evidence, assign(evidence, cause.slug, finding)))
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue

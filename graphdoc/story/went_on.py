@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.cover_ups import cover_ups
 from graphdoc.program.spans import code_at, innermost_user, span
-from graphdoc.remedies.cover_up import cover_ups, with_cover_ups
 from graphdoc.story.wording import folded
 
 _FAILED = "the loss that arrives here has no graph"
@@ -46,13 +46,12 @@ def _covered(evidence: Evidence, finding: Finding) -> Finding:
     named = f": `{code_at(evidence, innermost_user(evidence.cuts[0].stack))}`" if evidence.cuts else ""
     label = "this backward ends at the loss itself: no parameter receives a gradient"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
-    told = replace(
+    return replace(
         finding,
         title=f"backward() reaches no parameter, because {_lowered(finding.title)}"[:160],
         spans=(*spans, *hidden),
         because=f"the loss was made to require gradients, and what it was computed from is cut off{named}",
     )
-    return with_cover_ups(evidence, told)
 
 
 def _lowered(text: str) -> str:

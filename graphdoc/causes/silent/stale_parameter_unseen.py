@@ -6,9 +6,15 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.causes.overwritten import optimizer_step_before_backward, retain_graph_cover_up
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.model import Span
+from graphdoc.program.observed import program_of
+from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.spans import moment, span
+from graphdoc.program.update_function import scene
+from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
+from graphdoc.story.overwrite import called, story, trust
 from graphdoc.story.wording import folded
 
 TITLE = "a fused optimizer steps between a forward and its backward, and PyTorch does not notice"
@@ -60,28 +66,40 @@ _NEEDS = "needs the values from before the step; no version tells that they are 
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The evidence is that of the error which another optimizer would have caused; so is the story."""
+    """The evidence is that of the error which another optimizer would have caused; so are the remedies."""
     sign = evidence.as_if
-    if sign is None or sign.kind != "stale-parameter":
-        return None
-    covers = "optimizer-step-before-backward"
-    finding = optimizer_step_before_backward.recognise(evidence)
-    if finding is None:
-        covers = "retain-graph-cover-up"
-        finding = retain_graph_cover_up.recognise(evidence)
-    if finding is None:
+    found = program_of(evidence).overwrite if sign is not None and sign.kind == "stale-parameter" else None
+    if sign is None or found is None or found.saved is not Saved.PARAMETER or not found.by_step:
         return None
     whose = folded(sign.parameters)
-    return replace(
-        finding,
-        strength=1.0,
-        spans=tuple(replace(s, label=_NEEDS) if "finds version" in s.label else s for s in finding.spans),
-        title=f"a fused step moves {whose or 'parameters'} between a forward and its backward, unnoticed",
-        explanation="The fused optimizer writes its parameters without raising their version, so PyTorch does not "
+    return Finding(
+        1.0,
+        trust(found, 0.96)[1],
+        f"a fused step moves {whose or 'parameters'} between a forward and its backward, unnoticed",
+        "The fused optimizer writes its parameters without raising their version, so PyTorch does not "
         "refuse this backward. Its gradient combines old activations with new parameters.",
-        covers=covers,
+        tuple(
+            replace(s, label=_NEEDS) if "finds version" in s.label else s
+            for s in story(evidence, found, _causes(evidence, found))
+        ),
+        remedies=(covered_remedies if found.covered_up else stepped_remedies)(evidence, found),
+        covers="GD2",
         because="this backward needs values that were saved before the step, and the step has changed them",
     )
+
+
+def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
+    """The step, and the forward that ran before it."""
+    writer = found.writers[0] if found.writers else None
+    at = scene(evidence, found)
+    out = []
+    if writer is not None and writer.frame is not None:
+        text = f"{writer.op} changes {called(found.stale)} in place"
+        out.append(span("cause", writer.frame, text, evidence, moment(writer.event)))
+    for frame in at.lines[:2] if at is not None else ():
+        label = "this forward ran with the weights from before the step"
+        out.append(span("cause", frame, label, evidence, moment(found.node)))
+    return out
 
 
 CAUSE = Cause(
