@@ -28,7 +28,8 @@ SLUGS = {
     "GD4": "missing-create-graph no-double-backward",
     "GD5": "non-scalar-loss numpy-on-grad-tensor deepcopy-non-leaf integer-requires-grad requires-grad-on-non-leaf "
     "custom-function-bad-gradient custom-function-saved-misuse amp-scaler-misuse",
-    "GD7": "gradient-leaks-into-target grad-aliased step-missing stale-parameter-unseen",
+    "GD7": "gradient-leaks-into-target grad-aliased step-missing stale-parameter-unseen parameters-never-reached "
+    "optimizer-holds-stale-parameters",
     "GD6": "nan-log-of-zero nan-sqrt-at-zero nan-norm-at-zero nan-division-by-zero nan-where-branch nan-exp-overflow "
     "nan-std-of-one nan-pow nan-acos-boundary nan-masked-softmax nan-repeated-eigenvalues nan-ctc-infeasible "
     "nan-half-overflow nan-uninitialised-parameter nan-optimizer-update nan-input-data exploding-gradients",
@@ -47,8 +48,7 @@ FOLDERS = {
 }
 # Named on pages as neighbours; their own pages are still to come.
 TO_COME = """
-parameters-never-reached graph-grows zero-grad-missing
-optimizer-holds-stale-parameters clipping-without-effect straight-through-cancels
+graph-grows zero-grad-missing clipping-without-effect straight-through-cancels
 """
 PROVOKED_NO_MORE = {"ddp-buffer-broadcast", "compile-donated-buffers"}
 FIXED = [(group, slug) for group, slugs in SLUGS.items() for slug in slugs.split()]

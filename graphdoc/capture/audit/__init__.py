@@ -13,6 +13,7 @@ from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
+from graphdoc.capture.audit.unheld import Unheld
 from graphdoc.capture.audit.unstepped import Unstepped
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MOST_SNAPSHOTS = 8
 """Searches for names in one run; each may take a tenth of a second."""
-CLOSELY = 3
-"""Steps of each optimizer that are all looked at."""
 
 
 class Audit:
@@ -48,7 +47,8 @@ class Audit:
         self.aliases = Aliases(self)
         self.stale = Stale(self)
         self.targets = Targets(self)
-        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases, self.stale, self.targets]
+        self.unheld = Unheld(self)
+        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -67,6 +67,7 @@ class Audit:
         self.aliases.called(noted, leaves)
         self.stale.called(noted, outputs)
         self.targets.called(noted, outputs, leaves)
+        self.unheld.called(noted, outputs, leaves)
 
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
@@ -81,6 +82,7 @@ class Audit:
         """An optimizer has stepped."""
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
+        self.unheld.stepped(optimizer, seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

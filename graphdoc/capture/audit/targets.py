@@ -37,6 +37,11 @@ class Targets:
         self._copies: list[_Copy] = []
         self._found: list[Sign] = []
 
+    @property
+    def waits(self) -> bool:
+        """Whether the next backward call is to be looked at."""
+        return bool(self._copies)
+
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
         audit = self._audit
@@ -85,7 +90,7 @@ class Targets:
                 mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
                 self._tell("target-trained", frames_of(kept, cwd), frames_of(copy.stack, cwd), mine, noted[0])
                 self._copies.clear()
-                self._audit.witness.looking = False
+                self._audit.witness.looking = self._audit.unheld.waits
                 return
 
     def _tell(self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int) -> None:

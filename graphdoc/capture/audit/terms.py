@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 MOST_OPERATIONS = 30_000
 """Operations that are looked at; a rollout of thousands of steps ends the look."""
 MOST_STEPS = 4
+"""Steps of optimizers until the look ends."""
+MOST_TOP = 200
+"""Nodes of the sum at the top of a loss that are looked at."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
 _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so; the other ways to lose a graph are nobody's wish in a term of a loss."""
@@ -32,7 +35,6 @@ _PLAIN = {
 }
 _SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
 _SCALING = {"MulBackward0", "DivBackward0"}
-MOST_TOP = 200
 
 
 def sums_without_graph(roots: list[Any]) -> list[Any]:

@@ -1,0 +1,236 @@
+"""Parameters that get gradients and are in no optimizer, while an optimizer holds others in their place.
+
+A parameter without optimizer is nothing by itself: a backbone that is not trained gets gradients all the same. What is
+told needs more: the optimizer holds parameters that no module has any more, or the parameter is a weight of the loss.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.places import is_user_file
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted, Seen
+
+ENOUGH = 4
+"""Backward calls that reach a parameter, and steps without it, before it is judged."""
+MOST_JUDGED = 4
+"""Searches through everything that is alive, in one run."""
+MOST_LOOKS = 2
+"""Times that the look at backward calls is taken up again for one optimizer."""
+MOST_CANDIDATES = 400
+MOST_NUMBERS = 200
+"""Single numbers that a loss is followed through."""
+FIRST_VALUES = 8
+"""Values of a parameter that are compared: who updates it by hand moves them."""
+
+
+class _Candidate:
+    """A parameter that was in no optimizer when a backward call reached it."""
+
+    __slots__ = ("count", "is_weight", "ref", "values", "version")
+
+    def __init__(self, parameter: Any) -> None:
+        self.ref = weakref.ref(parameter)
+        self.version = parameter._version
+        self.values = parameter.detach().reshape(-1)[:FIRST_VALUES].clone()
+        self.count = 0
+        self.is_weight = False
+
+    def stands(self, torch: Any) -> Any:
+        """The parameter, if it is alive and nobody has written to it; else None."""
+        p = self.ref()
+        if p is None or not p.requires_grad or p.grad is None or p._version != self.version:
+            return None
+        return p if torch.equal(p.detach().reshape(-1)[:FIRST_VALUES], self.values) else None
+
+
+class Unheld:
+    """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
+    of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
+    backward call that reaches them, ``optimizer`` the one that steps meanwhile."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._candidates: dict[int, _Candidate] = {}
+        self._reached: set[int] = set()
+        self._had: dict[int, int] = {}
+        """By optimizer: how often the look has been taken up since both ends of its parameters had gradients."""
+        self._looks = 0
+        self._ready = False
+        self._judged = 0
+        self._noted: Noted | None = None
+        self._found: list[Sign] = []
+        self._told: list[int] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next backward call is to be looked at."""
+        return self._looks > 0
+
+    # -- watching ------------------------------------------------------------------------------------------------
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run."""
+        audit = self._audit
+        if self._looks:
+            self._looks -= 1
+            audit.witness.looking = self.waits or audit.targets.waits
+        held = {i for seen in audit.journal.optimizers.values() if seen.steps for i in seen.parameters}
+        if not held or self._judged >= MOST_JUDGED or self._found:
+            return
+        kind = audit.torch.nn.Parameter
+        unheld = [p for ident, p in leaves.items() if ident not in held and type(p) is kind]
+        if not unheld or audit.torch._C._len_torch_dispatch_stack():
+            return
+        self._noted = noted
+        self._reached.update(leaves)
+        with Unseen(audit.torch, audit.witness.anomaly, None):
+            numbers: set[int] | None = None
+            for p in unheld:
+                candidate = self._candidates.get(id(p))
+                if candidate is None or candidate.ref() is not p:
+                    if len(self._candidates) >= MOST_CANDIDATES:
+                        continue
+                    candidate = self._candidates[id(p)] = _Candidate(p)
+                    if p.numel() == 1 and p._version == 0:
+                        numbers = _weights(outputs) if numbers is None else numbers
+                        candidate.is_weight = id(p) in numbers
+                candidate.count += 1
+                self._ready |= candidate.count == ENOUGH
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        groups = optimizer.param_groups
+        if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
+            return
+        first, last = groups[0]["params"], groups[-1]["params"]
+        if not first or not last:
+            return
+        had = self._had.get(seen.id, -1)
+        if first[0].grad is not None and last[-1].grad is not None:
+            if had < 0:
+                self._had[seen.id] = 0
+        elif 0 <= had < MOST_LOOKS and not self._looks:
+            self._had[seen.id] = had + 1
+            self._looks = ENOUGH + 2
+            self._reached.clear()
+            self._audit.witness.looking = True
+        if self._ready and seen.steps > ENOUGH:
+            self._ready = False
+            self._judge()
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _judge(self) -> None:
+        audit = self._audit
+        self._judged += 1
+        frame = _getframe(1)
+        with Unseen(audit.torch, audit.witness.anomaly, frame):
+            held, owners = _alive(audit.torch)
+            mine = {
+                i: p
+                for i, c in self._candidates.items()
+                if c.count >= ENOUGH and i not in held and i in owners and (p := c.stands(audit.torch)) is not None
+            }
+            if not mine:
+                return
+            live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+            for seen, optimizer in live:
+                if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
+                    self._tell("held-stale", seen, mine)
+                    return
+            weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and _is_users(owners[i])}
+            steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
+            if weights and len(steps) == 1 and user_frames(frame):
+                modules = {id(owners[i]): owners[i] for i in weights}
+                whole = {id(p): p for m in modules.values() for p in m.parameters()}
+                if not whole.keys() & held:
+                    self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
+
+    def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
+        """Whether the optimizer holds parameters without gradient that nothing has any more; or a twin of ``mine``."""
+        held = parameters_of(optimizer)
+        idle = [p for p in held if p.requires_grad and p.grad is None and id(p) not in self._reached]
+        kind = self._audit.torch.nn.Parameter
+        if any(type(p) is kind and id(p) not in owners for p in idle):
+            return all(id(p) not in owners for p in idle)
+        never = len(idle) == len(held) and not any(id(p) in self._audit.journal.with_grad for p in held)
+        return never and sorted(tuple(p.shape) for p in held) == sorted(tuple(p.shape) for p in mine.values())
+
+    def _tell(self, kind: str, seen: Seen, weighing: dict[int, Any], whole: dict[int, Any] | None = None) -> None:
+        audit = self._audit
+        assert self._noted is not None
+        audit.snapshot()
+        names = [audit.names[i] for i in weighing if i in audit.names]
+        every = sorted(audit.names[i] for i in whole or weighing if i in audit.names)
+        if not names:
+            return
+        stack = frames_of(stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+        sign = Sign(kind, stack, parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
+        sign.facts = {"weights": names} if whole else {}
+        self._found.append(sign)
+        self._told = list(weighing)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        """What was found, unless another optimizer has been given it since: the training had a phase without it."""
+        return [] if self._is_held_now() else self._found
+
+    def _is_held_now(self) -> bool:
+        held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+        return any(i in held for i in self._told)
+
+
+def _weights(outputs: Any) -> set[int]:
+    """Ids of the leaves that enter these losses where those are made of single numbers: they weigh terms."""
+    todo = [node for t in outputs if hasattr(t, "grad_fn") and (node := grad_fn_of(t)) is not None]
+    found, known = set(), set(todo)
+    for node in todo:
+        if len(todo) > MOST_NUMBERS or not _is_number(node):
+            continue
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            found.add(id(variable))
+        following = [n for n, _ in node.next_functions if n is not None and n not in known]
+        known.update(following)
+        todo += following
+    return found
+
+
+def _is_number(node: Any) -> bool:
+    try:
+        return all(size == 1 for size in node._input_metadata[0].shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return False
+
+
+def _alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
+    """Ids of the parameters that any living optimizer holds, and the living module of each parameter by its id."""
+    held: set[int] = set()
+    owners: dict[int, Any] = {}
+    module, optimizer = torch.nn.Module, torch.optim.Optimizer
+    for obj in gc.get_objects():
+        mro = type(obj).__mro__  # never isinstance: that would touch lazy proxies
+        if module in mro:
+            for p in (obj.__dict__.get("_parameters") or {}).values():
+                if p is not None:
+                    owners.setdefault(id(p), obj)
+        elif optimizer in mro and "param_groups" in obj.__dict__:
+            held.update(id(p) for p in parameters_of(obj))
+    return held, owners
+
+
+def _is_users(module: Any) -> bool:
+    code = getattr(type(module).__init__, "__code__", None)
+    return code is not None and is_user_file(code.co_filename)

@@ -1,0 +1,113 @@
+"""GD707: the optimizer was made before the model got the parameters that it computes with now."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
+from graphdoc.program import bindings
+from graphdoc.program.optimizer_places import Made, made, replacing
+from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "an optimizer steps parameters that the model no longer has"
+
+PAGE = Page(
+    what_happened="""\
+An optimizer is made from `model.parameters()`. Afterwards a layer of the model is replaced (a new head, a pruned layer,
+a parametrization), or the whole model is copied. The loss is computed with the new parameters and gives them gradients.
+The optimizer still holds the old ones, which get no gradient any more: its `step()` does nothing for the new ones.
+""",
+    why="""\
+An optimizer keeps references to the parameter tensors that it was given. It knows nothing of the module that they came
+from. An assignment to an attribute of the module puts another tensor in their place there and nowhere else.
+""",
+    example="""\
+optimizer = torch.optim.Adam(model.parameters())
+model.fc = nn.Linear(64, 10)
+F.cross_entropy(model(x), y).backward()
+optimizer.step()
+""",
+    use_instead="""\
+model.fc = nn.Linear(64, 10)
+optimizer = torch.optim.Adam(model.parameters())
+F.cross_entropy(model(x), y).backward()
+optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, because more is trained than before. A new optimizer begins without the state of the old one (momentum, Adam's
+moments), and a scheduler that was made for the old one has to be made again too.
+""",
+    not_this="""\
+- The optimizer holds the right parameters and nobody calls its `step()`: `step-missing`.
+- The parameters were never meant for this optimizer's module: `parameters-never-reached`.
+- `model.to(device)` keeps the parameters: it changes their data in place.
+""",
+    references=(links.OPTIM,),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
+    sign = first_sign(evidence, "held-stale")
+    if sign is None:
+        return None
+    name = optimizer_of(evidence, sign)
+    making = made(evidence, name) if is_named(evidence, sign) else None
+    change = replacing(evidence, making, sign.parameters) if making is not None else None
+    spans: list[Span] = []
+    remedies: list[Remedy] = []
+    whose = folded(sign.parameters)
+    if making is not None:
+        if change is not None:
+            frame = bindings.frame_of(evidence, making.file, change)
+            spans.append(span("cause", frame, f"gives the model parameters that `{name}` does not hold", evidence))
+            remedies += _remedy(evidence, making, change, name, whose)
+        label = f"`{name}` gets the parameters of this moment"
+        spans.append(span("related" if change is not None else "cause", making.frame(evidence), label, evidence))
+    spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", evidence)
+    return Finding(
+        0.94,
+        "certain" if change is not None else "likely",
+        f"`{name}` holds parameters that the model no longer has: {whose} stay as they are",
+        "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
+        "which get no gradient.",
+        distinct(spans),
+        remedies=tuple(remedies),
+        because=f"{whose} got gradients and no optimizer holds them; those that `{name}` holds in their place got none",
+    )
+
+
+def _remedy(evidence: Evidence, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
+    between = making.behind[: making.behind.index(change)]
+    using = [s for s in between if any(isinstance(n, ast.expr) and bindings.text_of(n) == name for n in ast.walk(s))]
+    if any(isinstance(n, ast.Assign) for s in using for n in ast.walk(s) if _mentions(n, name)):
+        return []  # a scheduler, say, that would be left with the old optimizer
+    here = place(bindings.frame_of(evidence, making.file, change))
+    note = f"`{name}` steps {whose}"
+    if using:
+        args = {"place": here, "statement": bindings.text_of(making.statement)}
+        return [Remedy("add_statement", f"make `{name}` again behind this", "unsafe", note, args)]
+    args = {"place": place(making.frame(evidence)), "after": here}
+    return [Remedy("move_statement", f"make `{name}` behind this", "unsafe", note, args)]
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Assign) and any(
+        isinstance(n, ast.Call) and any(bindings.text_of(a) == name for a in n.args) for n in ast.walk(node.value)
+    )
+
+
+CAUSE = Cause(
+    code="GD707",
+    slug="optimizer-holds-stale-parameters",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

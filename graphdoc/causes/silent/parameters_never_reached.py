@@ -1,0 +1,97 @@
+"""GD701: a parameter that the loss gives gradients to is in no optimizer."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.optimizer_places import binding_behind, made
+from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "parameters of a loss are in no optimizer"
+
+PAGE = Page(
+    what_happened="""\
+The loss has parameters of its own: learned weights of its terms, a temperature, a classifier. `backward()` gives them
+gradients. The optimizer was made from `model.parameters()` alone, so they keep their initial values, and as no
+`zero_grad()` clears them, their `.grad` grows from step to step.
+""",
+    why="""\
+An optimizer updates what it was given and nothing else. `requires_grad=True` lets `backward()` compute a gradient; it
+does not make anybody use it.
+""",
+    example="""\
+criterion = WeightedLoss()  # has nn.Parameters
+optimizer = torch.optim.Adam(model.parameters())
+""",
+    use_instead="""\
+criterion = WeightedLoss()
+optimizer = torch.optim.Adam([*model.parameters(), *criterion.parameters()])
+""",
+    fix_safety="""\
+Unsafe, because more is trained than before. Give the loss a group of its own where it needs another learning rate or no
+weight decay. If it is not meant to learn, register it as a buffer.
+""",
+    not_this="""\
+- The optimizer holds older tensors in the place of these: `optimizer-holds-stale-parameters`.
+- The parameters are in an optimizer and get no gradient: `cut-by-conversion`, `cut-by-detach`.
+- A network is left out on purpose (a frozen backbone, a perceptual loss): that is no fault.
+""",
+    references=(links.OPTIM,),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
+    sign = first_sign(evidence, "unheld-weight")
+    if sign is None:
+        return None
+    name = optimizer_of(evidence, sign)
+    making = made(evidence, name) if is_named(evidence, sign) else None
+    weights = folded(str(w) for w in sign.facts["weights"])
+    spans = (
+        *((span("cause", making.frame(evidence), f"`{name}` is not given them", evidence),) if making else ()),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", evidence),
+    )
+    return Finding(
+        0.9,
+        "certain",
+        f"{weights} weigh the loss and are in no optimizer: they keep their initial values",
+        f"`{name}` steps other parameters of the same loss. The gradients of these are never used and never cleared.",
+        distinct(spans),
+        remedies=tuple(_remedies(evidence, sign, name)),
+        because=f"{folded(sign.parameters)} got gradients in every step, no optimizer holds them, and nothing else has "
+        "changed them",
+    )
+
+
+def _remedies(evidence: Evidence, sign: Sign, name: str) -> list[Remedy]:
+    making = made(evidence, name) if is_named(evidence, sign) else None
+    owners = {str(w).rpartition(".")[0] for w in sign.facts["weights"]}
+    if making is None or len(owners) != 1 or bindings.text_of(making.statement.targets[0]) != name:
+        return []
+    owner = owners.pop()
+    base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
+    anchor: ast.stmt = binding_behind(making, base) or making.statement
+    if anchor is making.statement and not bindings.assignments(evidence, making.frame(evidence), base):
+        return []
+    statement = f'{name}.add_param_group({{"params": {owner}.parameters()}})'
+    args = {"place": place(bindings.frame_of(evidence, making.file, anchor)), "statement": statement}
+    note = f"`{name}` steps {folded(sign.parameters)}"
+    return [Remedy("add_statement", f"give `{name}` the parameters of `{owner}`", "unsafe", note, args)]
+
+
+CAUSE = Cause(
+    code="GD701",
+    slug="parameters-never-reached",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

@@ -1,0 +1,105 @@
+"""Where a program makes an optimizer, and which statement behind that gives the model other parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
+
+Block = list[ast.stmt]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The statement that makes an optimizer, with the statements behind it in its block."""
+
+    file: str
+    statement: ast.Assign
+    behind: Block
+
+    def frame(self, evidence: Evidence) -> Frame:
+        """Its place."""
+        return bindings.frame_of(evidence, self.file, self.statement)
+
+
+def made(evidence: Evidence, name: str) -> Made | None:
+    """The one statement that binds this optimizer to a call; None where there is none or there are several.
+
+    ``trainer.optimizer`` may be bound as ``self.optimizer``.
+    """
+    alike = {name} if "." not in name else {name, f"self.{name.rpartition('.')[2]}"}
+    found = [
+        Made(file, statement, block[i + 1 :])
+        for file in evidence.sources
+        for block in _blocks(bindings.tree(evidence, file) or ast.Module([], []))
+        for i, statement in enumerate(block)
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and any(bindings.text_of(t) in alike for t in statement.targets)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def replacing(evidence: Evidence, making: Made, names: list[str]) -> ast.stmt | None:
+    """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
+    owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
+    owners.discard("self")
+    return next((s for s in making.behind if any(_replaces(evidence, n, owners) for n in ast.walk(s))), None)
+
+
+def binding_behind(making: Made, name: str) -> ast.stmt | None:
+    """The statement of the same block, behind, that binds ``name``."""
+    for statement in making.behind:
+        if isinstance(statement, ast.Assign) and any(bindings.text_of(t) == name for t in statement.targets):
+            return statement
+    return None
+
+
+def _replaces(evidence: Evidence, node: ast.AST, owners: set[str]) -> bool:
+    if isinstance(node, ast.Assign):
+        return any(_base(t) in owners for t in node.targets)
+    if not isinstance(node, ast.Call):
+        return False
+    given = [bindings.text_of(a) for a in node.args]
+    if bindings.text_of(node.func) == "setattr":
+        return bool(given) and given[0] in owners
+    return isinstance(node.func, ast.Name) and any(
+        text in owners and _replaces_in(evidence, node.func.id, at) for at, text in enumerate(given)
+    )
+
+
+def _replaces_in(evidence: Evidence, function: str, at: int) -> bool:
+    """Whether a function of the program assigns to an attribute of its argument at this position."""
+    for file in evidence.sources:
+        for found in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+            if not isinstance(found, ast.FunctionDef) or found.name != function or len(found.args.args) <= at:
+                continue
+            name = found.args.args[at].arg
+            for n in ast.walk(found):
+                if isinstance(n, ast.Assign) and any(_is_inside(t, name) for t in n.targets):
+                    return True
+                if isinstance(n, ast.Call) and bindings.text_of(n.func) == "setattr" and n.args:
+                    return _base(n.args[0]) == name
+    return False
+
+
+def _is_inside(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Attribute | ast.Subscript) and _base(target.value).split(".")[0] == name
+
+
+def _base(node: ast.expr) -> str:
+    """What an assignment changes: ``model.fc`` for itself, ``model.layers`` for ``model.layers[0]``."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return bindings.text_of(node)
+
+
+def _blocks(root: ast.AST) -> Iterator[Block]:
+    for node in ast.walk(root):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                yield block
