@@ -8,10 +8,11 @@ from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
+from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
 from graphdoc.program.journal import site
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
 from graphdoc.program.version_counts import accounted
@@ -157,16 +158,56 @@ class Overwrite:
 
     @cached_property
     def constant(self) -> bool:
-        """Whether the failing loss is surely not meant to train anything behind the stale parts."""
-        return self._trained is not None and bool(self.behind) and not self.own
+        """Whether the failing loss is surely not meant to train anything behind the stale parts.
+
+        Where the same loss was differentiated before, for another optimizer, a constant would end what that one learns.
+        """
+        return self._trained is not None and bool(self.behind) and not self.own and not self.same_loss
+
+    @cached_property
+    def same_loss(self) -> bool:
+        """Whether an earlier call started from the very tensor that the failing one starts from."""
+        return self.reuse is not None and self.reuse.from_one_root
+
+    @cached_property
+    def needed(self) -> bool:
+        """Whether the failing loss learns through the stale part itself: to part the two ends its learning.
+
+        Then it is the order of the step and the calls that is wrong, not the connection.
+        """
+        if self.same_loss:
+            return True
+        if self.reuse is None or not self.own:
+            return False
+        return self._of_one_update or is_needed(self._evidence, self.reuse.carries, self._trained)
+
+    @cached_property
+    def _of_one_update(self) -> bool:
+        """Whether both losses train what lies behind, and nothing that this one trains was stepped since it was made.
+
+        A generator that learns from the scores on which the discriminator has learned, in the same round.
+        """
+        reuse = self.reuse
+        if reuse is None or reuse.lifetime is not Lifetime.SAME_PASS or reuse.role is not Role.TRAINED:
+            return False
+        makers = [n.sequence for c in reuse.carries if (n := self._evidence.node(c.producer)) is not None]
+        mine = reuse.works_for[1]
+        if not makers or not mine:
+            return False
+        return not any(
+            e.kind == "step" and e.optimizer in mine and e.sequence > min(makers) for e in self._evidence.events
+        )
 
     @cached_property
     def covered_up(self) -> bool:
         """Whether an earlier call walked the stale part with ``retain_graph=True``, and it should not be in this graph.
 
         Without the flag the call would have freed it, and the error would have been the other one. The part does not
-        belong here if it was carried over from before that call, or if this loss is not meant to train any of it.
+        belong here if it was carried over from before that call, or if this loss is not meant to train any of it; but
+        not where this loss learns through it alone.
         """
+        if self.needed:
+            return False
         carried = self.reuse is not None and bool(self.reuse.carries)
         return (carried or self.constant) and bool(self.keeping_calls)
 

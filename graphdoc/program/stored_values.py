@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Evidence, Frame, Holder, Node
+from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
 
@@ -202,6 +202,30 @@ def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
                 one = (made.line, made.column) == (used.line, used.column)
                 return (making[i - 1], using[j - 1]) if one and i and j else (made, used)
     return None
+
+
+def ends(evidence: Evidence, carry: Carry) -> tuple[Frame, Frame] | None:
+    """Where a carried value gets its graph and where it is taken up, in the function that has both in its hands.
+
+    A value that goes from one function to another in an attribute passes no caller of both: then it is where it is
+    stored and where it is read.
+    """
+    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+    holders = carry.tensor.holders
+    if pair is None or producer is None or consumer is None or not holders:
+        return pair
+    made, used = pair
+    if not all(any(s.kind == "attribute" for s in h.steps) for h in holders):
+        return pair
+    inner = user_frames(producer.stack)[0], user_frames(consumer.stack)[0]
+    paths = [p for h in holders for p in (h.base, h.path)]
+    within = made == inner[0] or used == inner[1]
+    if within or operands_in(evidence, used, paths) or set(paths) & set(bound_names(evidence, made)):
+        return pair
+    files = {f.file for f in user_frames(producer.stack)}
+    stored = [f for f in kept_at(evidence, holders, producer) if f.file in files]
+    return (stored[0] if stored else inner[0]), inner[1]
 
 
 def bound_names(evidence: Evidence, frame: Frame) -> list[str]:

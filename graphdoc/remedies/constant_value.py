@@ -9,6 +9,7 @@ from graphdoc.evidence import Carry, Evidence, Frame, Node
 from graphdoc.finding import Remedy
 from graphdoc.program.connections import is_needed
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
+from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
 from graphdoc.program.stored_values import bound_names, meeting, operands_in, user_frames
@@ -22,7 +23,7 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
     None where all that the failing loss is to train lies behind it: then the connection is needed.
     """
     carries = list(carries)
-    if is_needed(evidence, carries):
+    if is_needed(evidence, carries, program_of(evidence).trained):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []

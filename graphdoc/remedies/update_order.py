@@ -8,7 +8,6 @@ from typing import Any
 
 from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Remedy
-from graphdoc.program.connections import is_needed
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import By, Overwrite
@@ -30,6 +29,9 @@ def stepped_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]
     cloned = clone_forward(evidence, found)
     cut = as_constant(evidence, found, at) if found.constant else []
     parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
+    if found.same_loss:
+        ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
+        return _unique([*ordered, *again, *cloned])
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
@@ -61,18 +63,13 @@ def covered_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]
     """The fix of what the flag covers up, together with taking the flag out.
 
     Never clones of the parameters: on these the old graph can be walked for ever, and gives in every iteration the
-    gradient of values that are long gone. But where the loss learns through the connection, it is the order that is
-    wrong, and not the flag.
+    gradient of values that are long gone.
     """
-    if found.reuse is not None and is_needed(evidence, found.reuse.carries):
-        return stepped_remedies(evidence, found)
     parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if not parted and found.constant:
         parted = as_constant(evidence, found, scene(evidence, found))
     ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
-    once = [r for r in ordered if r.kind == "backward_once"]
-    rest = [r for r in ordered if r.kind != "backward_once"]
-    return _unique([*once, *_with_flag_dropped(evidence, found, parted), *rest])
+    return _unique([*_with_flag_dropped(evidence, found, parted), *ordered])
 
 
 def recompute(at: Scene) -> list[Remedy]:

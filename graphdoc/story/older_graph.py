@@ -14,7 +14,7 @@ from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
-from graphdoc.program.stored_values import alias_of, bound_names, kept_at, meeting, user_frames, uses_in_loss
+from graphdoc.program.stored_values import alias_of, bound_names, ends, kept_at, meeting, user_frames, uses_in_loss
 from graphdoc.story.wording import folded, gathered, listing
 
 MOST_PLACES = 6
@@ -220,7 +220,7 @@ def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, ro
     out: list[Span] = []
     for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        pair = ends(evidence, c)
         if pair is None:
             stack = consumer.stack if consumer is not None else []
             out += span_of(role, stack, label, evidence)

@@ -158,6 +158,8 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
     if at is not None and at.forwards:
         text += f" (through {where(at.forwards[0])})"
     text += ". This backward still needs the weights from before."
+    if found.same_loss:
+        return text + " The same loss is differentiated for both optimizers: call backward once, then make both steps."
     if found.constant:
         return text + " The loss is not meant to train what lies there: it can take the value as a constant."
     if at is not None and at.order == "late":

@@ -70,7 +70,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     reuse = program_of(evidence).reuse
     if reuse is None or not evidence.nodes:
         return _from_text(evidence)
-    if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None:
+    if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None or not reuse.used_up:
         return None
     failed = span_of("cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence)
     first = reuse.freeing.stack if reuse.freeing is not None else []
