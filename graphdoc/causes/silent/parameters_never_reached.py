@@ -62,8 +62,8 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.9,
         "certain",
-        f"{weights} weigh the loss and are in no optimizer: they keep their initial values",
-        f"`{name}` steps other parameters of the same loss. The gradients of these are never used and never cleared.",
+        f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
+        f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
         distinct(spans),
         remedies=tuple(_remedies(evidence, sign, name)),
         because=f"{folded(sign.parameters)} got gradients in every step, no optimizer holds them, and nothing else has "
