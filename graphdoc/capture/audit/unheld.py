@@ -148,7 +148,9 @@ class Unheld:
             live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
             for seen, optimizer in live:
                 if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
-                    self._tell("held-stale", seen, mine)
+                    audit.snapshot()
+                    if not any(id(p) in audit.names and id(p) not in owners for p in parameters_of(optimizer)):
+                        self._tell("held-stale", seen, mine)  # nor does the program keep them by itself
                     return
             weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and _is_users(owners[i])}
             steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
@@ -156,6 +158,7 @@ class Unheld:
                 modules = {id(owners[i]): owners[i] for i in weights}
                 whole = {id(p): p for m in modules.values() for p in m.parameters()}
                 if not whole.keys() & held:
+                    audit.snapshot()
                     self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
 
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
@@ -171,7 +174,6 @@ class Unheld:
     def _tell(self, kind: str, seen: Seen, weighing: dict[int, Any], whole: dict[int, Any] | None = None) -> None:
         audit = self._audit
         assert self._noted is not None
-        audit.snapshot()
         names = [audit.names[i] for i in weighing if i in audit.names]
         every = sorted(audit.names[i] for i in whole or weighing if i in audit.names)
         if not names:
