@@ -62,12 +62,17 @@ def called() -> Iterator[None]:
 
 
 @contextmanager
-def observed() -> Iterator[None]:
+def observed(mode: str) -> Iterator[None]:
+    """As a run of that mode is observed."""
+    from graphdoc.capture.probes import attach
     from graphdoc.capture.witness import Witness
 
     with tempfile.TemporaryDirectory() as out:
-        witness = Witness(torch, out, "observe")
+        witness = Witness(torch, out, mode)
         witness.install()
+        attach(witness, "standing")
+        if "no-audit" not in mode.split(":"):
+            attach(witness, "audit")
         try:
             yield
         finally:
@@ -79,8 +84,11 @@ MODES: dict[str, Callable[[], object]] = {
     "anomaly": lambda: anomaly(True),
     "anomaly, check_nan=False": lambda: anomaly(False),
     "PyTorch's call alone": called,
-    "graphdoc": observed,
+    "graphdoc, crashes only": lambda: observed(CRASHES_ONLY),
+    "graphdoc": lambda: observed("observe"),
 }
+CRASHES_ONLY = "observe:no-audit:nan-off"
+"""The mode of ``graphdoc run --no-audit --nan off``."""
 
 
 WARM = 15

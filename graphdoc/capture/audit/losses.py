@@ -73,8 +73,16 @@ class Losses:
                 self._suspects[at].count += 1
 
     def _is_covered(self, tensor: Any) -> bool:
+        """Whether this is a loss that only asks for gradients: a plain zero is what a program puts where a batch has
+        nothing to learn from."""
         torch = self._audit.torch
-        return bool(tensor.requires_grad) and tensor.is_leaf and not isinstance(tensor, torch.nn.Parameter)
+        if not tensor.requires_grad or not tensor.is_leaf or isinstance(tensor, torch.nn.Parameter):
+            return False
+        with Unseen(torch, self._witness.anomaly, None):
+            try:
+                return float(tensor.detach()) != 0.0
+            except (RuntimeError, NotImplementedError):
+                return False  # without a number of its own: fake, wrapped by torch.func
 
     def _often(self, what: Any) -> bool:
         self._counts[what] = self._counts.get(what, 0) + 1

@@ -7,6 +7,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks, walk
+from graphdoc.capture.audit.terms import SUMS, is_number
 from graphdoc.capture.facts import grad_fn_of, storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
 MOST_COPIES = 200
 """Copies that are looked at; a program makes a few of each kind or very many."""
 
+MOST_LOOKS = 6
+"""Losses that reach a network which is copied into itself, until one contains its values twice."""
+
 
 class _Copy:
     """A network and the one that it was copied from, by the memory of their parameters."""
 
     def __init__(self, own: dict[int, Any], source: set[int], stack: Any) -> None:
         self.own, self.source, self.stack = own, source, stack
+        self.looks = 0
 
 
 class Targets:
@@ -35,6 +40,8 @@ class Targets:
         self._audit = audit
         self._looked = 0
         self._copies: list[_Copy] = []
+        self._same: list[_Copy] = []
+        """A network that was copied into itself: a parameter server's or an actor's may well be the learner's own."""
         self._found: list[Sign] = []
 
     @property
@@ -58,9 +65,9 @@ class Targets:
             return
         raw = stacks.stack_here(4)  # loaded < Audit.loaded < the woven function's callback < the woven function
         if mine.keys() <= given:
-            if any(id(p) in audit.reached for p in mine.values()):
-                audit.snapshot()
-                self._tell("same-network", frames_of(raw, audit.witness.cwd), [], mine, audit.journal.count)
+            if not self._same and any(id(p) in audit.reached for p in mine.values()):
+                self._same.append(_Copy({s: weakref.ref(p) for s, p in mine.items()}, given, raw))
+                audit.witness.looking = True
         elif not mine.keys() & given and not self._copies and self._is_trained(mine):
             own = {s: weakref.ref(p) for s, p in mine.items()}
             self._copies.append(_Copy(own, given, raw))
@@ -76,6 +83,8 @@ class Targets:
         """A backward call is about to run."""
         if self._found:
             return
+        for copy in self._same:
+            self._look_twice(noted, outputs, leaves, copy)
         for copy in self._copies:
             with Unseen(self._audit.torch, self._audit.witness.anomaly, _getframe(1)):
                 memory = {storage_of(p) for p in leaves.values()}
@@ -83,7 +92,11 @@ class Targets:
                     continue
                 roots = [grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")]
                 node = _entering(walk.walk(roots, walk.DEEP - 1), copy)
-            kept = stacks.kept_in(node) if node is not None else None
+            if node is None:
+                self._copies.clear()
+                self._audit.witness.looking = bool(self._same)
+                return
+            kept = stacks.kept_in(node)
             if isinstance(kept, stacks.Stack):
                 self._audit.snapshot()
                 cwd = self._audit.witness.cwd
@@ -92,6 +105,28 @@ class Targets:
                 self._copies.clear()
                 self._audit.witness.looking = self._audit.unheld.waits
                 return
+
+    def _look_twice(self, noted: Noted, outputs: Any, leaves: dict[int, Any], copy: _Copy) -> None:
+        """Whether the loss contains the network's values twice, once as the goal."""
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, _getframe(1)):
+            mine = {id(p): s for s, r in copy.own.items() if (p := r()) is not None}
+            if not mine.keys() & leaves.keys():
+                return
+            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
+            used: dict[int, int] = {}
+            for found in order:
+                for number in found.following:
+                    used[number] = used.get(number, 0) + 1
+            uses = [used.get(f.number, 0) for f in order if f.leaf is not None and id(f.leaf) in mine]
+        twice = bool(uses) and min(uses) > 1
+        copy.looks += 1
+        if twice or copy.looks >= MOST_LOOKS:
+            self._same.clear()
+            self._audit.witness.looking = bool(self._copies)
+        if twice:
+            self._audit.snapshot()
+            parameters = {s: p for s, r in copy.own.items() if (p := r()) is not None}
+            self._tell("same-network", frames_of(copy.stack, self._audit.witness.cwd), [], parameters, noted[0])
 
     def _tell(self, kind: str, stack: list[Any], other: list[Any], mine: dict[int, Any], event: int) -> None:
         names = sorted(self._audit.names[id(p)] for p in mine.values() if id(p) in self._audit.names)
@@ -104,7 +139,10 @@ class Targets:
 
 
 def _entering(order: list[walk.Found], copy: _Copy) -> Any:
-    """The node by which what depends on the copied network alone enters a value that depends on its source too."""
+    """The node by which what depends on the copied network alone enters a value that depends on its source too.
+
+    None where the loss is a sum with a term of the copied network's own, which is there to train it.
+    """
     own: dict[int, int] = {}
     for found in order:
         memory = storage_of(found.leaf) if found.leaf is not None else None
@@ -113,9 +151,12 @@ def _entering(order: list[walk.Found], copy: _Copy) -> Any:
         elif memory in copy.source:
             own[found.number] = 2
     bits = walk.gather(order, own)
+    values = []
     for found in order:
         if bits[found.number] == 3:
             entering = [m for m in found.following if bits[m] == 1]
-            if entering:
-                return order[entering[0]].node
-    return None
+            numbers = all(is_number(order[m].node) for m in found.following)
+            if entering and numbers and type(found.node).__name__ in SUMS:
+                return None
+            values += [order[m].node for m in entering]
+    return values[0] if values else None

@@ -33,7 +33,7 @@ _PLAIN = {
     *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
     *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
 }
-_SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
+SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
 _SCALING = {"MulBackward0", "DivBackward0"}
 
 
@@ -42,7 +42,7 @@ def sums_without_graph(roots: list[Any]) -> list[Any]:
     found = []
     for node in _top(roots):
         following = [n for n, _ in node.next_functions]
-        if type(node).__name__ in _SUMS and None in following and any(n is not None for n in following):
+        if type(node).__name__ in SUMS and None in following and any(n is not None for n in following):
             found.append(node)
     return found
 
@@ -54,11 +54,11 @@ def _top(roots: list[Any]) -> list[Any]:
         name = type(node).__name__
         following = [n for n, _ in node.next_functions if n is not None]
         if len(todo) < MOST_TOP and (name in _PLAIN or (name in _SCALING and len(following) == 1)):
-            todo += [n for n in following if _is_number(n)]
+            todo += [n for n in following if is_number(n)]
     return todo
 
 
-def _is_number(node: Any) -> bool:
+def is_number(node: Any) -> bool:
     try:
         return all(size == 1 for size in node._input_metadata[0].shape)
     except (AttributeError, IndexError, TypeError, RuntimeError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 ENOUGH = 5
 """Times that gradients have been thrown away before anything is said."""
 
+MOST_SAMPLED = 50
+"""Parameters whose numbers are looked at, twice in a run."""
+
 
 class Unstepped:
     """``step-missing``: ``stack`` is the backward call whose gradients are for this optimizer alone, ``other`` the call
@@ -24,7 +28,8 @@ class Unstepped:
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._discards: dict[int, int] = {}
-        self._versions: dict[int, int] = {}
+        self._values: dict[int, list[float]] = {}
+        """What the parameters of such an optimizer held when it was first cleared."""
         self._found: dict[int, tuple[Seen, Sign]] = {}
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
@@ -35,12 +40,26 @@ class Unstepped:
         parameters = parameters_of(optimizer)
         if not any(p.grad is not None for p in parameters):
             return
-        version = sum(p._version for p in parameters if not p.is_inference())
-        if self._versions.setdefault(seen.id, version) != version:
-            count = self._discards[seen.id] = ENOUGH  # the program updates them by itself
+        if count == 0:
+            self._values[seen.id] = self._sampled(parameters)
         self._discards[seen.id] = count + 1
-        if count + 1 == ENOUGH:
+        if count + 1 == ENOUGH and self._sampled(parameters) == self._values[seen.id]:
             self._judge(parameters, seen)
+
+    def _sampled(self, parameters: list[Any]) -> list[float]:
+        """A few numbers of each parameter: a program that updates them by itself may do so by ``.data``, of which the
+        version counter knows nothing."""
+        audit = self._audit
+        plain = (audit.torch.Tensor, audit.torch.nn.Parameter)
+        out: list[float] = []
+        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+            for p in parameters[:MOST_SAMPLED]:
+                if type(p) not in plain or not p.is_floating_point() or p.layout is not audit.torch.strided:
+                    out.append(0.0 if p.is_inference() else float(p._version))  # others may ask other processes
+                    continue
+                flat = p.detach().reshape(-1)
+                out.append(float(flat[:: max(1, flat.numel() // 16)].double().sum()))
+        return out
 
     def _judge(self, parameters: list[Any], seen: Seen) -> None:
         audit = self._audit

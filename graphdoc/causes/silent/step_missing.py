@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Sign
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost, place, span_of
 from graphdoc.story.wording import folded
@@ -50,6 +53,7 @@ through these parameters.
 """,
     not_this="""\
 - The optimizer steps, but what it holds is no longer what the model uses: `optimizer-holds-stale-parameters`.
+- The program takes the gradients for a purpose of its own, for statistics or an update by hand.
 - The optimizer steps, and the gradients do not reach it: `parameters-never-reached`.
 """,
     references=(links.OPTIM, links.ZERO_GRAD),
@@ -59,7 +63,7 @@ through these parameters.
 def recognise(evidence: Evidence) -> Finding | None:
     """The journal: gradients of a loss for this optimizer alone were thrown away each time, and it never stepped."""
     sign = first_sign(evidence, "step-missing")
-    if sign is None:
+    if sign is None or _uses_gradients(evidence, sign):
         return None
     name = optimizer_of(evidence, sign)
     spans = (
@@ -83,6 +87,34 @@ def recognise(evidence: Evidence) -> Finding | None:
         remedies=tuple(remedies),
         because=f"`{name}.zero_grad()` threw gradients away {sign.count} times, and the optimizer never stepped",
     )
+
+
+_ONLY_LOOKS = {"zero_", "detach_", "norm"}
+
+
+def _uses_gradients(evidence: Evidence, sign: Sign) -> bool:
+    """Whether the program takes gradients for a purpose of its own: statistics, an update by hand, another's optimizer.
+
+    Clearing them, asking whether they are there and printing their norm are none.
+    """
+    for file in {f.file for f in (*sign.stack, *sign.other) if f.user}:
+        root = bindings.tree(evidence, file) or ast.Module([], [])
+        parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
+        reads = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad"]
+        if any(isinstance(n.ctx, ast.Load) and not _only_looks(n, parents) for n in reads):
+            return True
+    return False
+
+
+def _only_looks(node: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
+    if bindings.text_of(node.value) in ("torch.autograd", "autograd"):
+        return True  # the function of this name
+    above = parents.get(id(node))
+    while isinstance(above, ast.Attribute) and above.attr in ("data", "detach"):
+        above = parents.get(id(above))
+    if isinstance(above, ast.Compare):
+        return all(isinstance(o, ast.Is | ast.IsNot) for o in above.ops)
+    return isinstance(above, ast.Attribute) and above.attr in _ONLY_LOOKS
 
 
 CAUSE = Cause(
