@@ -10,7 +10,8 @@ from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.places import shown_file
 
 TELLING = (
-    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed",
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward().",
     "None of the inputs have requires_grad=True. Gradients will be None",
 )
 """How they begin (TensorBody.h, torch/utils/checkpoint.py). The user's own warnings are none of our business."""

@@ -28,6 +28,12 @@ class Seen:
     def slugs(self) -> list[str]:
         return [f.cause.slug for f in self.found]
 
+    @property
+    def mended(self) -> bool:
+        """Whether the program ran to its end and nothing is told of it."""
+        failed = self.evidence is not None and self.evidence.raised is not None
+        return self.result.status == 0 and not failed and not self.found
+
     def lines(self, role: str) -> list[str]:
         """The stripped source lines of the first finding's spans of this role."""
         assert self.evidence is not None

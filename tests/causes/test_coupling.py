@@ -146,7 +146,7 @@ def test_what_a_loss_only_aims_at_is_a_constant_for_it(
     assert changed(seen) == lines
     assert 1 <= sum(s.role == "cause" for s in finding.spans) <= 3
     assert all(r.safety == "unsafe" for r in finding.remedies)
-    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).evidence is None
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_losses_that_may_train_what_they_share_are_added(code: str, tmp_path: Pa
     seen = observe(tmp_path / "sick", HEAD + code)
     assert seen.slugs[0] == "shared-subgraph-losses"
     assert seen.patches()[0][0] == "merge_backward"
-    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).evidence is None
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended

@@ -35,3 +35,14 @@ def test_the_operation_that_made_the_first_bad_value_is_told(cause: Cause, examp
 def test_a_healthy_program_is_left_alone(cause: Cause, example: Example, tmp_path: Path) -> None:
     seen = observe(tmp_path, example.code)
     assert [f.cause.slug for f in seen.found if f.cause.code.startswith("GD6")] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("cause", "example"), SICK, ids=named(SICK))
+def test_the_first_patch_ends_what_was_told(cause: Cause, example: Example, tmp_path: Path) -> None:
+    patches = observe(tmp_path / "sick", example.code).patches()
+    if not patches:
+        pytest.skip("told without a patch")
+    seen = observe(tmp_path / "mended", patches[0][1]["train.py"])
+    assert seen.result.status == 0, seen.result.stderr
+    assert seen.slugs == []

@@ -108,7 +108,7 @@ def test_the_result_of_an_inner_step_may_have_a_graph_or_stay_a_number(tmp_path:
     ]
     assert "add the losses" not in seen.found[0].finding.explanation
     for _, new in seen.patches():
-        assert observe(tmp_path / str(len(list(tmp_path.iterdir()))), new["train.py"]).evidence is None
+        assert observe(tmp_path / str(len(list(tmp_path.iterdir()))), new["train.py"]).mended
 
 
 @pytest.mark.parametrize("code", [MEASURED, SCALED, SAME], ids=["number", "weight", "nothing"])
@@ -116,7 +116,7 @@ def test_a_gradient_that_is_only_looked_at_stays_a_number(code: str, tmp_path: P
     seen = observe(tmp_path / "sick", HEAD + code)
     assert [kind for kind, _ in offered(seen)] == ["retain_graph"], seen.slugs
     mended = seen.patches()[0][1]["train.py"]
-    assert observe(tmp_path / "mended", mended).evidence is None
+    assert observe(tmp_path / "mended", mended).mended
 
 
 def test_two_backward_calls_are_no_inner_gradient(tmp_path: Path) -> None:
@@ -129,4 +129,4 @@ def test_with_a_step_between_the_result_is_computed_again(tmp_path: Path) -> Non
     seen = observe(tmp_path / "sick", HEAD + STEPPED)
     kinds = [kind for kind, _ in offered(seen)]
     assert kinds == ["move_into_loop"], seen.slugs
-    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).evidence is None
+    assert observe(tmp_path / "mended", seen.patches()[0][1]["train.py"]).mended

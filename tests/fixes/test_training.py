@@ -201,13 +201,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "net(x).pow(2).sum().backward()\nopt.step()\n",
     ),
     (
-        "update_in_place",
-        {},
-        "w = net.weight\nfor i in range(3):\n    F.linear(x, w).pow(2).sum().backward()\n    «w = w - 0.1 * w.grad»\n    w.grad.zero_()\n",
-        "for i in range(3):\n    (g,) = torch.autograd.grad(F.linear(x, net.weight).pow(2).sum(), net.weight)\n"
-        "    net.weight.data = net.weight.data - 0.1 * g\n",
-    ),
-    (
         "rsample",
         {},
         "torch.manual_seed(step)\nmu = net(x)\na = «torch.distributions.Normal(mu, 0.5).sample()»\na.pow(2).sum().backward()\nopt.step()\n",
