@@ -171,15 +171,16 @@ class Overwrite:
 
     @cached_property
     def needed(self) -> bool:
-        """Whether the failing loss learns through the stale part itself: to part the two ends its learning.
+        """Whether the failing loss learns through what leads to the stale part: to part the two ends its learning.
 
         Then it is the order of the step and the calls that is wrong, not the connection.
         """
         if self.same_loss:
             return True
-        if self.reuse is None or not self.own:
+        if self.reuse is None:
             return False
-        return self._of_one_update or is_needed(self._evidence, self.reuse.carries, self._trained)
+        learns = is_needed(self._evidence, self.reuse.carries, self._trained)
+        return learns or (bool(self.own) and self._of_one_update)
 
     @cached_property
     def _of_one_update(self) -> bool:

@@ -36,3 +36,6 @@ def test_what_the_loss_trains_is_not_detached_with_what_was_stepped(tmp_path):
     assert not any(title.startswith(("detach `joint`", "detach the value where it is computed")) for title in told), (
         told
     )
+    # The joint action again behind the step, or clones of the weights: each loss gets the gradient that it asks for.
+    assert any("on clones of the parameters" in title for title in told), told
+    assert seen.slugs == ["optimizer-step-before-backward"]

@@ -122,6 +122,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         story(evidence, found, _causes(evidence, found, at)),
         facts_of(evidence, found),
         stepped_remedies(evidence, found),
+        covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own
         because=reason(evidence, found),
     )
 
