@@ -12,7 +12,7 @@ from graphdoc.evidence import Evidence, EvidenceError, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
-from graphdoc.program.exception import NO_GRAPH, VERSION, message_of
+from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.suspicions import suspicious
 from graphdoc.program.version_counts import plausible
 
@@ -33,11 +33,7 @@ _MISSING_GRAPH = (
     *NO_GRAPH,
     "grad-input-no-requires-grad",
     "grad-input-unused",
-    "inference-save-for-backward",
-    "inference-inplace",
-    "inference-requires-grad",
-    "inference-version-counter",
-    "inference-set-version",
+    *INFERENCE,
 )
 """Messages (ids) of a graph that ends where it should not."""
 _LOOKED_FOR = {

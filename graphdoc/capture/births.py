@@ -65,7 +65,10 @@ class Births(TorchDispatchMode):
         self._number = 0
         self._flows: dict[int, tuple[Record, Any]] = {}
         self._held = 0
-        self._made: dict[int, tuple[int, str, Any, tuple[int, ...]]] = {}
+        self._made: dict[int, tuple[str, Any, tuple[int, ...]]] = {}
+        """By number: an operation, its place and the numbers of those that made what went in."""
+        self._latest: dict[int, int] = {}
+        """The operation that wrote to this memory last. Asked of tensors that live: memory is given out again."""
         self._loaded: dict[int, Any] = {}
         self.records: list[Record] = []
         self.stepping = False
@@ -106,6 +109,8 @@ class Births(TorchDispatchMode):
             return
         taken = list(_tensors((args, kwargs)))
         homes = [_home(t) for t in taken]
+        makers = {h: self._latest[h] for h in homes if h in self._latest}
+        self._forget()
         self._number += 1
         raw = stacks.stack_here(3)  # _look < __torch_dispatch__ < who called the operation
         if name.startswith(_UNWRITTEN) and self._users_own(raw):
@@ -119,9 +124,8 @@ class Births(TorchDispatchMode):
             home = _home(t)
             passed_through = home in homes and not writes
             if home and not passed_through:
-                if len(self._made) > MOST_MADE:
-                    self._made.clear()
-                self._made[home] = (self._number, name, raw, tuple(h for h in homes if h and h != home))
+                self._made[self._number] = (name, raw, tuple(n for h, n in makers.items() if h != home))
+                self._latest[home] = self._number
             if not looked_at(t) or is_finite(torch, t):
                 if not passed_through and home in self._flows and _is_whole(t):
                     self._drop(home)
@@ -129,6 +133,14 @@ class Births(TorchDispatchMode):
             if passed_through and home in self._flows:
                 continue
             self._keep(home, t, self._record(name, raw, inputs, taken, args, t))
+
+    def _forget(self) -> None:
+        """The operations of long ago go, the oldest half first."""
+        if len(self._made) > MOST_MADE:
+            for number in list(self._made)[: MOST_MADE // 2]:
+                del self._made[number]
+        if len(self._latest) > MOST_MADE:
+            self._latest.clear()
 
     def _record(self, name: str, raw: Any, inputs: list[Any], taken: list[Any], args: Any, out: Any) -> Record:
         shows = "nan" if bool(torch.isnan(out).any()) else "inf"
@@ -196,17 +208,15 @@ class Births(TorchDispatchMode):
         """Facts about an input and the operations that made it, nearest first."""
         told = describe(torch, value)
         told["by"] = []
-        home, last = _home(own), self._number + 1
-        todo, seen = [(home, last)], set()
+        todo, seen = [self._latest.get(_home(own), 0)], set()
         while todo and len(told["by"]) < 12:
-            at, limit = todo.pop(0)
-            made = self._made.get(at)
-            # Memory that serves another tensor by now tells of that one.
-            if made is None or made[0] >= limit or made[0] in seen:
+            number = todo.pop(0)
+            made = self._made.get(number)
+            if made is None or number in seen:
                 continue
-            seen.add(made[0])
-            told["by"].append((made[1], made[2]))
-            todo += [(h, made[0]) for h in made[3]]
+            seen.add(number)
+            told["by"].append(made[:2])
+            todo += made[2]
         told["ident"] = id(own)
         return told
 

@@ -20,6 +20,13 @@ SECOND_TIME = ("backward-second-time", "saved-tensor-access-after-free-ctx", "le
 VERSION = ("inplace-version-mismatch", "inplace-version-mismatch-anomaly")
 NO_GRAPH = ("no-grad-fn", "legacy-no-graph-nodes")
 NON_LEAF_GRAD = ("nonleaf-grad", "legacy-nonleaf-grad-warning")
+INFERENCE = (
+    "inference-save-for-backward",
+    "inference-inplace",
+    "inference-requires-grad",
+    "inference-version-counter",
+    "inference-set-version",
+)
 """Ids of messages (messages/patterns.json) that several places ask for."""
 
 _MET_NONE = re.compile(

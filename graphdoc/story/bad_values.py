@@ -104,13 +104,15 @@ def tell(
 
 
 def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
-    """The line in which the bad input was made, where it is another one."""
+    """The line of the forward pass in which the bad input was made, where it is another one."""
+    call = innermost_user(trouble.call)
+    elsewhere = {(f.file, f.line) for f in (place, call) if f is not None}
     wanted = ("zeros", "negative", "nan", "inf")
     inputs = [i for i in birth.inputs if any(i.count(w) for w in wanted)]
     kept = birth.saved("self", "other", "result")
     for numbers in ([kept] if kept is not None else []) + inputs:
         for _, frame in numbers.makers[:6]:
-            if frame is not None and (frame.file, frame.line) != (place.file, place.line):
+            if frame is not None and (frame.file, frame.line) not in elsewhere:
                 return [span("created", frame, "what goes in was made here", trouble.evidence)]
     return []
 

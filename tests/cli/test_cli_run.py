@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import graphdoc
 
 from graphdoc.cli.arguments import Asked, quick, split
 
@@ -88,21 +89,6 @@ def test_typer_reads_the_same(words: list[str], monkeypatch: pytest.MonkeyPatch)
     done = CliRunner().invoke(app.app, ["run", *words])
     assert done.exit_code == 0, done.output
     assert seen == [quick(["run", *words])]
-
-
-def graphdoc(
-    folder: Path, *words: str, flags: tuple[str, ...] = (), **variables: str
-) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GRAPHDOC_"))}
-    return subprocess.run(
-        [sys.executable, *flags, "-m", "graphdoc", *words],
-        cwd=folder,
-        env={**env, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def write(folder: Path, text: str, name: str = "train.py") -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from commands import graphdoc
 
 from graphdoc.launch import Request
 from graphdoc.launch.keep import Kept, last_run
@@ -18,21 +17,6 @@ from graphdoc.render import FORMATS, render
 
 HEALTHY = "import torch\n(torch.ones(2, requires_grad=True) ** 2).sum().backward()\nprint('trained')\n"
 TWICE = "import torch\ny = (torch.ones(2, requires_grad=True) ** 2).sum()\ny.backward()\ny.backward()\n"
-
-
-def graphdoc(
-    folder: Path, *words: str, flags: tuple[str, ...] = (), **variables: str
-) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GRAPHDOC_"))}
-    return subprocess.run(
-        [sys.executable, *flags, "-m", "graphdoc", *words],
-        cwd=folder,
-        env={**env, **variables},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 REPORTS = ("--report", "json:r.json", "--report", "sarif:r.sarif", "--report", "html:r.html")

@@ -10,7 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from test_cli_run import graphdoc, write
+from commands import graphdoc
+from test_cli_run import write
 
 SICK = (Path(__file__).parents[1] / "causes/examples/step-missing/only-optimizer-never-stepped.py").read_text()
 

@@ -1,14 +1,21 @@
-"""What a folder looks like, and which processes are there: to see that nothing has changed."""
+"""What a folder looks like, and which processes are there: to see that nothing has changed, however a run ends."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from graphdoc.launch.isolation import Stop
 
 
 def have_namespaces() -> bool:
@@ -43,3 +50,32 @@ def below(marker: str) -> list[str]:
         if folder.name.isdigit() and int(folder.name) != os.getpid() and marker.encode() in text:
             found.append(folder.name)
     return found
+
+
+@contextmanager
+def interrupted_when(ready: Path) -> Iterator[Stop]:
+    """A ``Stop`` that is told of Ctrl-C as soon as the program has written this file."""
+    stop = Stop()
+
+    def interrupt() -> None:
+        while not ready.exists():
+            time.sleep(0.01)
+        stop.number = signal.SIGINT
+
+    watcher = threading.Thread(target=interrupt)
+    watcher.start()
+    yield stop
+    watcher.join()
+
+
+def kill_when(ready: Path, parent: subprocess.Popen[bytes], marker: str, seconds: float) -> None:
+    """Kill a process as soon as this file is there, and wait until no process with the marker is left."""
+    end = time.monotonic() + seconds
+    while not ready.exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    parent.kill()
+    parent.wait()
+    while below(marker):
+        assert time.monotonic() < end, below(marker)
+        time.sleep(0.05)

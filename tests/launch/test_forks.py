@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from marks import below, have_namespaces, state
+from marks import below, have_namespaces, interrupted_when, kill_when, state
 
 from graphdoc.launch import Request
 from graphdoc.launch.isolation import Forks, Interrupted, Stop, apart, launch_apart
@@ -200,19 +198,9 @@ def test_a_signal_ends_it_at_once_with_all_below(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (tmp_path / "train.py").write_text(WAITS)
-    stop = Stop()
-
-    def interrupt() -> None:
-        while not (out / "ready").exists():
-            time.sleep(0.01)
-        stop.number = signal.SIGINT
-
-    watcher = threading.Thread(target=interrupt)
-    watcher.start()
     request = Request(["train.py", str(out / "ready")], cwd=str(tmp_path), timeout=60)
-    with Forks() as forks, pytest.raises(Interrupted):
+    with interrupted_when(out / "ready") as stop, Forks() as forks, pytest.raises(Interrupted):
         launch_apart(request, out, stop, forks=forks)
-    watcher.join()
     assert forks.runs == 1 and below(str(out)) == []
 
 
@@ -228,15 +216,7 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
         "launch_apart(request, out, Stop(), forks=Forks())\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", driver, str(out), str(tmp_path)], env={**os.environ})
-    end = time.monotonic() + 60
-    while not (out / "ready").exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    parent.kill()
-    parent.wait()
-    while below(str(out)):
-        assert time.monotonic() < end, below(str(out))
-        time.sleep(0.05)
+    kill_when(out / "ready", parent, str(out), seconds=60)
 
 
 @pytest.mark.parametrize(

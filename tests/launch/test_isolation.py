@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from marks import BOTH, below, have_namespaces, state
+from marks import BOTH, below, have_namespaces, interrupted_when, kill_when, state
 
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart
@@ -162,19 +160,9 @@ def test_a_signal_ends_it_at_once_with_all_below(tmp_path: Path, monkeypatch: py
     out = tmp_path / "out"
     out.mkdir()
     (tmp_path / "train.py").write_text(LEAVES)
-    stop = Stop()
-
-    def interrupt() -> None:
-        while not (out / "ready").exists():
-            time.sleep(0.01)
-        stop.number = signal.SIGINT
-
-    watcher = threading.Thread(target=interrupt)
-    watcher.start()
     request = Request(["train.py", str(out / "ready")], cwd=str(tmp_path), timeout=60)
-    with pytest.raises(Interrupted):
+    with interrupted_when(out / "ready") as stop, pytest.raises(Interrupted):
         launch_apart(request, out, stop)
-    watcher.join()
     assert below(str(out)) == []
 
 
@@ -194,15 +182,7 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path: Path, monkeypatch: p
     temporary.mkdir()
     env = {**os.environ, "TMPDIR": str(temporary)}
     parent = subprocess.Popen([sys.executable, "-c", driver, str(out), str(tmp_path)], env=env)
-    end = time.monotonic() + 30
-    while not (out / "ready").exists():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    parent.kill()
-    parent.wait()
-    while below(str(out)):
-        assert time.monotonic() < end, below(str(out))
-        time.sleep(0.05)
+    kill_when(out / "ready", parent, str(out), seconds=30)
     # What was copied of the user's files is gone as well; memory is so by itself.
     assert not [file for file in temporary.rglob("*") if file.is_file()]
 

@@ -7,20 +7,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import message_of, raised_at, raised_span
+from graphdoc.program.exception import INFERENCE, message_of, raised_at, raised_span
 from graphdoc.program.inference_mode import Origin, origin_of
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.story.message_alone import from_message
 
 TITLE = "A tensor made in inference mode is used in training"
-
-MESSAGES = (
-    "inference-save-for-backward",
-    "inference-inplace",
-    "inference-requires-grad",
-    "inference-version-counter",
-    "inference-set-version",
-)
 
 PAGE = Page(
     what_happened="""\
@@ -82,7 +74,7 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 def recognise(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone; the run knows where inference mode was switched on."""
     frame = raised_at(evidence)
-    if evidence.from_text or frame is None or message_of(evidence, *MESSAGES) is None:
+    if evidence.from_text or frame is None or message_of(evidence, *INFERENCE) is None:
         return _from_text(evidence)
     origin = origin_of(evidence)
     if origin.switch is None and origin.taken is None:
@@ -161,7 +153,7 @@ def _from_text(evidence: Evidence) -> Finding | None:
     return from_message(
         evidence,
         "inplace-on-inference-tensor",
-        *MESSAGES,
+        *INFERENCE,
         confidence="likely",
         title=TITLE,
         explanation=(

@@ -1,0 +1,24 @@
+"""The command line as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def graphdoc(
+    folder: Path, *words: str, flags: tuple[str, ...] = (), **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """``python FLAGS -m graphdoc WORDS`` in a folder, away from a CI that these tests may run in."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GRAPHDOC_"))}
+    return subprocess.run(
+        [sys.executable, *flags, "-m", "graphdoc", *words],
+        cwd=folder,
+        env={**env, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
