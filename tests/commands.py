@@ -19,6 +19,6 @@ def graphdoc(
         env={**env, **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import io
 import os
+import pkgutil
 import runpy
 import signal
 import sys
@@ -15,6 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
@@ -41,15 +44,14 @@ def run_forked(
     cwd: str | os.PathLike[str] | None = None,
     setup: Callable[[], None] | None = None,
     *,
-    timeout: float = 60.0,
+    timeout: float = 300.0,
 ) -> Result:
     """Run the script ``path`` with ``args`` in the folder ``cwd`` (the script's own by default).
 
     ``setup`` is called in the child before the script starts; it may be a closure, but what it changes stays in the
     child. Standard input is empty. Raises TimeoutError after ``timeout`` seconds.
     """
-    for module in PRELOADED:
-        importlib.import_module(module)
+    _prepare()
     script = Path(path).resolve()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         sys.stdout.flush()
@@ -61,6 +63,19 @@ def run_forked(
         out.seek(0)
         err.seek(0)
         return Result(status, out.read().decode(errors="replace"), err.read().decode(errors="replace"))
+
+
+@cache
+def _prepare() -> None:
+    """Import once what every child would import, the capture too, which is installed in the child alone."""
+    for module in PRELOADED:
+        importlib.import_module(module)
+    capture = importlib.import_module("graphdoc.capture")
+    for found in pkgutil.walk_packages(capture.__path__, "graphdoc.capture."):
+        importlib.import_module(found.name)
+    # A collection in a child writes to every object that it looks at, and so would copy nearly all of this memory.
+    gc.collect()
+    gc.freeze()
 
 
 def _wait(pid: int, timeout: float) -> int:

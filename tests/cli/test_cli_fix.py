@@ -6,13 +6,13 @@ import hashlib
 import json
 import subprocess
 import sys
-import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import graphdoc.diagnose
 import graphdoc.fixes
 from graphdoc.__main__ import main
 from graphdoc.evidence import Evidence, Process, Raised
@@ -44,9 +44,7 @@ class Project:
         self.interrupted = 0
         self.told: tuple[Fix, ...] = ()
         monkeypatch.chdir(folder)
-        stand_in: Any = types.ModuleType("graphdoc.diagnose")
-        stand_in.report_for = self.report
-        monkeypatch.setitem(sys.modules, "graphdoc.diagnose", stand_in)
+        monkeypatch.setattr(graphdoc.diagnose, "report_for", self.report)
         monkeypatch.setattr(graphdoc.fixes, "propose", self.propose, raising=False)
 
     def report(self, kept: Any, announce: Any = None) -> Report:
