@@ -215,6 +215,41 @@ class Carry:
 
 
 @dataclass
+class Part:
+    """The nodes of the failing graph that one expression made, reached in one way, or the parameters of one module.
+
+    ``stack`` holds the innermost of the user's frames, outermost first; ``ops`` counts the nodes by name. ``released``
+    and ``stale`` say how many of the nodes were, ``older`` that they were made before the latest backward call.
+    ``first`` and ``last`` are the iterations (as ``Node.iteration``; -1 where unknown) of the lowest and highest node.
+    ``parameters`` are names, at most ``MOST_NAMES``; such a part has no stack, and ``owners`` are its optimizers.
+    """
+
+    stack: list[Frame] = field(default_factory=list)
+    ops: dict[str, int] = field(default_factory=dict)
+    nodes: int = 0
+    released: int = 0
+    stale: int = 0
+    older: bool = False
+    first: int = -1
+    last: int = -1
+    parameters: list[str] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Folded:
+    """The whole failing graph, folded by source line. ``edges`` are [from part, to part, how many], as backward goes.
+
+    ``homes`` tells the part of each of ``Evidence.nodes``, by id (-1: none). ``root`` is the part where backward began.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    edges: list[list[int]] = field(default_factory=list)
+    homes: list[int] = field(default_factory=list)
+    root: int = -1
+
+
+@dataclass
 class Cut:
     """Where a chain of gradients ends: ``op`` took something with a graph and gave something without.
 
@@ -337,6 +372,7 @@ class Evidence:
     the edges by which an earlier backward call of the same forward pass enters the part that it shares with the failing
     one; ``lingering`` are tensors that the program still holds with a graph made before an earlier backward call.
     ``signs`` is what the audits saw in a run that went on.
+    ``folded`` is all of the failing graph, for drawing; ``nodes`` are the few of it that matter.
     ``probe`` is the kind of the second run that added to this, if one did. ``packages`` are the installed packages
     whose code stood on the stacks, PyTorch itself left out.
     """
@@ -365,6 +401,7 @@ class Evidence:
     fresh_reaches: list[str] = field(default_factory=list)
     reaches: list[str] = field(default_factory=list)
     graph_size: int = 0
+    folded: Folded | None = None
     extras: dict[str, Any] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)

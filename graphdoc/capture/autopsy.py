@@ -12,6 +12,7 @@ from typing import Any
 
 from graphdoc.capture import saved, walk
 from graphdoc.capture.facts import grad_fn_of, shape_of, version_of
+from graphdoc.capture.folding import Folding
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
@@ -171,6 +172,12 @@ class Autopsy:
         OlderEdges(self).fill(evidence, entry)
         for number in sorted(self.dead, key=lambda n: -order[n].sequence)[: MOST_PER_KIND * 2]:
             self.tell(evidence, number)
+        evidence.folded = Folding(self).fold(evidence)
+
+    @property
+    def numbers(self) -> dict[int, int]:
+        """The ids of the nodes told so far, by their number in ``order``."""
+        return self._numbers
 
     def _union(self, roots: list[Any]) -> int:
         nodes = {f.node: f.number for f in self.order}

@@ -1,0 +1,108 @@
+"""The failing graph folded by source line: small enough to be kept whole and drawn, whatever its size."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.facts import shape_of
+from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.stacks import Stack, kept_in
+from graphdoc.capture.walk import NO_SEQUENCE
+from graphdoc.evidence import Evidence, Folded, Part
+
+if TYPE_CHECKING:
+    from graphdoc.capture.autopsy import Autopsy
+    from graphdoc.capture.walk import Found
+
+MOST_PARTS = 300
+"""Parts of a folded graph; with more of them the ways that lead to an expression are told apart less."""
+MOST_EDGES = 2_000
+MOST_NAMES = 40
+"""Parameters of one module that are named."""
+MOST_NODES = 300_000
+"""Nodes of a graph that is folded: a larger one is no more readable, and takes seconds."""
+FRAMES = 4
+"""Frames that are kept of a part's stack."""
+_DEPTHS = (400, 3, 2, 1, 0)
+"""Frames of the user's by which nodes are told apart: the whole way, and shorter ones where that is too much."""
+
+Key = tuple[Any, ...]
+
+
+class Folding:
+    """Folds the graph of one examination, whose nodes have been looked at."""
+
+    def __init__(self, seen: Autopsy) -> None:
+        self._seen = seen
+        calls = [e.sequence for e in seen.entries if e.kind in ("backward", "grad") and not e.failed]
+        self._latest = max(calls, default=-1)
+        self._sites: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._owners = seen.owners if hasattr(seen, "owners") else {}
+
+    def fold(self, evidence: Evidence) -> Folded | None:
+        """The parts and the edges between them; None for a graph that is too large."""
+        order = self._seen.order
+        if not order or len(order) > MOST_NODES:
+            return None
+        sites = [self._site(found) for found in order]
+        for depth in _DEPTHS:
+            places: dict[Key, int] = {}
+            part_of = [places.setdefault(self._key(f, sites[f.number], depth), len(places)) for f in order]
+            if len(places) <= MOST_PARTS or depth == 0:
+                break
+        folded = Folded([Part() for _ in places], root=part_of[0])
+        self._count(folded, part_of)
+        edges: Counter[tuple[int, int]] = Counter()
+        for found in order:
+            edges.update((part_of[found.number], part_of[m]) for m in found.following)
+        folded.edges = [[a, b, n] for (a, b), n in edges.most_common(MOST_EDGES)]
+        folded.homes = [-1] * len(evidence.nodes)
+        for number, ident in self._seen.numbers.items():
+            folded.homes[ident] = part_of[number]
+        return folded
+
+    def _site(self, found: Found) -> tuple[int, ...]:
+        kept = kept_in(found.node) if found.leaf is None else None
+        if not isinstance(kept, Stack):
+            return site_of(kept) if isinstance(kept, list) else ()
+        key = (id(kept.chain), kept.lasti)
+        site = self._sites.get(key)
+        if site is None:
+            site = self._sites[key] = site_of(kept)
+        return site
+
+    def _key(self, found: Found, site: tuple[int, ...], depth: int) -> Key:
+        if found.leaf is not None:
+            name = self._seen.census.parameter_names.get(id(found.leaf), "")
+            module = name.rpartition(".")[0].split(".")[: 2 * depth]
+            return ("leaf", bool(name), *module, *self._owners.get(id(found.leaf), ()))
+        return (found.sequence >= self._latest, *site[:depth]) if site else (found.sequence >= self._latest, found.op)
+
+    def _count(self, folded: Folded, part_of: list[int]) -> None:
+        seen = self._seen
+        bounds: dict[int, tuple[int, int]] = {}
+        for found in seen.order:
+            part = folded.parts[part_of[found.number]]
+            if not part.nodes and found.leaf is None:
+                frames = [f for f in frames_of(seen.raw_stack(found.node), seen.cwd) if f.user]
+                part.stack = frames[-FRAMES:]
+                part.older = found.sequence < self._latest
+            part.nodes += 1
+            op = found.op
+            part.ops[op] = part.ops.get(op, 0) + 1
+            part.stale += bool(found.stale)
+            part.released += found.released and found.number in seen.dead and not found.stale
+            if found.leaf is not None:
+                self._name(part, found.leaf)
+            elif found.sequence < NO_SEQUENCE:
+                low, high = bounds.get(part_of[found.number], (found.sequence, found.sequence))
+                bounds[part_of[found.number]] = min(low, found.sequence), max(high, found.sequence)
+        for number, (low, high) in bounds.items():
+            folded.parts[number].first, folded.parts[number].last = seen.iteration(low), seen.iteration(high)
+
+    def _name(self, part: Part, leaf: Any) -> None:
+        name = self._seen.census.parameter_names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>"
+        if len(part.parameters) < MOST_NAMES and name not in part.parameters:
+            part.parameters.append(name)
+        part.owners = sorted({*part.owners, *self._owners.get(id(leaf), ())})
