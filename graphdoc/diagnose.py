@@ -14,6 +14,8 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
+from graphdoc.picture.portrait import picture_of
+from graphdoc.picture.shapes import Picture
 from graphdoc.processes import Processes, read_processes
 from graphdoc.program.exception import message_of, met_none
 from graphdoc.program.installed import package_sources
@@ -96,6 +98,7 @@ def diagnose(evidence: Evidence) -> Report:
         diagnoses=tuple(_diagnosis(f) for f in found),
         notes=(*(notes if evidence.as_if is None else ()), *evidence.degraded),
         sources={**package_sources(evidence), **evidence.sources},
+        picture=_picture(evidence),
     )
 
 
@@ -140,7 +143,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     inner = weigh(kept, diagnose(first))
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
     about = (*inner.notes, *_second_run(first)) if match is not None or inner.diagnoses else ()
-    return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources)
+    return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
 
 
 def weigh(kept: Kept, report: Report) -> Report:
@@ -148,6 +151,14 @@ def weigh(kept: Kept, report: Report) -> Report:
     if report.outcome == "autograd-failure" or AUDIT_ALL in kept.request.mode.split(":"):
         return report
     return replace(report, diagnoses=tuple(d for d in report.diagnoses if d.confidence != "possible"))
+
+
+def _picture(evidence: Evidence) -> Picture:
+    """What a page draws. A fault of our own there takes the drawing, not the diagnosis."""
+    try:
+        return picture_of(evidence)
+    except Exception as e:
+        return Picture(gaps=(f"The picture could not be made: {type(e).__name__}: {e}",))
 
 
 def _outcome(evidence: Evidence, found: bool, status: int) -> Outcome:

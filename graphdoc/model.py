@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from graphdoc.picture.shapes import Picture
+
 SCHEMA_VERSION = 1
 
 Role = Literal["cause", "created", "consumed", "freed", "mutated", "failed", "related"]
@@ -160,7 +162,8 @@ class Report:
     ``exception`` is ``{"type": ..., "message": ...}`` or None. ``sources`` maps a span's file to that file's text as
     it was during the run, so that a report can show code on another machine. ``notes`` are plain sentences about the
     run itself: what a second run found, which ranks only waited. What was not observed is in ``observed``. ``left_out``
-    says which fixes have no patch here, and why: for those who ask for all fixes.
+    says which fixes have no patch here, and why: for those who ask for all fixes. ``picture`` is for formats that can
+    draw, and no part of the contract.
     """
 
     run: Run
@@ -171,6 +174,7 @@ class Report:
     sources: Mapping[str, str] = field(default_factory=dict)
     observed: Observed = Observed()
     left_out: tuple[str, ...] = ()
+    picture: Picture = field(default=Picture(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON document of the contract (``schema_version`` 1)."""

@@ -14,6 +14,7 @@ FORBIDDEN = {
     "capture": {"causes", "program", "remedies", "story", "fixes", "verify", "render", "cli", "messages", "source"},
     "source": {"causes", "program", "remedies", "story", "fixes", "verify", "render", "cli", "capture"},
     "program": {"causes", "remedies", "story", "fixes", "verify", "render", "cli", "capture"},
+    "picture": {"causes", "remedies", "story", "fixes", "verify", "render", "cli", "capture", "libcst"},
     "story": {"causes", "remedies", "fixes", "verify", "render", "cli", "capture"},
     "remedies": {"causes", "verify", "render", "cli", "capture"},
     "fixes": {"causes", "program", "remedies", "story", "render", "cli", "capture"},

@@ -1,7 +1,9 @@
-"""One self-contained HTML page, without script and without anything to load."""
+"""One self-contained HTML page, without script and without anything to load: the graph drawn, the source beside it."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Iterable
 from html import escape
 from importlib import resources
@@ -11,36 +13,54 @@ from graphdoc.render import story
 from graphdoc.render.change import change_rows
 from graphdoc.render.drawing import drawing
 from graphdoc.render.marks import Row
+from graphdoc.render.page.graph import graph_section
+from graphdoc.render.page.links import Places
+from graphdoc.render.page.plot import plots
+from graphdoc.render.page.source import source_section
+from graphdoc.render.page.timeline import timeline
+from graphdoc.render.page.words import element, prose
 from graphdoc.render.snippet import gutter_width
 from graphdoc.render.text import flat
 
 NAME = "html"
 
 _WIDTH = 140  # cells; the page scrolls sideways where a window is narrower
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_PARTS = (("graph", "graph"), ("curves", "curves"), ("source", "source"), ("calls", "calls"))
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
     """A whole page. Everything that comes from the program is escaped; colours follow the reader's light or dark."""
-    style = resources.files("graphdoc.render").joinpath("page.css").read_text("utf-8")
-    body = [_diagnosis(report, d) for d in report.diagnoses] or [_element("p", story.verdict(report))]
+    style = "\n" + resources.files("graphdoc.render").joinpath("page.css").read_text("utf-8")
+    places = Places(report)
+    body = [
+        _lead(report, d) + _picture(report, places) * (not n) + _rest(report, d) for n, d in enumerate(report.diagnoses)
+    ]
+    body = body or [element("p", story.verdict(report))]
+    if report.diagnoses:
+        body.append(timeline(report.picture, places))
     if report.diagnoses and story.not_observed(report):
-        body.append(_element("p", story.verdict(report)))
-    notes = [_element("li", note) for note in report.notes if flat(note)]
+        body.append(element("p", story.verdict(report)))
+    notes = [element("li", note) for note in report.notes if flat(note)]
     if notes:
         body.append(f"<ul class=notes>{''.join(notes)}</ul>")
     title = flat(report.diagnoses[0].title) if report.diagnoses else "no diagnosis"
     return (
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
-        f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(style))}">\n'
         '<meta name=viewport content="width=device-width, initial-scale=1">\n'
-        f"<title>graphdoc: {escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        + "\n".join([_run(report), *body])
+        f"<title>graphdoc: {escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        + "\n".join([_run(report, "".join(body)), "<main>", *body, "</main>"])
         + "\n</body>\n</html>\n"
     )
 
 
-def _run(report: Report) -> str:
+def _policy(style: str) -> str:
+    """Nothing is loaded and nothing runs; no style but the page's own."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def _run(report: Report, body: str) -> str:
     run = report.run
     rows = [
         ("command", " ".join(run.command)),
@@ -50,25 +70,38 @@ def _run(report: Report) -> str:
         ("processes", str(run.ranks) if run.ranks > 1 else ""),
         ("exception", ": ".join(report.exception.get(k, "") for k in ("type", "message")) if report.exception else ""),
     ]
-    cells = "".join(f"<dt>{name}</dt>{_element('dd', value)}" for name, value in rows if value)
-    return f"<header><h1>graphdoc</h1><dl>{cells}</dl></header>"
+    cells = "".join(f"<dt>{name}</dt>{element('dd', value)}" for name, value in rows if value)
+    links = "".join(f"<a href=#{ident}>{name}</a>" for ident, name in _PARTS if f"<section id={ident} " in body)
+    nav = f"<nav aria-label='Parts of the page'>{links}</nav>" if links else ""
+    return f"<header><h1>graphdoc</h1><dl>{cells}</dl>{nav}</header>"
 
 
-def _diagnosis(report: Report, diagnosis: Diagnosis) -> str:
+def _picture(report: Report, places: Places) -> str:
+    """The curves, then the graph and the source beside each other."""
+    beside = graph_section(report.picture, places) + source_section(places)
+    return plots(report.picture.curves) + (f"<div class=beside>{beside}</div>\n" if beside else "")
+
+
+def _lead(report: Report, diagnosis: Diagnosis) -> str:
+    """What is wrong and what proves it."""
     level = story.level(report)
+    sure, *measured = story.evidence(diagnosis)
+    told = [f"<li><b>{diagnosis.confidence}:</b> {prose(sure)}</li>", *(element("li", fact) for fact in measured)]
+    return (
+        f"<section>\n<h2><span class={level}>{level}[{escape(diagnosis.code)}]</span> {prose(diagnosis.title)}</h2>\n"
+        f"<ul>{''.join(told)}</ul></section>\n"
+    )
+
+
+def _rest(report: Report, diagnosis: Diagnosis) -> str:
+    """The story in order of time, the patches, and where more is to be had."""
     gutter = gutter_width(diagnosis)
     main = story.main_place(diagnosis)
-    parts = [
-        "<section>",
-        f"<h2><span class={level}>{level}[{escape(diagnosis.code)}]</span> {_prose(diagnosis.title)}</h2>",
-    ]
+    parts = ["<section>", "<h2>How it came, and what to do</h2>"]
     if main is not None:
         parts.append(_block(drawing(diagnosis, report.sources, _WIDTH, gutter)))
-    sure, *measured = story.evidence(diagnosis)
-    told = [f"<li><b>{diagnosis.confidence}:</b> {_prose(sure)}</li>", *(_element("li", fact) for fact in measured)]
-    parts.append(f"<ul>{''.join(told)}</ul>")
     if flat(diagnosis.explanation):
-        parts.append(_element("p", diagnosis.explanation))
+        parts.append(element("p", diagnosis.explanation))
     parts += [_fix(fix, number, main.file if main else "", gutter) for number, fix in enumerate(diagnosis.fixes)]
     more = ", ".join(f"<code>{escape(command)}</code>" for command in story.commands(report, diagnosis))
     parts += [f"<p>more: {more}</p>", "</section>"]
@@ -77,30 +110,18 @@ def _diagnosis(report: Report, diagnosis: Diagnosis) -> str:
 
 def _fix(fix: Fix, number: int, main_file: str, gutter: int) -> str:
     badge = f"<span class=badge{' data-verified' if fix.verified else ''}>{story.badge(fix)}</span>"
-    parts = [f"<h3>{'help' if number == 0 else f'option {number + 1}'}: {_prose(fix.title)} {badge}</h3>"]
+    parts = [f"<h3>{'help' if number == 0 else f'option {number + 1}'}: {prose(fix.title)} {badge}</h3>"]
     if fix.note:
-        parts.append(_element("p", fix.note))
+        parts.append(element("p", fix.note))
     changed = change_rows(fix.diff, main_file, _WIDTH, gutter)
     if changed:
         parts.append(_block(changed))
     measured = "; ".join(story.measured(fix.verification))
     if measured:
-        parts.append(_element("p", f"measured: {measured}"))
+        parts.append(element("p", f"measured: {measured}"))
     return "\n".join(parts)
 
 
 def _block(rows: Iterable[Row]) -> str:
     lines = ["".join(f"<span class={s}>{escape(t)}</span>" if s else escape(t) for t, s in row if t) for row in rows]
-    return "<pre>" + "\n".join(lines) + "</pre>"
-
-
-def _element(tag: str, text: str) -> str:
-    return f"<{tag}>{_prose(text)}</{tag}>"
-
-
-def _prose(text: str) -> str:
-    """Escaped text in which what stands between backticks is code."""
-    parts = escape(flat(text)).split("`")
-    if len(parts) % 2 == 0:  # an odd backtick stays what it is
-        parts[-2:] = ["`".join(parts[-2:])]
-    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+    return "<pre tabindex=0>" + "\n".join(lines) + "</pre>"

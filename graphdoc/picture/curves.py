@@ -1,0 +1,28 @@
+"""The numbers of a run that grew until they were no longer finite, step by step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from graphdoc.evidence import Evidence
+from graphdoc.picture.shapes import Curve
+from graphdoc.program.bad_values import trouble_of
+
+
+def curves(evidence: Evidence) -> tuple[Curve, ...]:
+    """The norm of the gradients and the loss by backward call, as far as a second run has seen them."""
+    trouble = trouble_of(evidence)
+    if trouble is None:
+        return ()
+    history = trouble.history
+    found = (
+        _curve("norm of the gradients", ((call, norm) for call, _, norm in history if norm >= 0), trouble.iteration),
+        _curve("size of the loss", ((call, abs(loss)) for call, loss, _ in history), trouble.iteration),
+    )
+    return tuple(curve for curve in found if curve is not None)
+
+
+def _curve(title: str, points: Iterable[tuple[int, float]], marked: int) -> Curve | None:
+    finite = tuple((call, value) for call, value in points if math.isfinite(value))
+    return Curve(title, finite, marked) if len(finite) > 1 else None

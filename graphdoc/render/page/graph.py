@@ -1,0 +1,212 @@
+"""The graph as inline SVG, its key, and the same as a list for those who cannot see it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from graphdoc.picture.shapes import Arrow, Box, Picture
+from graphdoc.render.page.layout import MISSING, Layout, Point, lay_out
+from graphdoc.render.page.links import Places, box_id, called, hue
+from graphdoc.render.page.words import prose
+from graphdoc.render.text import cells, flat
+
+WIDEST = 32
+"""Cells of a box's text."""
+_CELL, _LINE, _PAD = 7.25, 17.0, 10.0
+_EDGE = 6.0  # pixels around the drawing
+_FEWEST = 14
+_KIND = {"operations": "operations", "parameters": "parameters", "call": "call", "write": "write", "gap": "cut"}
+_KEY = (
+    ("live", "operations: alive"),
+    ("released", "released by an earlier call"),
+    ("stale", "saved values overwritten since"),
+    ("older", "made before the latest backward call"),
+    ("call", "a call of the program"),
+    ("write", "a write in place"),
+    ("gap", "where the chain ends"),
+)
+_WAYS = (
+    ("fatal", "the edge at which it failed"),
+    ("freed", "releases"),
+    ("overwrites", "overwrites"),
+    ("broken", "no gradient passes"),
+)
+_DOES = {
+    "gradient": "leads to",
+    "fatal": "fails at",
+    "freed": "releases",
+    "overwrites": "overwrites",
+    "broken": "does not reach",
+}
+
+
+def graph_section(picture: Picture, places: Places) -> str:
+    """The heading, the drawing or a line on why there is none, its key and the list; empty without any box."""
+    gaps = "".join(f"<p class=gap>{prose(gap)}</p>" for gap in picture.gaps)
+    if not picture.boxes:
+        return gaps
+    lines = [_lines(box, picture, places) for box in picture.boxes]
+    sizes = [(max(_FEWEST, *(cells(t) for t in told)) * _CELL + 2 * _PAD, len(told) * _LINE + _PAD) for told in lines]
+    layout = lay_out(sizes, [(a.tail, a.head, True) for a in picture.arrows])
+    parts = ["<section id=graph aria-labelledby=graph-h><h2 id=graph-h>The graph</h2>", _about(picture)]
+    if layout is None:
+        parts.append(f"<p class=gap>{prose(MISSING)}</p>")
+    else:
+        parts += [_svg(picture, places, layout, lines, sizes), _key(picture)]
+    opened = " open" if layout is None else ""
+    parts.append(f"<details{opened}><summary>The graph as a list</summary>{_list(picture, places)}</details>")
+    return "\n".join([*parts, gaps, "</section>"])
+
+
+def _about(picture: Picture) -> str:
+    if not picture.nodes:
+        return ""
+    boxes = sum(box.kind in ("operations", "parameters") for box in picture.boxes)
+    return (
+        f"<p>{picture.nodes:,} nodes in {boxes} boxes, folded by source line; arrows go the way of the gradients.</p>"
+    )
+
+
+def _lines(box: Box, picture: Picture, places: Places) -> list[str]:
+    """What stands in a box, one text a line."""
+    place = places.name(box.file, box.line)
+    code = " ".join(places.text(box.file, box.line).split())
+    if box.kind == "parameters":
+        names = called(picture.optimizers)
+        owners = ", ".join(names.get(o, "?") for o in box.optimizers) or "in no optimizer"
+        told = [box.text, box.note, owners]
+    elif box.kind == "operations":
+        ops = ", ".join(f"{op} \u00d7{n}" if n > 1 else op for op, n in box.ops)
+        told = [" \u00b7 ".join(t for t in (place or box.text, box.note) if t), code, ops or box.text]
+    else:
+        told = [" \u00b7 ".join(t for t in (box.text, place) if t), code, box.note]
+    return [_clip(flat(text)) for text in told if text]
+
+
+def _clip(text: str) -> str:
+    if cells(text) <= WIDEST:
+        return text
+    while cells(text) >= WIDEST:
+        text = text[:-1]
+    return text.rstrip() + "\u2026"
+
+
+def _class(box: Box, picture: Picture) -> str:
+    names = ["box", box.kind if box.kind != "operations" else box.state]
+    names += [name for name, on in (("older", box.older), ("fatal", box.fatal)) if on]
+    if box.kind == "parameters":
+        names.append(f"o{hue(picture.optimizers, box.optimizers[0]) if box.optimizers else 0}")
+    return " ".join(names)
+
+
+def _svg(
+    picture: Picture, places: Places, layout: Layout, lines: list[list[str]], sizes: list[tuple[float, float]]
+) -> str:
+    wide, high = layout.width + 2 * _EDGE, layout.height + 2 * _EDGE
+    ways = sorted({arrow.way for arrow in picture.arrows})
+    heads = "".join(
+        f'<marker id="head-{way}" class="{way}" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7"'
+        ' markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L10 5L0 10z"/></marker>'
+        for way in ways
+    )
+    drawn = [
+        f'<svg class=graph role=group aria-labelledby="graph-t graph-d" width="{wide:.0f}" height="{high:.0f}"'
+        f' viewBox="0 0 {wide:.0f} {high:.0f}">',
+        "<title id=graph-t>The graph behind the call</title>",
+        f"<desc id=graph-d>{escape(_described(picture))}</desc><defs>{heads}</defs>",
+    ]
+    for arrow in sorted(picture.arrows, key=lambda a: a.way == "fatal"):
+        drawn.append(_arrow(arrow, layout.paths.get((arrow.tail, arrow.head), [])))
+    for box, told, (w, h) in zip(picture.boxes, lines, sizes, strict=True):
+        x, y = layout.centres.get(box.id, (0.0, 0.0))
+        drawn.append(_box(box, picture, places, told, (x - w / 2 + _EDGE, y - h / 2 + _EDGE, w, h)))
+    return f"<div class=scroll tabindex=0 role=region aria-label='The drawn graph'>{''.join(drawn)}</svg></div>"
+
+
+def _described(picture: Picture) -> str:
+    fatal = [box for box in picture.boxes if box.fatal]
+    told = ", ".join(f"{box.text or box.kind} {box.state}" for box in fatal[:3])
+    count = len(picture.boxes)
+    return f"{count} boxes, {len(picture.arrows)} arrows." + (f" Where it failed: {flat(told)}." if told else "")
+
+
+def _arrow(arrow: Arrow, points: list[Point]) -> str:
+    if len(points) < 2:
+        return ""
+    moved = [f"{x + _EDGE:.1f} {y + _EDGE:.1f}" for x, y in points]
+    path = f"M{moved[0]}C{' '.join(moved[1:])}"
+    count = f"<title>{arrow.count} edges</title>" if arrow.count > 1 else ""
+    line = f'<path class="arrow {arrow.way}" d="{path}" marker-end="url(#head-{arrow.way})">{count}</path>'
+    if arrow.way not in ("fatal", "broken"):
+        return line
+    x, y = points[len(points) // 2]
+    return line + f'<path class="cross {arrow.way}" d="M{x + _EDGE - 6:.1f} {y + _EDGE - 6:.1f}l12 12m0 -12l-12 12"/>'
+
+
+def _box(box: Box, picture: Picture, places: Places, told: list[str], at: tuple[float, float, float, float]) -> str:
+    x, y, w, h = at
+    shape = f'<rect x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="{2 if box.kind == "write" else 7}"/>'
+    texts = "".join(
+        f'<text x="{x + _PAD:.1f}" y="{y + _PAD / 2 + (i + 0.72) * _LINE:.1f}" class="t{i}">{escape(text)}</text>'
+        for i, text in enumerate(told)
+    )
+    inside = f"<title>{escape(_title(box, picture, places))}</title>{shape}{texts}"
+    anchor = places.anchor(box.file, box.line)
+    if anchor:
+        inside = f'<a href="#{anchor}">{inside}</a>'
+    return f'<g id="{box_id(box)}" class="{_class(box, picture)}">{inside}</g>'
+
+
+def _title(box: Box, picture: Picture, places: Places) -> str:
+    """All of what a box clips, in words."""
+    names = called(picture.optimizers)
+    told = [f"{_KIND[box.kind]} {box.text}".strip()]
+    told += [f"{flat(box.file)} line {box.line}: {flat(places.text(box.file, box.line))}"] if box.line else []
+    if box.kind == "operations" and box.nodes:
+        told.append(f"{box.nodes} nodes, {box.state}: " + ", ".join(f"{op} {n}" for op, n in box.ops[:12]))
+    if box.parameters:
+        told.append(", ".join(box.parameters[:24]) + (" \u2026" if len(box.parameters) > 24 else ""))
+        told.append("held by " + (", ".join(names.get(o, "?") for o in box.optimizers) or "no optimizer"))
+    return flat("; ".join([*told, *([box.note] if box.note else [])]))
+
+
+def _key(picture: Picture) -> str:
+    seen = {name for box in picture.boxes for name in _class(box, picture).split()}
+    ways = {arrow.way for arrow in picture.arrows}
+    swatch = "<svg class=graph width=26 height=16 aria-hidden=true>{}</svg>"
+    entries = [
+        swatch.format(
+            f'<g class="box {"live older" if name == "older" else name}"><rect x=2 y=2 width=22 height=12 rx=3 /></g>'
+        )
+        + told
+        for name, told in _KEY
+        if name in seen
+    ]
+    entries += [
+        swatch.format(f'<path class="arrow {way}" d="M1 8L25 8"/>') + told for way, told in _WAYS if way in ways
+    ]
+    owners = {o for box in picture.boxes for o in box.optimizers}
+    shown = [
+        (f"o{hue(picture.optimizers, o)}", f"held by <code>{escape(flat(n))}</code>")
+        for o, n in picture.optimizers
+        if o in owners
+    ]
+    if any(box.kind == "parameters" and not box.optimizers for box in picture.boxes):
+        shown.append(("o0", "in no optimizer"))
+    entries += [
+        swatch.format(f'<g class="box parameters {name}"><rect x=2 y=2 width=22 height=12 rx=3 /></g>') + told
+        for name, told in shown
+    ]
+    return "<ul class=key>" + "".join(f"<li>{entry}</li>" for entry in entries) + "</ul>"
+
+
+def _list(picture: Picture, places: Places) -> str:
+    rows = []
+    for box in picture.boxes:
+        told = prose(_title(box, picture, places))
+        anchor = places.anchor(box.file, box.line)
+        if anchor:
+            told = f'<a href="#{anchor}">{told}</a>'
+        heads = [f"{_DOES[a.way]} {a.head + 1}" for a in picture.arrows if a.tail == box.id]
+        rows.append(f"<li>{told}{': ' if heads else ''}{', '.join(heads)}</li>")
+    return f"<ol>{''.join(rows)}</ol>"
