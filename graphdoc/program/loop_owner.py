@@ -57,10 +57,14 @@ def _made_for(evidence: Evidence, event: Event | None) -> list[list[Frame]]:
 
 
 def _takes_tensor(evidence: Evidence, line: Frame) -> bool:
-    """Whether the line hands over a tensor that the program holds by name: ``accelerator.backward(loss)``."""
+    """Whether the line hands over a tensor that the program holds by name: ``accelerator.backward(loss)``.
+
+    So does a container with tensors that carry gradients (``np.sum(layers, 0)``); one of data alone may be a loader.
+    """
     source = Source(line.file, evidence.sources.get(line.file, ""))
     node: ast.AST | None = source.node_expression(Place.of(line)) or source.node_statement(Place.of(line))
     known = {t.path for t in reached(evidence)}
+    known |= {t.path.partition("[")[0] for t in reached(evidence) if t.requires_grad}
     read = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()
     return bool(known & read)
 

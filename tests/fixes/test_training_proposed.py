@@ -14,6 +14,43 @@ from graphdoc.fixes.kinds import kinds
 
 CASES = [
     Case(
+        "torch_instead_of_numpy",
+        start="""\
+        import numpy as np
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+        nets, x = [first, second], torch.randn(3, 4)
+        opt = torch.optim.SGD([p for n in nets for p in n.parameters()], lr=0.1)
+        """,
+        sick="""\
+        class Both(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = first, second
+
+            def forward(self, x):
+                seen = [x, self.first(x)]
+                seen.append(self.second(seen[1]))
+                return np.mean(seen, 0)
+
+        net = Both()
+        for step in range(3):
+            opt.zero_grad()
+            net(x).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            torch.stack([x, first(x), second(first(x))]).mean(0).square().mean().backward()
+            opt.step()
+        """,
+        near="first(x) is computed twice by the right version, so its gradient is a sum",
+    ),
+    Case(
         "detach_stored",
         start="""\
         import copy

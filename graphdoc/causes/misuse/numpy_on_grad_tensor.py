@@ -7,8 +7,9 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.array_calls import ArrayCall, array_call
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
@@ -47,7 +48,9 @@ Also for lists that are kept over an epoch: a list of numbers holds no graph, a 
 the epoch.
 
 Unsafe if the result goes back into the loss: then the detach cuts the graph at this line, the crash disappears and
-the training is wrong or fails later (`cut-by-conversion`). Do that computation in torch.
+the training is wrong or fails later (`cut-by-conversion`). Do that computation in torch: `torch.stack(layers).sum(0)`
+for `np.sum(layers, 0)`, `torch.exp(x)` for `np.exp(x)`. That is safe, and it is proposed first where the line belongs
+to a module's forward or backward is called on what it gives.
 
 For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory and time as well.
 """,
@@ -71,49 +74,74 @@ def recognise(evidence: Evidence) -> Finding | None:
     frame = raised_at(evidence)
     code = code_at(evidence, frame)
     marks = (span("cause", frame, "NumPy gets a tensor that requires gradients here", evidence),) if frame else ()
-    call = bindings.call_at(evidence, frame)
-    direct = call is not None and bindings.text_of(call.func).endswith(".numpy")
-    numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
-    remedies = (
-        *remedy_at(_element(evidence, frame, call), "detach_expression", "Detach each element", "unsafe", numbers),
-        *remedy_at(
-            _argument(evidence, frame, call, direct), "detach_expression", "Detach the argument", "unsafe", numbers
-        ),
-        *remedy_at(
-            frame if call is not None else None,
-            "to_numpy",
-            "Detach the tensor before NumPy gets it",
-            "safe" if direct else "unsafe",
-            numbers,
-        ),
-    )
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
+    handed = array_call(evidence, frame)
+    advice = (
+        "Compute it in torch: its result is a part of what is trained, and a detached one would end that."
+        if handed is not None and handed.learned
+        else "Detach it here if only the numbers are wanted, or compute it under `torch.no_grad()` if nothing is "
+        "learned from it."
+    )
     return Finding(
         strength,
         confidence,
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else TITLE,
-        f"{told} a tensor that requires gradients to NumPy, which cannot record operations. Detach it here if only the "
-        "numbers are wanted, or compute it under `torch.no_grad()` if nothing is learned from it.",
-        distinct((*marks, *raised_span(evidence, ""))) if marks else raised_span(evidence, "refused here"),
+        f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
+        distinct((*marks, *raised_span(evidence, "refused here"))),
         (),
-        remedies,
+        _remedies(evidence, frame, handed) if handed is not None else (),
     )
 
 
-def _element(evidence: Evidence, frame: Frame | None, call: ast.Call | None) -> Frame | None:
+def _remedies(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> tuple[Remedy, ...]:
+    """Torch's own function where the result is trained through; else what is handed over loses its graph first."""
+    numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
+    detached = (
+        *remedy_at(_element(evidence, frame, handed), "detach_expression", "Detach each element", "unsafe", numbers),
+        *remedy_at(
+            _argument(evidence, frame, handed),
+            "detach_expression",
+            "Detach each element" if handed.holds == "list" else "Detach the argument",
+            "unsafe",
+            numbers,
+            structure={"list": "tensor"} if handed.holds == "list" else "tensor",
+        ),
+        *remedy_at(
+            frame if handed.direct or handed.converts else None,
+            "to_numpy",
+            "Detach the tensor before NumPy gets it",
+            "safe" if handed.direct and not handed.learned else "unsafe",
+            numbers,
+        ),
+    )
+    in_torch = remedy_at(
+        None if handed.direct or handed.converts else frame,
+        "torch_instead_of_numpy",
+        "Compute it in torch",
+        "safe" if handed.learned else "unsafe",
+        "The numbers are the same, and gradients flow through them."
+        if handed.learned
+        else "The result is a tensor with its graph then, not an array.",
+        structure=handed.holds,
+    )
+    # Outside of what is trained a printed tensor is not a printed number: the detached values come first.
+    return (*in_torch, *detached) if handed.learned else (*detached, *in_torch)
+
+
+def _element(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> Frame | None:
     """What a list or comprehension given to NumPy is made of: each element is turned into an array of its own."""
-    first = call.args[0] if call is not None and call.args else None
-    if frame is None or not isinstance(first, ast.ListComp | ast.GeneratorExp):
+    if frame is None or not isinstance(handed.argument, ast.ListComp | ast.GeneratorExp):
         return None
-    return bindings.frame_of(evidence, frame.file, first.elt, frame.function)
+    return bindings.frame_of(evidence, frame.file, handed.argument.elt, frame.function)
 
 
-def _argument(evidence: Evidence, frame: Frame | None, call: ast.Call | None, direct: bool) -> Frame | None:
+def _argument(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> Frame | None:
     """The tensor that is given to a function of NumPy (or one that uses it): detached before, not after, the call."""
-    first = call.args[0] if call is not None and call.args and not direct else None
-    if frame is None or not isinstance(first, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
+    if frame is None or handed.direct:
         return None
-    return bindings.frame_of(evidence, frame.file, first, frame.function)
+    if not isinstance(handed.argument, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
+        return None
+    return bindings.frame_of(evidence, frame.file, handed.argument, frame.function)
 
 
 CAUSE = Cause(

@@ -1,0 +1,84 @@
+"""What a program hands to NumPy: the argument, whether it is a container of tensors, and where its result goes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
+from graphdoc.program.tensors import reached
+
+_MODULE_CALL = "torch/nn/modules/module.py"
+
+
+@dataclass(frozen=True)
+class ArrayCall:
+    """A call below which NumPy got a tensor that requires gradients.
+
+    ``argument`` is its first argument, ``holds`` what that is known to be: ``"tensor"``, ``"list"`` (of tensors) or
+    empty. ``learned`` tells whether the result goes on into what is trained, so that a detached one would end that.
+    """
+
+    call: ast.Call
+    argument: ast.expr | None
+    holds: str
+    learned: bool
+
+    @property
+    def direct(self) -> bool:
+        """Whether it is the tensor's own method: ``x.numpy()``."""
+        return bindings.text_of(self.call.func).endswith(".numpy")
+
+    @property
+    def converts(self) -> bool:
+        """Whether the call makes an array of one tensor: ``np.asarray(x)``."""
+        return bindings.text_of(self.call.func).rsplit(".", 1)[-1] in ("asarray", "array") and self.holds != "list"
+
+
+def array_call(evidence: Evidence, frame: Frame | None) -> ArrayCall | None:
+    """The call at the frame that the traceback of the conversion ends in, or None."""
+    call = bindings.call_at(evidence, frame)
+    if call is None or frame is None:
+        return None
+    first = call.args[0] if call.args else None
+    return ArrayCall(call, first, _holds(evidence, first), _in_forward(evidence) or _differentiated(evidence, frame))
+
+
+def _holds(evidence: Evidence, node: ast.expr | None) -> str:
+    if isinstance(node, ast.List | ast.ListComp):
+        return "list"
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return ""
+    text = ast.unparse(node)
+    paths = [t.path for t in reached(evidence)]
+    if text in paths:
+        return "tensor"
+    return "list" if any(re.fullmatch(re.escape(text) + r"\[\d+\]", p) for p in paths) else ""
+
+
+def _in_forward(evidence: Evidence) -> bool:
+    """Whether a module was computing its output, with gradients recorded: the result becomes a part of it."""
+    stack = evidence.raised.stack if evidence.raised is not None else []
+    return any(f.file.replace("\\", "/").endswith(_MODULE_CALL) for f in _called(stack))
+
+
+def _called(stack: list[Frame]) -> list[Frame]:
+    """The frames between the user's two innermost ones: what has called the function that the failing line is in."""
+    users = [i for i, f in enumerate(stack) if f.user]
+    return stack[users[-2] + 1 : users[-1]] if len(users) > 1 else []
+
+
+def _differentiated(evidence: Evidence, frame: Frame) -> bool:
+    """Whether backward is called on the name that the statement around the frame assigns."""
+    root = bindings.tree(evidence, frame.file)
+    around = bindings.function_around(root, frame.line) if root is not None else None
+    names: set[str] = set()
+    ends: set[str] = set()
+    for node in bindings.shallow(around or root) if root is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
+            ends |= set(bindings.names_in(node.func.value))
+    return bool(names & ends)
