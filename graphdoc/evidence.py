@@ -501,19 +501,31 @@ class Evidence:
         Raises:
             EvidenceError: missing, truncated, not JSON, or of an unknown version.
         """
-        try:
-            with open(path, "rb") as f:
-                text = f.read(MOST_BYTES + 1)
-            if len(text) > MOST_BYTES:
-                raise EvidenceError(f"{path} is longer than {MOST_BYTES // 1_000_000} MB, which no evidence is")
-            data = json.loads(text)
-        except OSError as e:
-            raise EvidenceError(f"cannot read {path}: {e.strerror}") from e
-        except EvidenceError:
-            raise
-        except (ValueError, RecursionError, MemoryError) as e:
-            raise EvidenceError(f"{path} is truncated or not an evidence file: {e}") from e
+        data = load(path)
         try:
             return cls.from_json(data)
         except EvidenceError as e:
             raise EvidenceError(f"{path}: {e}") from e
+
+
+def load(path: str) -> dict[str, Any]:
+    """The object in an evidence file, as parsed JSON that nobody has checked yet.
+
+    Raises:
+        EvidenceError: missing, truncated, longer than any that graphdoc writes, or not a JSON object.
+    """
+    try:
+        with open(path, "rb") as f:
+            text = f.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise EvidenceError(f"{path} is longer than {MOST_BYTES // 1_000_000} MB, which no evidence is")
+        data = json.loads(text)
+    except OSError as e:
+        raise EvidenceError(f"cannot read {path}: {e.strerror}") from e
+    except EvidenceError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as e:
+        raise EvidenceError(f"{path} is truncated or not an evidence file: {e}") from e
+    if not isinstance(data, dict):
+        raise EvidenceError(f"{path}: not a graphdoc evidence document")
+    return data

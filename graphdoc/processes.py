@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
-from graphdoc.evidence import Evidence, EvidenceError
+from graphdoc.evidence import Evidence, EvidenceError, Raised
+from graphdoc.heads import Head, read_head
 from graphdoc.launch.keep import Kept
 from graphdoc.sourcetext import decode, digest, read_source
 
-MOST_RANKS = 4096
+MOST_RANKS = 200_000
 """Ranks of which each is told; the number itself is a word in a file."""
+MOST_DAMAGED = 3
+"""Files that cannot be read of which each has a sentence; the others are counted."""
 DEEPENED = "deepened-"
 """Name of the evidence of a second run, beside ``evidence-<pid>.json`` of the first."""
+
+
+class HasRaised(Protocol):
+    """What has an exception: an Evidence, or the head of one."""
+
+    raised: Raised | None
 
 
 @dataclass
@@ -30,31 +42,47 @@ class Processes:
 
 
 def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes:
-    """Read what a run's processes left. A file that cannot be read costs a sentence, not the report."""
-    found: list[tuple[Evidence, Path]] = []
-    result = Processes()
+    """Read what a run's processes left: the heads of all, and the whole of one.
+
+    A file that cannot be read costs a sentence, not the report.
+    """
+    damaged: list[str] = []
+    heads: list[Head] = []
     for file in kept.evidence if files is None else files:
         try:
-            found.append((read_evidence(kept, file), file))
+            heads.append(read_head(file))
         except EvidenceError as e:
-            result.notes.append(str(e))
-    if not found:
-        return result
-    failed = [pair for pair in found if pair[0].raised is not None]
-    result.ranks = max(1, *(e.process.world_size for e, _ in found))
+            damaged.append(str(e))
+    result = Processes()
+    result.ranks = max([1, *(h.process.world_size for h in heads)])
+    failed = [h for h in heads if h.raised is not None]
+    for head in _in_order(failed, heads):
+        try:
+            result.first, result.file = read_evidence(kept, head.file), head.file
+            break
+        except EvidenceError as e:
+            damaged.append(str(e))
+    result.notes += damaged[:MOST_DAMAGED]
+    if len(damaged) > MOST_DAMAGED:
+        result.notes.append(f"{len(damaged) - MOST_DAMAGED} more evidence files cannot be read")
+    if result.first is not None and result.first.raised is not None and result.ranks > 1:
+        result.notes += _about_ranks(result.first, failed, result.ranks, kept.ended)
+    return result
+
+
+def _in_order(failed: list[Head], heads: list[Head]) -> list[Head]:
+    """The files to read whole, the first that can be read is the one. An exception that ended its process before one
+    that was caught; then the one that was there first; in place of a process that says where its failure is told whole,
+    that one.
+    """
     if not failed:
         # Ranks do the same: the first one speaks for what was seen in runs that went on.
-        signed = [pair for pair in found if pair[0].signs]
-        if signed:
-            result.first, result.file = min(signed, key=lambda pair: (pair[0].process.rank, pair[0].process.written))
-        return result
-    # An exception that ended its process before one that was caught; then the one that was there first.
-    failed.sort(key=lambda pair: (not _uncaught(pair[0]), pair[0].process.written))
-    first, result.file = failed[0]
-    if result.ranks > 1:
-        result.notes += _about_ranks(first, [e for e, _ in failed], result.ranks)
-    result.first = first
-    return result
+        return sorted((h for h in heads if h.signed), key=lambda h: (h.process.rank, h.process.written))
+    ordered = sorted(failed, key=lambda h: (not h.uncaught, h.process.written))
+    whole = {h.file.name: h for h in failed if not h.told_by}
+    teller = whole.get(f"evidence-{ordered[0].told_by}.json")
+    same = [teller] if teller is not None and same_failure(teller, ordered[0]) else []
+    return [*same, *ordered]
 
 
 def read_evidence(kept: Kept, file: Path) -> Evidence:
@@ -69,7 +97,7 @@ def read_evidence(kept: Kept, file: Path) -> Evidence:
     return evidence
 
 
-def same_failure(a: Evidence, b: Evidence) -> bool:
+def same_failure(a: HasRaised, b: HasRaised) -> bool:
     """Whether both ended with the same exception, numbers and addresses apart."""
     if a.raised is None or b.raised is None:
         return False
@@ -89,33 +117,60 @@ def changed_sources(evidence: Evidence) -> list[str]:
     return changed
 
 
-def _uncaught(evidence: Evidence) -> bool:
-    return evidence.raised is not None and evidence.raised.uncaught
-
-
+@lru_cache(1024)
 def _plain(message: str) -> str:
     return re.sub(r"\d+", "#", " ".join(message[:4000].split()))
 
 
-def _about_ranks(first: Evidence, failed: list[Evidence], ranks: int) -> list[str]:
+def _about_ranks(first: Evidence, failed: list[Head], ranks: int, ended: bool) -> list[str]:
     """Which ranks share the first failure, failed otherwise, or left nothing because they only waited."""
     own = first.process.rank
     if own < 0:
         return []
     notes = [f"of {ranks} ranks, rank {own} failed first"]
-    sharing = sorted(e.process.rank for e in failed if e is not first and same_failure(first, e))
-    others = sorted(e.process.rank for e in failed if e is not first and not same_failure(first, e))
-    heard = {e.process.rank for e in failed}
+    further = [h for h in failed if h.process.rank != own]
+    sharing = [h for h in further if same_failure(first, h)]
+    others = [h for h in further if not same_failure(first, h)]
+    heard = {h.process.rank for h in failed}
     silent = [rank for rank in range(ranks) if rank not in heard] if ranks <= MOST_RANKS else []
     if sharing:
-        notes.append(f"{_ranks(sharing)} failed in the same way")
+        notes.append(f"{as_ranks(h.process.rank for h in sharing)} failed in the same way")
     if others:
-        notes.append(f"{_ranks(others)} ended with another exception, as ranks do that wait for one that has failed")
+        place = _waited(others)
+        told = f", most of them at {place}" if place and len(others) > 1 else f", at {place}" if place else ""
+        notes.append(
+            f"{as_ranks(h.process.rank for h in others)} ended with another exception{told}, "
+            "as ranks do that wait for one that has failed"
+        )
     if silent:
-        notes.append(f"{_ranks(silent)} raised nothing: only waited, or ended by the launcher")
+        still = "" if ended else ", or still running"
+        notes.append(f"{as_ranks(silent)} raised nothing: only waited, or ended by the launcher{still}")
     return ["; ".join(notes)]
 
 
-def _ranks(numbers: list[int]) -> str:
-    shown = ", ".join(str(n) for n in numbers[:8]) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
-    return f"rank{'s' if len(numbers) > 1 else ''} {shown}"
+def _waited(others: list[Head]) -> str:
+    """The user's line at which most of these were; empty where their frames do not tell."""
+    places: Counter[str] = Counter()
+    for head in others:
+        stack = head.raised.stack if head.raised is not None else []
+        frame = next((f for f in reversed(stack) if f.user), None)
+        if frame is not None:
+            places[f"{frame.file}:{frame.line}"] += 1
+    ((place, count),) = places.most_common(1) or [("", 0)]
+    return place if 2 * count > len(others) else ""
+
+
+def as_ranks(numbers: Iterable[int]) -> str:
+    """``ranks 0-3, 7 and 12 more``: runs of numbers by their ends, eight of them at most."""
+    ordered = sorted(set(numbers))
+    runs: list[list[int]] = []
+    for n in ordered:
+        if runs and n == runs[-1][-1] + 1:
+            runs[-1][1:] = [n]
+        else:
+            runs.append([n])
+    shown = runs[:8]
+    named = [str(n) for run in shown for n in (run if run[-1] - run[0] < 2 else [f"{run[0]}-{run[-1]}"])]
+    left = len(ordered) - sum(run[-1] - run[0] + 1 for run in shown)
+    more = f" and {left} more" if left else ""
+    return f"rank{'s' if len(ordered) > 1 else ''} {', '.join(named)}{more}"

@@ -9,9 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import cells
-from graphdoc.capture.marks import leave
+from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.packages import add_packages
 from graphdoc.capture.places import is_user_file
+from graphdoc.capture.ranks import brief, told_by
 from graphdoc.capture.source_texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
 from graphdoc.redaction import redact_document
@@ -51,8 +52,11 @@ def start_document(witness: Witness) -> Evidence:
     return evidence
 
 
-def write_document(witness: Witness, evidence: Evidence) -> None:
-    """Write ``evidence-<pid>.json`` into the run's folder, atomically, with the sources that its frames name.
+def write_document(witness: Witness, evidence: Evidence, ending: bool = True) -> None:
+    """Write ``evidence-<name>.json`` into the run's folder, atomically, with the sources that its frames name.
+
+    Of a rank whose failure another one tells, only who it is and where it was (see ``graphdoc.capture.ranks``). Not
+    ``ending``: the program may go on.
 
     Where that takes nothing (a disk that has filled up, a folder that the program has deleted), it is written to the
     place that stands in for it, if this is the user's own run and not one of ours.
@@ -62,10 +66,12 @@ def write_document(witness: Witness, evidence: Evidence) -> None:
     """
     evidence.process.written = time.time()
     evidence.seconds = time.time() - witness.started
-    _add_sources(evidence, not witness.mode.startswith("verify"))  # a trial runs another text on purpose
-    add_packages(evidence)
-    name = f"evidence-{os.getpid()}.json"
-    data = redact_document(evidence.to_json(), os.environ)
+    teller = told_by(witness.out, evidence, ending) if witness.mode.startswith("observe") else ""
+    if not teller:
+        _add_sources(evidence, not witness.mode.startswith("verify"))  # a trial runs another text on purpose
+        add_packages(evidence)
+    name = f"evidence-{process_name()}.json"
+    data = redact_document(brief(evidence, teller) if teller else evidence.to_json(), os.environ)
     try:
         try:
             evidence.write(os.path.join(witness.out, name), data)

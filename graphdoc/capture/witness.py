@@ -28,7 +28,7 @@ from graphdoc.capture.hints import Hints
 from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_name
 from graphdoc.capture.journal import DEPTH, Entry, Journal, Place, leaves_behind
-from graphdoc.capture.marks import leave
+from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Quiet, Unseen
 from graphdoc.capture.saved import watch_hooks
@@ -345,7 +345,7 @@ class Witness:
                 self.finite.tell_failed(evidence, noted[0])
             self.evidence = evidence
             self.told, self.whole = noted[0], len(autopsy.order) < autopsy.limit
-            write_document(self, evidence)
+            write_document(self, evidence, ending)
 
     # -- optimizers ----------------------------------------------------------------------------------------------
 
@@ -539,7 +539,7 @@ def note_trouble(out: str, error: BaseException) -> None:
     try:
         where = traceback.extract_tb(error.__traceback__)
         place = f" ({os.path.basename(where[-1].filename)}:{where[-1].lineno})" if where else ""
-        with open(os.path.join(out, f"trouble-{os.getpid()}.txt"), "a", encoding="utf-8") as f:
+        with open(os.path.join(out, f"trouble-{process_name()}.txt"), "a", encoding="utf-8") as f:
             f.write(f"{type(error).__name__}: {error}{place}".replace("\n", " ")[:500] + "\n")
         if os.environ.get("GRAPHDOC_DEBUG"):
             traceback.print_exception(error)

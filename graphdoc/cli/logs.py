@@ -11,6 +11,7 @@ from graphdoc.causes import all_causes
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.messages import Failure, evidence_from
 from graphdoc.model import Diagnosis, Report
+from graphdoc.processes import as_ranks
 from graphdoc.program.spans import span
 
 _MOST = 5
@@ -104,7 +105,7 @@ def _places(failure: Failure) -> list[str]:
         node = failure.forward_op or "the failing node"
         notes.append(f"Anomaly mode says that {node} was made at {_at(inner)}" + (f": `{code}`" if code else "") + ".")
     if len(failure.ranks) > 1:
-        notes.append(f"The same on ranks {', '.join(map(str, failure.ranks[:16]))}.")
+        notes.append(f"The same on {as_ranks(failure.ranks)}.")
     if failure.chain:
         notes.append(f"It was raised while another exception was handled: {failure.chain[-1][:300]}")
     return notes

@@ -55,6 +55,7 @@ _VARIABLES = (
     "GRAPHDOC_PATCHES",
     "GRAPHDOC_LAYER",
     "GRAPHDOC_SERVE",
+    "GRAPHDOC_HOST",
 )
 
 
@@ -213,6 +214,7 @@ def as_environment(request: Request, out: Path | None) -> dict[str, str]:
     environment["GRAPHDOC_OUT"] = str(out.absolute())
     environment["GRAPHDOC_MODE"] = request.mode
     environment["GRAPHDOC_KIND"] = request.kind
+    environment["GRAPHDOC_HOST"] = os.uname().nodename if hasattr(os, "uname") else ""
     if path is not None:
         environment["GRAPHDOC_PYTHONPATH"] = path
     if request.patches is not None:

@@ -39,7 +39,8 @@ def start() -> None:
         elif observes(folder):
             request = Request([sys.executable, *sys.orig_argv[1:]], "command", cwd=os.getcwd())
             expect(folder, request, rerun=all(os.environ.get(name, "1") in ("", "1") for name in _RANKS))
-            os.environ.update(as_environment(request, folder))
+            # Each machine of a job starts its own processes: only with its name are their numbers unique.
+            os.environ.update({**as_environment(request, folder), "GRAPHDOC_HOST": ""})
             sys.path.insert(0, str(HOOK))
     except Exception as e:
         _say(f"not observed: {type(e).__name__}: {e}")

@@ -26,7 +26,8 @@ class Kept:
     ``exit_status`` is 128 + n after signal n; ``seconds`` is wall-clock time. ``troubles`` are lines about what was
     not observed. ``rerun`` is False when the user wants no automatic second run. ``trusted`` is True for what this user
     ran here; otherwise the files are a stranger's data: their command is not run unless the user has ``allowed`` it,
-    and the folder in which the user stands takes the place of theirs.
+    and the folder in which the user stands takes the place of theirs. ``ended`` is False where nobody has told of its
+    end: processes of it may still run, and leave more.
     """
 
     folder: Path
@@ -39,6 +40,7 @@ class Kept:
     rerun: bool = True
     trusted: bool = True
     allowed: bool = False
+    ended: bool = True
 
     @property
     def may_run(self) -> bool:
@@ -144,6 +146,7 @@ def _from_document(folder: Path, document: dict[str, Any], here: Path) -> Kept:
     """The kept run that ``document`` tells of, read by someone who stands in ``here``."""
     try:
         request, outcome = document["request"], document["outcome"]
+        ended = outcome is not None
         outcome = _seen(folder) if outcome is None else outcome
         sealed = {"request": request, "rerun": document["rerun"]}
         trusted = owned(folder / "run.json") and holds(document.get("seal"), sealed, folder)
@@ -164,6 +167,7 @@ def _from_document(folder: Path, document: dict[str, Any], here: Path) -> Kept:
             evidence=tuple(sorted(folder.glob("evidence-*.json"))),
             rerun=bool(document["rerun"]),
             trusted=trusted,
+            ended=ended,
         )
     except (KeyError, TypeError, ValueError) as e:
         raise UsageError(f"{folder / 'run.json'} is damaged: {type(e).__name__}: {e}") from e
@@ -177,16 +181,17 @@ def _record(folder: Path, request: Request, rerun: bool, outcome: dict[str, Any]
 
 def _seen(folder: Path) -> dict[str, Any]:
     """How a run has ended, as far as the evidence of its processes says."""
-    from graphdoc.evidence import Evidence, EvidenceError
+    from graphdoc.evidence import EvidenceError
+    from graphdoc.heads import read_head
 
     status, seconds = 0, 0.0
     for file in folder.glob("evidence-*.json"):
         try:
-            evidence = Evidence.read(str(file))
+            head = read_head(file)
         except EvidenceError:
             continue
-        status = max(status, int(evidence.raised is not None and evidence.raised.uncaught))
-        seconds = max(seconds, evidence.seconds)
+        status = max(status, int(head.uncaught))
+        seconds = max(seconds, head.seconds)
     return {"exit_status": status, "signal": None, "seconds": seconds, "troubles": troubles(folder)}
 
 

@@ -1,11 +1,10 @@
 """Whether a run was observed: what its processes have told of themselves by the empty files that they left.
 
-Each process that the start-up hook reached makes ``process-<pid>.<state>`` in the run's folder as it comes so far:
+Each process that the start-up hook reached makes ``process-<name>.<state>`` in the run's folder as it comes so far:
 ``started`` (the hook ran), ``loading`` (torch, or a part of it, was being imported), ``observed`` (the capture is in
 place), ``unobserved`` (torch is there and the capture could not be put in place), ``disabled`` (by GRAPHDOC_DISABLE),
 ``ended`` (the capture saw the end, or nothing of the program's runs there), ``lost`` (what it had seen could not be
-written). Nothing is read out of what the
-program printed: its streams do not pass through us.
+written). Nothing is read out of what the program printed: its streams do not pass through us.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def _states(folder: Path) -> dict[str, set[str]]:
     except OSError:
         return {}
     for name in names:
-        process, _, state = name.partition(".")
+        process, _, state = name.rpartition(".")
         if process.startswith("process-") and state:
             found.setdefault(process.removeprefix("process-"), set()).add(state)
     return found
@@ -62,7 +61,7 @@ def _never_started(kept: Kept, alone: bool) -> str:
 
 def _missing(kept: Kept, states: dict[str, set[str]]) -> str:
     """Why the run was not observed to its end, or an empty string."""
-    written = {file.stem.rpartition("-")[2] for file in kept.evidence}
+    written = {file.stem.rpartition("evidence-")[2] for file in kept.evidence}
     told = "; ".join(kept.troubles[:3])
     for pid, found in states.items():
         if "lost" in found and pid not in written:

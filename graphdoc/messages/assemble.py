@@ -69,9 +69,11 @@ class Assembler:
             if self._state(line):
                 return
 
-    def tick(self, number: int) -> None:
-        """Tell which line the log has reached, so that a process that fell silent is done with."""
-        if self.busy and number - self._seen > _SILENCE:
+    def tick(self, number: int, processes: int) -> None:
+        """Tell which line the log has reached, so that a process that fell silent is done with. Of very many
+        ``processes`` each has a line only now and then.
+        """
+        if self.busy and number - self._seen > max(_SILENCE, 4 * processes):
             self.close()
 
     def close(self) -> None:

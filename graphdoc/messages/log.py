@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -24,6 +25,8 @@ _TRIGGER = re.compile(
 _PASTE = 1 << 20
 # Known messages and other exceptions are kept up to so many each; more are counted with the first ones only.
 _MOST_FAILURES = 200
+# No job has more processes: labels beyond are noise.
+_MOST_PROCESSES = 100_000
 
 
 def read_log(stream: BinaryIO) -> list[Failure]:
@@ -55,7 +58,7 @@ def _read(chunk: str, number: int, assemblers: dict[str, Assembler], book: _Book
     """Read whole lines; returns the number of the last one."""
     position, end = 0, len(chunk)
     quiet = number + 1000
-    busy = any(a.busy for a in assemblers.values())
+    busy = {label: a for label, a in assemblers.items() if a.busy}
     while position < end:
         if not busy:
             found = _TRIGGER.search(chunk, position)
@@ -73,21 +76,21 @@ def _read(chunk: str, number: int, assemblers: dict[str, Assembler], book: _Book
         assembler = assemblers.get(label)
         if assembler is None:
             assembler = assemblers[label] = Assembler(label, book.add)
-            if len(assemblers) > 4096:  # no job has so many processes: the labels are noise
+            if len(assemblers) > _MOST_PROCESSES:
                 assemblers.clear()
+                busy.clear()
                 assemblers[label] = assembler
-        was = assembler.busy
         assembler.feed(line, number)
         if assembler.busy:
-            busy = True
-        elif was:
-            busy = any(a.busy for a in assemblers.values())
+            busy[label] = assembler
+        else:
+            busy.pop(label, None)
         if busy and number >= quiet:
             # A process that fell silent in the middle of something must not keep us reading every line.
             quiet = number + 1000
-            for other in assemblers.values():
-                other.tick(number)
-            busy = any(a.busy for a in assemblers.values())
+            for other in busy.values():
+                other.tick(number, len(assemblers))
+            busy = {label: a for label, a in busy.items() if a.busy}
     return number
 
 
@@ -126,6 +129,8 @@ class _Book:
         self.failures: list[Failure] = []
         self._known: dict[tuple[object, ...], Failure] = {}
         self._kept = {True: 0, False: 0}
+        self._labels: dict[int, set[str]] = {}
+        """The labels of each failure, by its identity: a list of thousands is slow to search."""
 
     def add(self, failure: Failure, label: str) -> None:
         key = (
@@ -145,15 +150,17 @@ class _Book:
             self._known[key] = failure
             self.failures.append(failure)
             known = failure
-        elif label in known.labels or not label:
+        labels = self._labels.setdefault(id(known), set())
+        if known is not failure and (label in labels or not label):
             known.count += 1
         if not known.forward and failure.forward:
             known.forward, known.forward_op = failure.forward, failure.forward_op
-        if label and label not in known.labels and len(known.labels) < 4096:
+        if label and label not in labels and len(labels) < _MOST_PROCESSES:
+            labels.add(label)
             known.labels.append(label)
-        if rank >= 0 and rank not in known.ranks:
-            known.ranks.append(rank)
-            known.ranks.sort()
+            place = bisect_left(known.ranks, rank)
+            if rank >= 0 and known.ranks[place : place + 1] != [rank]:
+                known.ranks.insert(place, rank)
 
     def _echoed(self, failure: Failure) -> Failure | None:
         """The failure that this one, which has no traceback, only repeats: a summary line, a logger's own."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import textwrap
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from logs import CPP, FIRST, INDUCED, SECOND, TODAY, VERSION, prefixed, traceback
 
+from graphdoc.cli.logs import tell
 from graphdoc.messages import Failure, read_log
 
 
@@ -82,6 +84,14 @@ def test_ranks_that_interleave_line_by_line_are_one_failure() -> None:
     assert_version_error(failure)
     assert failure.ranks == [0, 1, 2, 3]
     assert len(failure.frames) == 4
+
+
+def test_thousands_of_ranks_are_all_counted_once_and_told_by_their_ends() -> None:
+    ranks = range(9_999, -1, -1)
+    text = "".join(f"[rank{rank}]: {line}\n" for line in traceback().splitlines() for rank in ranks)
+    failure = only(text + prefixed(traceback(), "[rank7]: "))
+    assert failure.ranks == sorted(ranks) and len(failure.labels) == 10_000 and failure.count == 2
+    assert any("The same on ranks 0-9999." in one.report.notes for one in tell([failure], Path("/nowhere")))
 
 
 def test_ranks_with_different_failures_stay_apart() -> None:

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 waiting: "Any" = None
 _HERE = os.path.dirname(__file__)
-_OURS = ("GRAPHDOC_OUT", "GRAPHDOC_MODE", "GRAPHDOC_PATCHES", "GRAPHDOC_KIND", "GRAPHDOC_PYTHONPATH", "GRAPHDOC_LAYER")
+_OURS = (
+    "GRAPHDOC_OUT",
+    "GRAPHDOC_MODE",
+    "GRAPHDOC_PATCHES",
+    "GRAPHDOC_KIND",
+    "GRAPHDOC_PYTHONPATH",
+    "GRAPHDOC_LAYER",
+    "GRAPHDOC_HOST",
+)
 
 
 def _step_aside() -> None:
@@ -66,13 +74,20 @@ def _serves_forks() -> bool:
     return sys.argv[:1] == ["-c"] and any("multiprocessing.forkserver" in a for a in sys.orig_argv)
 
 
+def _process() -> str:
+    """What this process calls its files (see graphdoc/capture/marks.py)."""
+    starter = os.environ.get("GRAPHDOC_HOST")
+    host = os.uname().nodename if starter is not None and hasattr(os, "uname") else starter
+    return str(os.getpid()) if host == starter else f"{os.getpid()}@{host}"
+
+
 def _leave(out: str, state: str) -> None:
     """Tell the parent how far this process has come, by the name of an empty file: it needs no room on a full disk.
 
     The states are those of graphdoc/launch/seen.py.
     """
     try:
-        os.close(os.open(os.path.join(out, f"process-{os.getpid()}.{state}"), os.O_WRONLY | os.O_CREAT, 0o600))
+        os.close(os.open(os.path.join(out, f"process-{_process()}.{state}"), os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError:
         pass
 
@@ -81,7 +96,7 @@ def _trouble(out: str, error: Exception) -> None:
     """Leave one line for the parent; there is nobody to tell in this process."""
     try:
         line = " ".join(f"{type(error).__name__}: {error}".split())
-        with open(os.path.join(out, f"trouble-{os.getpid()}.txt"), "a", encoding="utf-8", errors="replace") as f:
+        with open(os.path.join(out, f"trouble-{_process()}.txt"), "a", encoding="utf-8", errors="replace") as f:
             f.write(line + "\n")
     except Exception:
         pass
