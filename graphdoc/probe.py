@@ -110,6 +110,14 @@ def deepened(kept: Kept, evidence: Evidence) -> Evidence | None:
         return None
 
 
+def _remember_reach(first: Evidence, second: Evidence) -> None:
+    """What the calls of the first run reached, where the second, which looks at more, has looked at fewer calls."""
+    if [(e.index, e.kind) for e in first.events] != [(e.index, e.kind) for e in second.events]:
+        return
+    for old, new in zip(first.events, second.events, strict=True):
+        new.reaches = new.reaches or old.reaches
+
+
 def _companion(kept: Kept, evidence: Evidence) -> Path:
     return kept.folder / f"{DEEPENED}{evidence.process.pid}.json"
 
@@ -138,6 +146,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
         second.probe = second.probe or mode
+        _remember_reach(evidence, second)
         if ended.stopped and second.raised is not None and evidence.raised is not None:
             # Ended before its own end could tell.
             second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes

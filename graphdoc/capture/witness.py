@@ -42,6 +42,8 @@ from graphdoc.evidence import Evidence, Raised
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
 
+MOST_ASKED = 64
+"""Inputs of a call of autograd.grad whose names are told."""
 MOST_KINDS = 25
 """Kinds of failure, by place and words, of which one each is examined before it is known whether the program ends by
 it: it may be killed first, or wait for ever for other ranks."""
@@ -339,6 +341,8 @@ class Witness:
             self._fill_extras(evidence, autopsy, glimpse)
             inputs = args[3] if len(args) > 3 else None
             evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
+            known = autopsy.census.parameter_names
+            evidence.extras["asked"] = [known.get(id(t), "") for t in (inputs or ())[:MOST_ASKED]]
             for probe in self.probes:
                 probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
             if "returned nan" in evidence.message:

@@ -10,6 +10,7 @@ from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
+from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.head_optimizers import only_heads_stepped
 from graphdoc.program.journal import Journal, Site, site
@@ -445,7 +446,10 @@ class Reuse:
 def older_part(
     evidence: Evidence, journal: Journal, failing: Event | None, meant: frozenset[str] | None
 ) -> Reuse | None:
-    """The older part behind the failing call, or None where no edge into one was seen."""
+    """The older part behind the failing call, or None where no edge into one was seen, or where the call failed of
+    something else and all of its graph was whole: an earlier call on the same root had kept it."""
+    if not _was_used(evidence):
+        return None
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
     carries = [c for c in evidence.carries if c.dead]
@@ -456,6 +460,12 @@ def older_part(
         return None
     freed = next((c.freed_by for c in carries if c.freed_by >= 0), -1)
     return Reuse(evidence, journal, failing, evidence.event(freed), carries, meant)
+
+
+def _was_used(evidence: Evidence) -> bool:
+    """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
+    known = message_of(evidence, *SECOND_TIME, *VERSION) is not None or not evidence.message
+    return known or any(n.state != "live" for n in evidence.nodes) or any(c.dead for c in evidence.carries)
 
 
 def kept_list(holder: Holder) -> str:

@@ -10,11 +10,13 @@ from graphdoc.evidence import Event, Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, name_usage
+from graphdoc.program.asked_inputs import OfAnother, of_another_output
 from graphdoc.program.exception import events_before_failure, failing_event, message_of, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import first_derivative
-from graphdoc.program.spans import distinct, innermost, innermost_user, span
+from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
 from graphdoc.program.tensors import tensor_named
 from graphdoc.remedies.places import remedy_at
+from graphdoc.story.wording import folded
 
 TITLE = "The output does not depend on a tensor whose gradient was asked for"
 
@@ -55,7 +57,8 @@ taken out of the list.
 `allow_unused=True`, which the message itself suggests, returns None for that input. That is right only when the
 output truly may not depend on it (an optional branch), and the code after it expects None. In most programs it moves
 the failure to the next line, as a `TypeError`, or into a term that is silently left out. `materialize_grads=True`
-returns zeros instead, with the same warning.
+returns zeros instead, with the same warning. It is proposed where the run shows that one list of inputs serves two
+outputs: some of them are in this one, and the missing one is in another.
 
 For a learning step that has to be differentiated (meta-learning, learned weights), an optimizer cannot be used: write
 the update as `p - lr * g` with `create_graph=True` and run the network on it with `torch.func.functional_call`.
@@ -85,9 +88,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         return None  # a derivative that is constant: nothing was forgotten
     strength, confidence = weight(evidence, 0.85)
     at = found.fields.get("index")
-    name = _input_name(evidence, frame, at)
-    idle = _idle(evidence, frame)
-    marks, why = _why(evidence, idle)
+    another = of_another_output(evidence, int(at) if at else None)
+    name = another.name if another is not None else _input_name(evidence, frame, at)
+    idle = _idle(evidence, frame) if another is None else None
+    marks, why = _why(evidence, idle) if another is None else _of_another(evidence, another)
     here = (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence),) if frame else ()
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     known = tensor_named(evidence, name)
@@ -104,7 +108,30 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"No way leads from the output back to {_quoted(name)}. {why}",
         distinct((*marks, *here, *(raised_span(evidence, "noticed here") if not here else ()))),
         facts,
-        _pass_it_on(evidence, idle) or _use_it(evidence, idle),
+        _zeros(frame, another) if another is not None else _pass_it_on(evidence, idle) or _use_it(evidence, idle),
+    )
+
+
+def _of_another(evidence: Evidence, another: OfAnother) -> tuple[tuple[Span, ...], str]:
+    """One list of inputs for two outputs, of which this input is in one."""
+    also = f"The output depends on {folded(another.reached)}, "
+    place = innermost_user(another.other.stack)
+    marks = (span("related", place, f"this output depends on `{another.name}`", evidence),) if place else ()
+    return marks, (
+        f"{also}asked for in the same call. {_quoted(another.name)} is a part of another output, differentiated at "
+        f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
+    )
+
+
+def _zeros(frame: Frame | None, another: OfAnother) -> tuple[Remedy, ...]:
+    return remedy_at(
+        frame,
+        "set_keyword",
+        "Ask for zeros where the output does not depend on an input",
+        "unsafe",
+        f"The derivative by {_quoted(another.name)} is zero then; had it been forgotten, that would be silenced.",
+        name="materialize_grads",
+        value="True",
     )
 
 

@@ -1,0 +1,36 @@
+"""The inputs that a call of ``autograd.grad`` was asked for: which its output reaches, and which only another does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphdoc.evidence import Event, Evidence
+from graphdoc.program.exception import events_before_failure
+
+
+@dataclass(frozen=True)
+class OfAnother:
+    """An input that the output does not depend on, beside inputs that it does: ``name`` belongs to ``other``'s output.
+
+    ``reached`` are the names of the inputs of the same call that the output depends on.
+    """
+
+    name: str
+    reached: tuple[str, ...]
+    other: Event
+
+
+def of_another_output(evidence: Evidence, index: int | None) -> OfAnother | None:
+    """What is known of the input with this index in the failing call, where an earlier call's output depends on it.
+
+    None where no earlier call is known to, where none of the other inputs is reached, or where names are missing.
+    """
+    asked = evidence.extras.get("asked")
+    if not isinstance(asked, list) or index is None or not 0 <= index < len(asked) or not asked[index]:
+        return None
+    name = str(asked[index])
+    reached = tuple(n for n in asked if n and n in evidence.reaches)
+    if name in evidence.reaches or not reached:
+        return None
+    other = next((e for e in reversed(events_before_failure(evidence)) if name in e.reaches), None)
+    return OfAnother(name, reached, other) if other is not None else None
