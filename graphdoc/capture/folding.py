@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.places import is_user_file
 from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import Evidence, Folded, Part
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
     from graphdoc.capture.walk import Found
 
-MOST_PARTS = 300
-"""Parts of a folded graph; with more of them the ways that lead to an expression are told apart less."""
+MOST_PARTS = 400
+"""Parts of a folded graph; with more of them the ways that lead to an expression are told apart less, and in the end
+only functions are."""
 MOST_EDGES = 2_000
 MOST_NAMES = 40
 """Parameters of one module that are named."""
@@ -38,6 +40,7 @@ class Folding:
         calls = [e.sequence for e in seen.entries if e.kind in ("backward", "grad") and not e.failed]
         self._latest = max(calls, default=-1)
         self._sites: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._functions: dict[int, int] = {}
         self._owners = seen.owners if hasattr(seen, "owners") else {}
 
     def fold(self, evidence: Evidence) -> Folded | None:
@@ -70,6 +73,9 @@ class Folding:
         site = self._sites.get(key)
         if site is None:
             site = self._sites[key] = site_of(kept)
+            if site:
+                own = next(code for code in kept.raw[::2] if is_user_file(code.co_filename))
+                self._functions[site[0]] = id(own)
         return site
 
     def _key(self, found: Found, site: tuple[int, ...], depth: int) -> Key:
@@ -77,7 +83,10 @@ class Folding:
             name = self._seen.census.parameter_names.get(id(found.leaf), "")
             module = name.rpartition(".")[0].split(".")[: 2 * depth]
             return ("leaf", bool(name), *module, *self._owners.get(id(found.leaf), ()))
-        return (found.sequence >= self._latest, *site[:depth]) if site else (found.sequence >= self._latest, found.op)
+        fresh = found.sequence >= self._latest
+        if not site:
+            return (fresh, found.op)
+        return (fresh, *site[:depth]) if depth else (fresh, "in", self._functions.get(site[0]))
 
     def _count(self, folded: Folded, part_of: list[int]) -> None:
         seen = self._seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from graphdoc.evidence import Part
 
@@ -16,43 +16,68 @@ Key = tuple[object, ...]
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
-def group(parts: Sequence[Part]) -> list[list[int]]:
-    """The parts of each box, by index, in the order in which they are met."""
+def group(parts: Sequence[Part], edges: Sequence[Sequence[int]] = ()) -> list[list[int]]:
+    """The parts of each box, by index, in the order in which they are met.
+
+    What lies behind something released or stale is kept apart from what the same line has made since; other iterations
+    of one line are one box.
+    """
+    behind = _behind(parts, edges)
     made = [i for i, p in enumerate(parts) if not p.parameters]
     held = [i for i, p in enumerate(parts) if p.parameters]
-    by_line = _finest(parts, made, MOST_OPERATIONS, _line_keys)
-    by_module = _finest(parts, held, MOST_PARAMETERS, _module_keys)
+    by_line = _finest(made, MOST_OPERATIONS, {i: _line_keys(parts[i], i in behind) for i in made})
+    by_module = _finest(held, MOST_PARAMETERS, {i: _module_keys(parts[i]) for i in held})
     return sorted([*by_line, *by_module], key=min)
 
 
-def _finest(
-    parts: Sequence[Part], members: Sequence[int], most: int, keys: Callable[[Part], tuple[Key, ...]]
-) -> list[list[int]]:
+def _finest(members: Sequence[int], most: int, keys: Mapping[int, tuple[Key, ...]]) -> list[list[int]]:
     """The finest grouping with at most ``most`` groups; the coarsest there is where none has so few."""
-    told = {i: keys(parts[i]) for i in members}
     groups: dict[Key, list[int]] = {}
     for level in range(LEVELS):
         groups = {}
         for i in members:
-            groups.setdefault(told[i][level], []).append(i)
+            groups.setdefault(keys[i][level], []).append(i)
         if len(groups) <= most:
             break
     return list(groups.values())
 
 
-def _line_keys(part: Part) -> tuple[Key, ...]:
-    """From the lines that lead to it to its own line, its function and its file; what is gone stays apart."""
-    gone = "stale" if part.stale else "released" if part.released else "live"
+def network(name: str) -> str:
+    """What a reader calls the module of a parameter: without the numbers of a sequence, ``policy.net`` of
+    ``policy.net.0.weight``."""
+    module = name.rpartition(".")[0]
+    return re.sub(r"(\.\d+)+$", "", module)
+
+
+def _behind(parts: Sequence[Part], edges: Sequence[Sequence[int]]) -> set[int]:
+    """The older parts that something released or stale leads to."""
+    following: dict[int, list[int]] = {}
+    for edge in edges:
+        if len(edge) == 3:
+            following.setdefault(edge[0], []).append(edge[1])
+    todo = [i for i, p in enumerate(parts) if p.released or p.stale]
+    seen = set(todo)
+    while todo:
+        for i in following.get(todo.pop(), ()):
+            if i not in seen:
+                seen.add(i)
+                todo.append(i)
+    return {i for i in seen if 0 <= i < len(parts) and parts[i].older}
+
+
+def _line_keys(part: Part, behind: bool) -> tuple[Key, ...]:
+    """From the lines that lead to it to its own line and its function; what is gone stays apart."""
+    gone = ("stale" if part.stale else "released" if part.released else "live", behind)
     if not part.stack:
-        return ((part.older, gone),) * LEVELS
+        return ((gone,),) * LEVELS
     lines = [(f.file, f.line) for f in part.stack]
     inner = part.stack[-1]
     return (
-        (part.older, gone, *lines),
-        (part.older, gone, *lines[-2:]),
-        (part.older, gone, *lines[-1:]),
+        (gone, *lines),
+        (gone, *lines[-2:]),
         (gone, *lines[-1:]),
         (gone, inner.file, inner.function),
+        (gone, inner.file),
         (gone,),
     )
 

@@ -71,12 +71,12 @@ def _text(evidence: Evidence, event: Event) -> str:
 
 def _writes(evidence: Evidence, event: Event, previous: Event | None) -> list[Moment]:
     """The writes of the program's own between the two calls to what had been saved between them."""
-    if event.index != _last(evidence) or previous is None:
+    if event.index != _last(evidence):
         return []  # when a write was made is known only where what it spoils was made after the call before
     found: dict[tuple[str, int], Moment] = {}
     for stale in evidence.stale:
         node = evidence.node(stale.node)
-        if node is None or node.sequence < previous.sequence:
+        if node is None or (previous is not None and node.sequence < previous.sequence):
             continue
         for write in stale.writes:
             frame = innermost_user(write.stack)

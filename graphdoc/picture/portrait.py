@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Evidence
+from graphdoc.picture.canvas import Canvas
 from graphdoc.picture.curves import curves
-from graphdoc.picture.graph import Graph
+from graphdoc.picture.graph import draw_graph
 from graphdoc.picture.moments import moments
 from graphdoc.picture.shapes import Picture
+from graphdoc.picture.sketch import draw_cuts, draw_reach, draw_values
 
 
 def picture_of(evidence: Evidence) -> Picture:
     """The picture of one process's run. What the Evidence does not hold is said in ``Picture.gaps``, not drawn."""
-    graph = Graph(evidence)
+    canvas = Canvas(evidence)
+    if evidence.folded is not None and evidence.folded.parts:
+        draw_graph(canvas, evidence.folded)
+    elif evidence.cuts:
+        draw_cuts(canvas)
+    elif not draw_values(canvas):
+        draw_reach(canvas)
     told, before = moments(evidence)
     return Picture(
-        boxes=tuple(graph.boxes),
-        arrows=tuple(graph.arrows),
+        boxes=tuple(canvas.boxes),
+        arrows=tuple(canvas.arrows),
         optimizers=tuple((o.id, o.name or o.type) for o in evidence.optimizers),
         moments=told,
         before=before,
         curves=curves(evidence),
         nodes=evidence.graph_size,
-        gaps=tuple(graph.gaps),
+        gaps=tuple(canvas.gaps),
     )

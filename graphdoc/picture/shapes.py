@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["operations", "parameters", "call", "write", "gap"]
+Kind = Literal["operations", "parameters", "call", "write", "gap", "value"]
 State = Literal["live", "released", "stale"]
-Way = Literal["gradient", "fatal", "freed", "overwrites", "broken"]
+Way = Literal["gradient", "fatal", "freed", "overwrites", "broken", "carries"]
 
 
 @dataclass(frozen=True)

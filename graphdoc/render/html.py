@@ -78,8 +78,9 @@ def _run(report: Report, body: str) -> str:
 
 def _picture(report: Report, places: Places) -> str:
     """The curves, then the graph and the source beside each other."""
-    beside = graph_section(report.picture, places) + source_section(places)
-    return plots(report.picture.curves) + (f"<div class=beside>{beside}</div>\n" if beside else "")
+    graph, source = graph_section(report.picture, places), source_section(places)
+    beside = f"<div class=beside>{graph}{source}</div>\n" if report.picture.boxes and source else source + graph
+    return plots(report.picture.curves) + beside
 
 
 def _lead(report: Report, diagnosis: Diagnosis) -> str:

@@ -1,42 +1,39 @@
-"""The graph as inline SVG, its key, and the same as a list for those who cannot see it."""
+"""The graph as inline SVG, and the same as a list for those who cannot see it."""
 
 from __future__ import annotations
 
 from html import escape
 
 from graphdoc.picture.shapes import Arrow, Box, Picture
+from graphdoc.render.page.key import box_class, key
 from graphdoc.render.page.layout import MISSING, Layout, Point, lay_out
-from graphdoc.render.page.links import Places, box_id, called, hue
+from graphdoc.render.page.links import Places, box_id, called
 from graphdoc.render.page.words import prose
 from graphdoc.render.text import cells, flat
 
-WIDEST = 32
+WIDEST = 29
 """Cells of a box's text."""
 _CELL, _LINE, _PAD = 7.25, 17.0, 10.0
 _EDGE = 6.0  # pixels around the drawing
 _FEWEST = 14
-_KIND = {"operations": "operations", "parameters": "parameters", "call": "call", "write": "write", "gap": "cut"}
-_KEY = (
-    ("live", "operations: alive"),
-    ("released", "released by an earlier call"),
-    ("stale", "saved values overwritten since"),
-    ("older", "made before the latest backward call"),
-    ("call", "a call of the program"),
-    ("write", "a write in place"),
-    ("gap", "where the chain ends"),
-)
-_WAYS = (
-    ("fatal", "the edge at which it failed"),
-    ("freed", "releases"),
-    ("overwrites", "overwrites"),
-    ("broken", "no gradient passes"),
-)
+_WIDE = 800.0  # pixels; a narrower drawing is never made smaller than it is
+_KIND = {
+    "operations": "operations",
+    "parameters": "parameters",
+    "call": "call",
+    "write": "write",
+    "gap": "cut",
+    "value": "value",
+}
+_ASIDE = ("freed", "overwrites")
+"""Arrows that say what a call did; the calls stand where there is room for them."""
 _DOES = {
     "gradient": "leads to",
     "fatal": "fails at",
     "freed": "releases",
     "overwrites": "overwrites",
     "broken": "does not reach",
+    "carries": "hands its value to",
 }
 
 
@@ -47,12 +44,12 @@ def graph_section(picture: Picture, places: Places) -> str:
         return gaps
     lines = [_lines(box, picture, places) for box in picture.boxes]
     sizes = [(max(_FEWEST, *(cells(t) for t in told)) * _CELL + 2 * _PAD, len(told) * _LINE + _PAD) for told in lines]
-    layout = lay_out(sizes, [(a.tail, a.head, True) for a in picture.arrows])
+    layout = lay_out(sizes, [(a.tail, a.head, a.way not in _ASIDE) for a in picture.arrows])
     parts = ["<section id=graph aria-labelledby=graph-h><h2 id=graph-h>The graph</h2>", _about(picture)]
     if layout is None:
         parts.append(f"<p class=gap>{prose(MISSING)}</p>")
     else:
-        parts += [_svg(picture, places, layout, lines, sizes), _key(picture)]
+        parts += [_svg(picture, places, layout, lines, sizes), key(picture)]
     opened = " open" if layout is None else ""
     parts.append(f"<details{opened}><summary>The graph as a list</summary>{_list(picture, places)}</details>")
     return "\n".join([*parts, gaps, "</section>"])
@@ -91,14 +88,6 @@ def _clip(text: str) -> str:
     return text.rstrip() + "\u2026"
 
 
-def _class(box: Box, picture: Picture) -> str:
-    names = ["box", box.kind if box.kind != "operations" else box.state]
-    names += [name for name, on in (("older", box.older), ("fatal", box.fatal)) if on]
-    if box.kind == "parameters":
-        names.append(f"o{hue(picture.optimizers, box.optimizers[0]) if box.optimizers else 0}")
-    return " ".join(names)
-
-
 def _svg(
     picture: Picture, places: Places, layout: Layout, lines: list[list[str]], sizes: list[tuple[float, float]]
 ) -> str:
@@ -110,7 +99,8 @@ def _svg(
         for way in ways
     )
     drawn = [
-        f'<svg class=graph role=group aria-labelledby="graph-t graph-d" width="{wide:.0f}" height="{high:.0f}"'
+        f'<svg class="graph{" wide" * (wide > _WIDE)}" role=group aria-labelledby="graph-t graph-d"'
+        f' width="{wide:.0f}" height="{high:.0f}"'
         f' viewBox="0 0 {wide:.0f} {high:.0f}">',
         "<title id=graph-t>The graph behind the call</title>",
         f"<desc id=graph-d>{escape(_described(picture))}</desc><defs>{heads}</defs>",
@@ -136,11 +126,19 @@ def _arrow(arrow: Arrow, points: list[Point]) -> str:
     moved = [f"{x + _EDGE:.1f} {y + _EDGE:.1f}" for x, y in points]
     path = f"M{moved[0]}C{' '.join(moved[1:])}"
     count = f"<title>{arrow.count} edges</title>" if arrow.count > 1 else ""
-    line = f'<path class="arrow {arrow.way}" d="{path}" marker-end="url(#head-{arrow.way})">{count}</path>'
+    head = "" if arrow.way == "broken" else f' marker-end="url(#head-{arrow.way})"'
+    line = f'<path class="arrow {arrow.way}" d="{path}"{head}>{count}</path>'
     if arrow.way not in ("fatal", "broken"):
         return line
-    x, y = points[len(points) // 2]
+    x, y = _middle(points)
     return line + f'<path class="cross {arrow.way}" d="M{x + _EDGE - 6:.1f} {y + _EDGE - 6:.1f}l12 12m0 -12l-12 12"/>'
+
+
+def _middle(points: list[Point]) -> Point:
+    """The middle of the middle piece of a spline."""
+    start = 3 * ((len(points) - 1) // 6)
+    a, b, c, d = (points[min(start + i, len(points) - 1)] for i in range(4))
+    return (a[0] + 3 * b[0] + 3 * c[0] + d[0]) / 8, (a[1] + 3 * b[1] + 3 * c[1] + d[1]) / 8
 
 
 def _box(box: Box, picture: Picture, places: Places, told: list[str], at: tuple[float, float, float, float]) -> str:
@@ -154,7 +152,7 @@ def _box(box: Box, picture: Picture, places: Places, told: list[str], at: tuple[
     anchor = places.anchor(box.file, box.line)
     if anchor:
         inside = f'<a href="#{anchor}">{inside}</a>'
-    return f'<g id="{box_id(box)}" class="{_class(box, picture)}">{inside}</g>'
+    return f'<g id="{box_id(box)}" class="{box_class(box, picture)}">{inside}</g>'
 
 
 def _title(box: Box, picture: Picture, places: Places) -> str:
@@ -166,38 +164,9 @@ def _title(box: Box, picture: Picture, places: Places) -> str:
         told.append(f"{box.nodes} nodes, {box.state}: " + ", ".join(f"{op} {n}" for op, n in box.ops[:12]))
     if box.parameters:
         told.append(", ".join(box.parameters[:24]) + (" \u2026" if len(box.parameters) > 24 else ""))
+    if box.kind == "parameters":
         told.append("held by " + (", ".join(names.get(o, "?") for o in box.optimizers) or "no optimizer"))
     return flat("; ".join([*told, *([box.note] if box.note else [])]))
-
-
-def _key(picture: Picture) -> str:
-    seen = {name for box in picture.boxes for name in _class(box, picture).split()}
-    ways = {arrow.way for arrow in picture.arrows}
-    swatch = "<svg class=graph width=26 height=16 aria-hidden=true>{}</svg>"
-    entries = [
-        swatch.format(
-            f'<g class="box {"live older" if name == "older" else name}"><rect x=2 y=2 width=22 height=12 rx=3 /></g>'
-        )
-        + told
-        for name, told in _KEY
-        if name in seen
-    ]
-    entries += [
-        swatch.format(f'<path class="arrow {way}" d="M1 8L25 8"/>') + told for way, told in _WAYS if way in ways
-    ]
-    owners = {o for box in picture.boxes for o in box.optimizers}
-    shown = [
-        (f"o{hue(picture.optimizers, o)}", f"held by <code>{escape(flat(n))}</code>")
-        for o, n in picture.optimizers
-        if o in owners
-    ]
-    if any(box.kind == "parameters" and not box.optimizers for box in picture.boxes):
-        shown.append(("o0", "in no optimizer"))
-    entries += [
-        swatch.format(f'<g class="box parameters {name}"><rect x=2 y=2 width=22 height=12 rx=3 /></g>') + told
-        for name, told in shown
-    ]
-    return "<ul class=key>" + "".join(f"<li>{entry}</li>" for entry in entries) + "</ul>"
 
 
 def _list(picture: Picture, places: Places) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from graphdoc.model import Span
 from graphdoc.render import story
 from graphdoc.render.page.links import Places, box_id, moment_id
+from graphdoc.render.page.words import prose
 from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import flat
 
@@ -30,11 +31,11 @@ def _file(file: str, places: Places) -> str:
     last = 0
     for line in shown:
         if line > last + 1 and last:
-            rows.append(f"<span class=gutter>{'...'.rjust(gutter + 3)}</span>")
+            rows.append("<div class=gutter>...</div>")
         rows.append(_line(file, line, gutter, places))
         last = line
     name = escape(flat(file))
-    return f'<h3><code>{name}</code></h3><pre class=source tabindex=0 aria-label="{name}">{chr(10).join(rows)}</pre>'
+    return f"<h3><code>{name}</code></h3><div class=source>{''.join(rows)}</div>"
 
 
 def _line(file: str, line: int, gutter: int, places: Places) -> str:
@@ -45,30 +46,30 @@ def _line(file: str, line: int, gutter: int, places: Places) -> str:
     kind = "cause" if "cause" in names else "failed" if "failed" in names else "told" if spans else ""
     links = [
         f'<a class="chip {"fatal" if b.fatal else b.state if b.kind == "operations" else b.kind}" href="#{box_id(b)}"'
-        f' title="in the graph">{escape(_named(b.kind, b.state, b.older))}</a>'
+        f' title="to its box in the graph">{escape(_named(b.kind, b.state))}</a>'
         for b in boxes
     ]
     links += [
-        f'<a class="chip time" href="#{moment_id(n)}" title="in the list of calls">call</a>' for n in moments[-1:]
+        f'<a class="chip time" href="#{moment_id(n)}" title="to the list of calls">calls</a>' for n in moments[-1:]
     ]
     code = _code(places.text(file, line), spans, line)
-    labels = [f"{' ' * gutter}   <span class={_role(s)}>{escape(text)}</span>" for s, text in _labels(spans)]
-    tail = f" <span class=chips>{' '.join(links)}</span>" if links else ""
-    head = f'<span id="{places.anchor(file, line)}" class="line {kind}"><span class=gutter>{line:>{gutter}} | </span>'
-    return "\n".join([f"{head}{code}{tail}</span>", *labels])
+    labels = [f"<div class='label {_role(s)}'>{prose(text)}</div>" for s, text in _labels(spans)]
+    tail = f"<span class=chips>{' '.join(links)}</span>" if links else ""
+    head = f'<div id="{places.anchor(file, line)}" class="line {kind}"><span class=gutter>{line:>{gutter}} | </span>'
+    return "".join([f"{head}{tail}{code}</div>", *labels])
 
 
 def _labels(spans: Sequence[Span]) -> list[tuple[Span, str]]:
     told = {story.label(s): s for s in spans if story.label(s)}
-    return [(s, f"\u2514 {text}") for text, s in told.items()]
+    return [(s, text) for text, s in told.items()]
 
 
 def _role(span: Span) -> str:
     return "primary" if span.role in ("cause", "failed") else "secondary"
 
 
-def _named(kind: str, state: str, older: bool) -> str:
-    return kind if kind != "operations" else f"{state}, older" if older else state
+def _named(kind: str, state: str) -> str:
+    return "graph" if kind != "operations" else f"graph: {state}"
 
 
 def _code(text: str, spans: Sequence[Span], line: int) -> str:

@@ -43,11 +43,12 @@ def _row(number: int, moment: Moment, picture: Picture, places: Places) -> str:
     place = escape(places.name(moment.file, moment.line))
     linked = f'<a href="#{anchor}">{place}</a>' if anchor else place
     code = escape(clip(flat(places.text(moment.file, moment.line)), _LONGEST))
+    code = f"<code>{code}</code>" if code else ""
     name = "failed" if moment.failed else moment.kind if moment.kind in _LANE_OF else "other"
     return (
         f'<tr id="{moment_id(number)}" class="{name}">{cells}<td>{_told(moment, picture)}</td>'
         f"<td>{moment.iteration if moment.iteration >= 0 else ''}</td><td>{linked}</td>"
-        f"<td><code>{code}</code></td></tr>"
+        f"<td>{code}</td></tr>"
     )
 
 
