@@ -2,7 +2,7 @@
 
 GitHub shows a suggestion only on lines that the pull request changes, and applies it by a click; so a change of the
 best fix becomes a comment where all of its old lines are among those, and is left out where they are not. Prints the
-JSON array that the ``comments`` of "create a review for a pull request" takes.
+JSON array that the ``comments`` of "create a review for a pull request" takes, or with ``--commit`` that whole request.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.unified_diff import Change, parse
+
+BODY = "graphdoc: a patch for the autograd error of this pull request, on the lines that it changes."
 
 
 def comments(report: dict[str, Any], changed: dict[str, set[int]]) -> list[dict[str, Any]]:
@@ -63,6 +65,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m graphdoc.doors.review", description=__doc__)
     parser.add_argument("report", type=Path, help="what `graphdoc run --report json:FILE` wrote")
     parser.add_argument("--base", required=True, metavar="REF", help="what the pull request is to be merged into")
+    parser.add_argument("--commit", metavar="SHA", help="print a whole review of this commit, not its comments alone")
     chosen = parser.parse_args(words)
     try:
         report = json.loads(chosen.report.read_text(encoding="utf-8"))
@@ -70,7 +73,10 @@ def main(words: list[str] | None = None) -> int:
     except (OSError, ValueError, KeyError, subprocess.CalledProcessError) as e:
         print(f"graphdoc: {type(e).__name__}: {e}", file=sys.stderr)
         return 2
-    print(json.dumps(found, indent=2))
+    told: Any = found
+    if chosen.commit:
+        told = {"commit_id": chosen.commit, "event": "COMMENT", "body": BODY, "comments": found}
+    print(json.dumps(told, indent=2))
     return 0 if found else 1
 
 

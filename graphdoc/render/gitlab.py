@@ -58,7 +58,7 @@ def _entry(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _location(report: Report, diagnosis: Diagnosis) -> dict[str, Any]:
     place = story.main_place(diagnosis)
-    if place is None:
+    if place is None or story.repository_path(place.file).startswith("/"):  # GitLab wants a path in the repository
         return {"path": _script(report), "lines": {"begin": 1}}
     begin = {"line": place.line, "column": place.column}
     end = {"line": max(place.line, place.end_line), "column": place.end_column}

@@ -18,6 +18,8 @@ NAME = "sarif"
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "%SRCROOT%"
 _LONGEST = 1024  # characters that GitHub takes of a rule's descriptions
+_MOST_PLACES = 100  # that GitHub shows of one result
+_MOST_RESULTS = 5000  # that GitHub keeps of one run
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
@@ -49,7 +51,7 @@ def render(report: Report, *, width: int, color: bool) -> str:
         ],
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the root of the checked-out repository"}}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(report, d, codes.index(d.code), seen) for d in report.diagnoses],
+        "results": [_result(report, d, codes.index(d.code), seen) for d in report.diagnoses[:_MOST_RESULTS]],
         "properties": {"outcome": report.outcome, "run": report.run.to_json()},
     }
     return document({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
@@ -85,7 +87,7 @@ def _rule(diagnosis: Diagnosis) -> dict[str, Any]:
 
 def _result(report: Report, diagnosis: Diagnosis, index: int, seen: dict[str, int]) -> dict[str, Any]:
     place = story.main_place(diagnosis)
-    others = [s for s in story.in_order(diagnosis.spans) if s is not place]
+    others = [s for s in story.in_order(diagnosis.spans) if s is not place][:_MOST_PLACES]
     facts = [f"{flat(fact)}." for fact in diagnosis.facts if flat(fact)]
     text = " ".join([f"{flat(diagnosis.title)}.", flat(diagnosis.explanation), *facts])
     name = story.fingerprint(report, diagnosis)
@@ -100,7 +102,7 @@ def _result(report: Report, diagnosis: Diagnosis, index: int, seen: dict[str, in
         "partialFingerprints": {"graphdocPlace/v1": f"{name}:{seen[name]}"},
         "properties": {"cause": diagnosis.cause, "confidence": diagnosis.confidence},
     }
-    flow = [s for s in story.in_order(diagnosis.spans) if s.role != "related"]
+    flow = [s for s in story.in_order(diagnosis.spans) if s.role != "related"][:_MOST_PLACES]
     if len(flow) > 1:
         steps = [
             {"location": _location(s), "importance": "essential" if s.role == "cause" else "important"} for s in flow

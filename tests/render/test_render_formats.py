@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from markdown_it import MarkdownIt
 from sample_reports import FILES, NASTY, PPO, QUIET, REPORTS, SOURCELESS
 
 from graphdoc import causes
@@ -18,6 +20,33 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.model import Diagnosis, Fix, Report, Run, Span
 from graphdoc.render import FORMATS, render
 
+PLACE_AT = {"type": "object", "required": ["line"], "properties": {"line": {"type": "integer", "minimum": 1}}}
+LINES = {"required": ["lines"], "properties": {"lines": {"required": ["begin"]}}}
+POSITIONS = {"required": ["positions"], "properties": {"positions": {"required": ["begin"]}}}
+GITLAB = {
+    # "Code Quality report format" in GitLab's documentation: what each entry must have, and in which words.
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["description", "check_name", "fingerprint", "severity", "location"],
+        "properties": {
+            "description": {"type": "string", "minLength": 1},
+            "check_name": {"type": "string", "minLength": 1},
+            "fingerprint": {"type": "string", "minLength": 1},
+            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+            "location": {
+                "type": "object",
+                "required": ["path"],
+                "oneOf": [LINES, POSITIONS],
+                "properties": {
+                    "path": {"type": "string", "pattern": r"^(?!\./|/)."},
+                    "lines": {"properties": {"begin": {"type": "integer", "minimum": 1}}},
+                    "positions": {"properties": {"begin": PLACE_AT, "end": PLACE_AT}},
+                },
+            },
+        },
+    },
+}
 SCHEMA = json.loads((Path(__file__).parent / "sarif_schema.json").read_text())
 
 
@@ -174,12 +203,42 @@ def test_gitlab_without_a_place_names_the_script() -> None:
     assert json.loads(render(QUIET, "gitlab")) == []
 
 
+def test_gitlab_without_a_place_in_the_repository_names_the_script() -> None:
+    (entry,) = json.loads(render(report(diagnosis(spans=(Span("cause", "/usr/lib/x.py", 4, 1, 4, 2),))), "gitlab"))
+    assert entry["location"] == {"path": "train.py", "lines": {"begin": 1}}
+
+
+@pytest.mark.parametrize("told", [*REPORTS.values(), QUIET, report(diagnosis(spans=()), diagnosis(spans=()))])
+def test_gitlab_is_as_documented(told: Report) -> None:
+    entries = json.loads(render(told, "gitlab"))
+    jsonschema.validate(entries, GITLAB)
+    assert len({entry["fingerprint"] for entry in entries}) == len(entries)
+
+
 # sarif
 
 
 @pytest.mark.parametrize("told", [*REPORTS.values(), QUIET, report(diagnosis(spans=(), facts=("f",)), notes=("n",))])
 def test_sarif_is_valid(told: Report) -> None:
     jsonschema.validate(json.loads(render(told, "sarif")), SCHEMA)
+
+
+def test_sarif_stays_below_what_the_upload_takes() -> None:
+    """What GitHub keeps and shows, well below what it refuses: see its page "SARIF results exceed one or more limits",
+    and 10 MB packed ("SARIF results file is too large").
+    """
+    spans = tuple(Span("created", "train.py", n, 1, n, 9, f"place {n} " * 20) for n in range(1, 3000))
+    told = [diagnosis(n, spans=spans[:9]) for n in range(6000)]
+    told[0] = diagnosis(spans=(Span("cause", "train.py", 1, 1, 1, 2), *spans))
+    text = render(report(*told), "sarif")
+    (run,) = json.loads(text)["runs"]
+    assert len(run["results"]) == 5000 and len(run["tool"]["driver"]["rules"]) == 10
+    for result in run["results"]:
+        assert len(result["locations"]) <= 100 and len(result["relatedLocations"]) <= 100
+        flows = [t for flow in result.get("codeFlows", []) for t in flow["threadFlows"]]
+        assert sum(len(t["locations"]) for t in flows) <= 1000
+    assert all(len(rule["properties"]["tags"]) <= 10 for rule in run["tool"]["driver"]["rules"])
+    assert len(gzip.compress(text.encode())) < 10_000_000
 
 
 def test_sarif_tells_the_story_in_order_with_the_cause_as_its_location() -> None:
@@ -231,6 +290,23 @@ def test_every_cause_of_the_catalogue_is_a_valid_rule() -> None:
 
 
 # markdown and html
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_markdown_is_read_as_it_was_meant(name: str) -> None:
+    """By a parser of CommonMark with tables and strikethrough: headings, code and text, nothing of the program's."""
+    told = REPORTS[name]
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(render(told, "markdown"))
+    assert [t.tag for t in tokens if t.type == "heading_open"] == ["h3"] * len(told.diagnoses)
+    patches = [fix.diff for d in told.diagnoses for fix in d.fixes if fix.diff]
+    fences = [t for t in tokens if t.type == "fence"]
+    assert {t.info for t in fences} <= {"text", "diff"}
+    assert sum(t.info == "diff" for t in fences) == len(patches)
+    html = {t.content.strip() for t in tokens if t.type == "html_block"}
+    assert html <= {"<details><summary>Other fixes</summary>", "</details>"}
+    inside = {t.type for token in tokens for t in token.children or ()}
+    assert inside <= {"text", "code_inline", "strong_open", "strong_close", "softbreak", "text_special"}
+    assert not any(t.type == "table_open" for t in tokens)
 
 
 def test_markdown_cannot_be_broken_out_of() -> None:
