@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer and Accelerate, the real ones: the report names the user's own line, whichever door is used."""
+"""Hugging Face's Trainer and Accelerate, the real ones: the report names the user's own line at either door."""
 
 from __future__ import annotations
 
