@@ -96,6 +96,9 @@ def reloaded() -> None:
 
 
 def ended() -> None:
-    """The process ends, and nothing of the program's runs any more."""
-    if _installed is not None:
+    """The process ends, and nothing of the program's runs any more but ``__del__`` as Python takes it down."""
+    if _installed is not None and busy():
+        from graphdoc.capture.ignored import mark_late
+
         _installed.at_exit()
+        mark_late(_installed.out)

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.marks import leave
+from graphdoc.capture.ours import is_ours
+
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
@@ -34,6 +37,26 @@ def watch_ignored(witness: Witness) -> Callable[[], None]:
 
     sys.unraisablehook = hook
     return undo
+
+
+def mark_late(out: str) -> None:
+    """Leave a mark where an error of autograd's is ignored from here on: Python is being taken down.
+
+    Modules lose what they hold meanwhile and nothing can be imported (Python/pylifecycle.c, ``finalize_modules``), so
+    nothing is examined, and what is needed is bound here.
+    """
+    told, ours, mark = sys.unraisablehook, is_ours, leave
+
+    def hook(args: Any) -> None:
+        try:
+            if ours(args.exc_value):
+                mark(out, "late")
+        except Exception:
+            pass  # what the check needs is gone as well
+        finally:
+            told(args)
+
+    sys.unraisablehook = hook
 
 
 def _where(found: Any, message: str) -> str:

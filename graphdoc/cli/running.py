@@ -122,6 +122,7 @@ def _tell(
 ) -> bool:
     """Print and write the report; whether it has a diagnosis."""
     from graphdoc.launch.keep import keep
+    from graphdoc.launch.seen import alone
 
     kept = keep(folder or Path(os.devnull), request, ended, rerun=rerun)
     if folder is not None:
@@ -133,9 +134,9 @@ def _tell(
             kept = _elsewhere(kept, e)
     result = _diagnose(kept)
     seen = result.observed
-    # Silence says that nothing is wrong. Where torch never came there was no graph, unless the command had other
-    # processes in which it did.
-    elsewhere = not seen.torch and request.kind == "command" and ended.exit_status != 0
+    # Silence says that nothing is wrong. Where torch never came there was no graph, unless there were other processes
+    # in which it did.
+    elsewhere = not seen.torch and ended.exit_status != 0 and not alone(kept)
     if result.diagnoses or result.notes or not seen.complete or elsewhere:
         show(result, "terminal", sys.stderr)
     for line in [trouble, *ended.troubles][:4]:

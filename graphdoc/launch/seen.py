@@ -3,8 +3,10 @@
 Each process that the start-up hook reached makes ``process-<name>.<state>`` in the run's folder as it comes so far:
 ``started`` (the hook ran), ``loading`` (torch, or a part of it, was being imported), ``observed`` (the capture is in
 place), ``unobserved`` (torch is there and the capture could not be put in place), ``disabled`` (by GRAPHDOC_DISABLE),
-``ended`` (the capture saw the end, or nothing of the program's runs there), ``lost`` (what it had seen could not be
-written). Nothing is read out of what the program printed: its streams do not pass through us.
+``ended`` (the capture saw the end, or nothing of the program's runs there), ``alone`` (it ended without torch, and what
+it had started has not computed for long enough to import torch), ``lost`` (what it had seen could not be written),
+``late`` (an error of autograd's was printed when nothing could be examined any more). Nothing is read out of what the
+program printed: its streams do not pass through us.
 """
 
 from __future__ import annotations
@@ -32,6 +34,15 @@ def observed(kept: Kept) -> Observed:
     if not states:
         return Observed(False, False, _never_started(kept, alone))
     return Observed(not (why := _missing(kept, states)), torch, why)
+
+
+def alone(kept: Kept) -> bool:
+    """Whether torch can have been in no other process than those that were observed.
+
+    False where a process was replaced by another program, left by ``os._exit``, or started others that computed long.
+    """
+    states = _states(kept.folder)
+    return kept.request.kind != "command" and all(found & {"alone", "ended"} for found in states.values())
 
 
 def _states(folder: Path) -> dict[str, set[str]]:
@@ -75,6 +86,8 @@ def _missing(kept: Kept, states: dict[str, set[str]]) -> str:
             return "GRAPHDOC_DISABLE was set for a process"
         if "loading" in found and not found & {"observed", "unobserved", "ended"}:
             return "the import of torch began and was not seen to end"
+    if any("late" in found for found in states.values()):
+        return "an error of autograd's was printed as Python shut down, too late to be examined"
     if told:
         return told
     killed = any("observed" in found and "ended" not in found for found in states.values())

@@ -37,6 +37,7 @@ _WEIGHT: dict[Role, int] = {
     "related": 5,
 }
 _CODE = re.compile(r"`[^`]+`")
+NO_TORCH = "torch was not imported in any process that was observed: there was no graph to look at."
 _EARLY, _LATE = (-1, 0), (1 << 62, 0)
 
 
@@ -53,7 +54,7 @@ def not_observed(report: Report) -> str:
     """A sentence on what was not observed, or an empty string."""
     if not report.observed.complete:
         return f"not observed: {flat(report.observed.why)}."
-    return "" if report.observed.torch else "torch was not imported in this run: there was no graph to look at."
+    return "" if report.observed.torch else NO_TORCH
 
 
 def in_order(spans: Sequence[Span]) -> list[Span]:

@@ -14,6 +14,7 @@ from graphdoc.launch.keep import Kept, last_run
 from graphdoc.launch.seen import observed
 from graphdoc.model import Observed, Report, Run
 from graphdoc.render import FORMATS, render
+from graphdoc.render.story import NO_TORCH
 
 HEALTHY = "import torch\n(torch.ones(2, requires_grad=True) ** 2).sum().backward()\nprint('trained')\n"
 TWICE = "import torch\ny = (torch.ones(2, requires_grad=True) ** 2).sum()\ny.backward()\ny.backward()\n"
@@ -112,12 +113,46 @@ def test_without_torch_nothing_is_said_of_a_graph(tmp_path: Path) -> None:
     assert (done.stderr, done.returncode) == ("", 3)
     assert json.loads((tmp_path / "r.json").read_text())["observed"] == {"complete": True, "torch": False, "why": ""}
     assert json.loads((tmp_path / "r.sarif").read_text())["runs"][0]["invocations"][0]["executionSuccessful"] is False
-    said = "graphdoc: torch was not imported in this run: there was no graph to look at.\n"
+    said = f"graphdoc: {NO_TORCH}\n"
     assert graphdoc(tmp_path, "show").stdout == said
     assert graphdoc(tmp_path, "fix").stderr == said
     # A command is often a launcher, and what failed may be a process that escaped: not silent then.
     launched = graphdoc(tmp_path, "run", "--", sys.executable, "train.py")
     assert (launched.stderr, launched.returncode) == (said, 3)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess, sys\nsys.exit(subprocess.run([sys.executable, '-I', 'inner.py']).returncode)\n",
+        "import os, sys\nos.execv(sys.executable, [sys.executable, '-I', 'inner.py'])\n",
+    ],
+    ids=["started", "replaced"],
+)
+def test_a_script_may_have_had_torch_in_a_process_that_escaped(source: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(source)
+    (tmp_path / "inner.py").write_text(TWICE)
+    done = graphdoc(tmp_path, "run", "train.py")
+    assert done.returncode == 1 and "second time" in done.stderr
+    assert done.stderr.splitlines()[-1] == f"graphdoc: {NO_TORCH}"
+
+
+@pytest.mark.parametrize(
+    ("deed", "late"),
+    [("self.w += 1", True), ("raise RuntimeError('the event loop is closed')", False)],
+    ids=["autograd", "another"],
+)
+def test_an_error_that_came_as_python_shut_down_is_not_passed_over(deed: str, late: bool, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        f"import torch\nclass Model:\n    def __del__(self):\n        {deed}\n"
+        "model = Model()\nmodel.w = torch.ones(2, requires_grad=True)\n"
+    )
+    done = graphdoc(tmp_path, "run", "train.py")
+    assert done.returncode == 0 and "Exception ignored" in done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("graphdoc: ")]
+    why = "an error of autograd's was printed as Python shut down, too late to be examined"
+    assert said == ([f"graphdoc: not observed: {why}."] if late else [])
+    assert observed(last_run(tmp_path)).why == (why if late else "")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +170,9 @@ def test_without_torch_nothing_is_said_of_a_graph(tmp_path: Path) -> None:
         ("1.started 1.loading 1.observed 1.lost 1.ended", 1, (False, True, "is the disk full")),
         ("1.started 1.loading 1.observed 1.lost 1.ended 1.evidence", 1, (True, True, "")),
         ("1.started 2.disabled", 0, (False, False, "GRAPHDOC_DISABLE was set for a process")),
+        ("1.started 1.alone", 1, (True, False, "")),
+        ("1.started 1.loading 1.observed 1.ended 1.late", 0, (False, True, "as Python shut down")),
+        ("1.started 1.loading 1.observed 1.ended 1.late 1.evidence", 1, (True, True, "")),
         ("", 0, (False, False, "start-up hook did not run")),
     ],
 )

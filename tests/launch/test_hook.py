@@ -22,7 +22,7 @@ def test_a_program_without_torch_gets_nothing(pair: Any) -> None:
     pair.write("train.py", "import sys\nprint([m for m in sys.modules if 'graphdoc' in m])\n")
     _, observed = pair.both("train.py")
     assert observed.stdout == b"[]\n"
-    assert sorted(p.name.partition(".")[2] for p in pair.out.iterdir()) == ["started", "txt"]
+    assert sorted(p.name.partition(".")[2] for p in pair.out.iterdir()) == ["alone", "started", "txt"]
 
 
 def test_capture_is_there_when_torch_has_been_imported(pair: Any) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 waiting: "Any" = None
 _HERE = os.path.dirname(__file__)
+_IMPORT_OF_TORCH = 0.3
+"""Seconds of computing that an import of torch takes at least, on any machine of today."""
 _OURS = (
     "GRAPHDOC_OUT",
     "GRAPHDOC_MODE",
@@ -147,18 +149,20 @@ def _again() -> None:
         capture.reloaded()
 
 
-def _at_exit() -> None:
+def _at_exit(out: str) -> None:
     capture: Any = sys.modules.get("graphdoc.capture")
     if capture is not None:
         capture.ended()
+    elif sum(os.times()[2:4]) < _IMPORT_OF_TORCH:
+        _leave(out, "alone")
 
 
-def _be_last() -> None:
+def _be_last(out: str) -> None:
     """Be told of the end of the process after everything that the program registers for it: registered first."""
     known = "atexit" in sys.modules
     import atexit
 
-    atexit.register(_at_exit)
+    atexit.register(_at_exit, out)
     if not known:
         del sys.modules["atexit"]  # its list belongs to the interpreter, not to the module object
 
@@ -221,11 +225,12 @@ def _start() -> None:
             return
         _leave(out, "started")
         if _left_alone():
+            _leave(out, "alone")
             return
         if settings["GRAPHDOC_PATCHES"]:
             patched = _load("_graphdoc_patched", os.path.join(os.path.dirname(_HERE), "patched.py"))
             patched.install(settings["GRAPHDOC_PATCHES"])
-        _be_last()
+        _be_last(out)
         if waiting.is_executed(sys.modules.get("torch")):
             _observe(out, mode)
         else:

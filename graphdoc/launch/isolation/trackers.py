@@ -13,6 +13,8 @@ _SWITCHES = {
     # comet_ml.start() and, of the same name before it, COMET_MODE as transformers' callback reads it.
     "COMET_START_ONLINE": "0",
     "COMET_MODE": "DISABLED",
+    # Its newer versions refuse a file store without it (their own error names the variable).
+    "MLFLOW_ALLOW_FILE_STORE": "true",
     # clear.ml/docs, "Offline Mode"
     "CLEARML_OFFLINE_MODE": "1",
     # huggingface.co/docs/huggingface_hub, "Environment variables"; what is in the cache is still found.
