@@ -140,10 +140,17 @@ def test_services_get_no_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, w
 def test_trackers_are_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     monkeypatch.setenv(SWITCH, way)
     monkeypatch.setenv("WANDB_MODE", "online")
-    (tmp_path / "train.py").write_text("import os\nprint(os.environ['WANDB_MODE'], os.environ['MLFLOW_TRACKING_URI'])")
+    (tmp_path / "train.py").write_text(
+        "import os\nprint(*(os.environ[n] for n in ('WANDB_MODE', 'MLFLOW_TRACKING_URI', 'MLFLOW_ALLOW_FILE_STORE')))\n"
+    )
     ended = apart(tmp_path, Request(["train.py"], cwd=str(tmp_path), timeout=60))
-    mode, uri = ended.printed.split()
-    assert mode == "disabled" and uri.startswith("file:///") and not Path(uri.removeprefix("file://")).exists()
+    mode, uri, allowed = ended.printed.split()
+    assert (
+        mode == "disabled"
+        and allowed == "true"
+        and uri.startswith("file:///")
+        and not Path(uri.removeprefix("file://")).exists()
+    )
 
 
 LEAVES = """
