@@ -10,6 +10,8 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.aliases import Aliases
+from graphdoc.capture.audit.clearing import Clearing
+from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
@@ -48,7 +50,12 @@ class Audit:
         self.stale = Stale(self)
         self.targets = Targets(self)
         self.unheld = Unheld(self)
-        self.watches: list[Any] = [self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld]
+        self.clearing = Clearing(self)
+        self.growing = Growing(self)
+        self.watches: list[Any] = [
+            *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
+            self.growing,
+        ]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
@@ -68,6 +75,7 @@ class Audit:
         self.stale.called(noted, outputs)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
+        self.clearing.called(noted, leaves)
 
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
@@ -77,12 +85,15 @@ class Audit:
         """``optimizer.zero_grad()`` is about to run."""
         if not seen.steps:
             self.unstepped.zeroed(optimizer, seen)
+        self.clearing.zeroed(optimizer, seen)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
+        self.clearing.stepped(optimizer, seen)
+        self.growing.stepped(seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,179 @@
+"""Gradients that are never cleared between two steps, or are cleared before the step can use them."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.facts import parameters_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Entry, Noted, Seen
+
+ENOUGH = 4
+"""Steps in a row in which the same was seen."""
+LAST = 8
+"""Steps of an optimizer after which it is looked at no more."""
+MOST_SAMPLED = 3
+"""Parameters whose gradient is followed."""
+MOST_ELEMENTS = 4096
+
+
+class _Followed:
+    """What is known of one optimizer: its gradients as its latest step left them, and what has happened since."""
+
+    def __init__(self) -> None:
+        self.left: dict[int, tuple[Any, int, int, float]] = {}
+        """By parameter: a reference, the identity of its gradient, its version and a sum over it."""
+        self.reached: set[int] = set()
+        """Of these, those that a backward call has reached since."""
+        self.thrown: stacks.Stack | None = None
+        """Where gradients were thrown away since the latest backward call that reached them."""
+        self.backward: Noted | None = None
+        self.previous = -1
+        self.healthy = False
+        self.kept = self.lost = 0
+
+
+class Clearing:
+    """``never-cleared``: each step uses the gradients of all backward calls so far. ``stack`` is the first backward
+    call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
+    that another optimizer's loss reaches the parameters between two steps. ``cleared-early``: each step finds no
+    gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._followed: dict[int, _Followed] = {}
+        self._latest: Noted | None = None
+        self._found: list[Sign] = []
+
+    def called(self, noted: Noted, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run."""
+        self._latest = noted
+        for seen in self._audit.journal.optimizers.values():
+            followed = self._followed.get(seen.id)
+            if followed is None:
+                continue
+            if followed.left and not followed.healthy:
+                self._compare(followed, leaves)
+            if not seen.parameters or any(i in leaves for i in seen.parameters):
+                followed.backward, followed.thrown = noted, None
+
+    def _compare(self, followed: _Followed, leaves: dict[int, Any]) -> None:
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            for ident, (ref, its, version, total) in followed.left.items():
+                p = leaves.get(ident)
+                if p is None or ref() is not p:
+                    continue
+                known = self._state(p)
+                first = ident not in followed.reached
+                followed.reached.add(ident)
+                if known is None or known[2] == 0.0 or (first and known != (its, version, total)):
+                    followed.healthy = True
+
+    def _state(self, parameter: Any) -> tuple[int, int, float] | None:
+        """Identity, version and sum of magnitudes of a gradient; None where there is none, or none that can be read."""
+        grad = parameter.grad
+        torch = self._audit.torch
+        if type(grad) is not torch.Tensor or grad.layout is not torch.strided or grad.is_inference():
+            return None
+        if grad.is_cuda and torch.cuda.is_current_stream_capturing():
+            return None
+        flat = grad.detach().reshape(-1)
+        return id(grad), grad._version, float(flat[:: max(1, flat.numel() // MOST_ELEMENTS)].abs().double().sum())
+
+    def zeroed(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer is about to be cleared."""
+        if seen.steps >= LAST:
+            return
+        followed = self._followed.setdefault(seen.id, _Followed())
+        if any(p.grad is not None for p in parameters_of(optimizer)):
+            followed.backward = followed.backward or self._latest
+            followed.thrown = stacks.stack_here(4)  # zeroed < Audit.zeroed < the woven callback < zero_grad
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        if seen.steps > LAST:
+            return
+        followed = self._followed.setdefault(seen.id, _Followed())
+        if seen.steps == LAST:
+            followed.left.clear()
+            return
+        every = parameters_of(optimizer)
+        mine = [p for p in every if p.grad is not None]
+        self._judge(followed, seen, mine, every)
+        followed.previous = self._audit.journal.count
+        followed.left.clear()
+        followed.reached.clear()
+        if followed.healthy or not mine:
+            return
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            for p in (mine[0], mine[len(mine) // 2], mine[-1])[:MOST_SAMPLED]:
+                known = self._state(p)
+                if known is not None and known[2] > 0.0:
+                    followed.left[id(p)] = (weakref.ref(p), *known)
+
+    def _judge(self, followed: _Followed, seen: Seen, mine: list[Any], every: list[Any]) -> None:
+        if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):
+            followed.kept += 1
+            if followed.kept == ENOUGH:
+                self._tell_kept(followed, seen, mine)
+        elif mine and followed.left:
+            followed.healthy = True
+        lost = not mine and followed.thrown is not None and followed.backward is not None
+        followed.lost = followed.lost + 1 if lost else 0
+        if followed.lost == ENOUGH == seen.steps and followed.thrown is not None:
+            self._tell_lost(followed, seen, every)
+        if mine:
+            followed.thrown = None
+
+    # -- telling -------------------------------------------------------------------------------------------------
+
+    def _tell_kept(self, followed: _Followed, seen: Seen, mine: list[Any]) -> None:
+        audit = self._audit
+        since = [e for e in audit.journal.entries() if e.index >= followed.previous]
+        others = [i for i, e in enumerate(since) if e.kind == "step" and e.optimizer != seen.id]
+        own = [e for e in since[others[-1] + 1 if others else 0 :] if e.kind == "backward"]
+        if not own or since[-1].kind != "step":
+            return
+        audit.snapshot()
+        cwd = audit.witness.cwd
+        sign = Sign("never-cleared", frames_of(own[0].raw, cwd), frames_of(since[-1].raw, cwd))
+        sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+        sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
+        ids = {id(p) for p in mine}
+        sign.facts = {
+            "closure": _inside_step(own[0]),
+            "between": any(e.kind == "backward" and e.index < own[0].index and _reaches(e, ids) for e in since),
+        }
+        self._found.append(sign)
+        audit.tell_early()
+
+    def _tell_lost(self, followed: _Followed, seen: Seen, every: list[Any]) -> None:
+        audit = self._audit
+        assert followed.thrown is not None and followed.backward is not None
+        audit.snapshot()
+        cwd = audit.witness.cwd
+        backward = frames_of(stacks.stack_of_seen(followed.backward[3]), cwd)
+        sign = Sign("cleared-early", frames_of(followed.thrown, cwd), backward, optimizer=seen.id)
+        sign.parameters = sorted(audit.names[id(p)] for p in every if id(p) in audit.names)
+        sign.event, sign.count = followed.backward[0], ENOUGH
+        self._found.append(sign)
+        audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        return self._found
+
+
+def _inside_step(entry: Entry) -> bool:
+    """Whether an optimizer's step called this: its closure does."""
+    return any("/torch/optim/" in str(code.co_filename).replace("\\", "/") for code in entry.raw.raw[::2])
+
+
+def _reaches(entry: Entry, ids: set[int]) -> bool:
+    return entry.reaches is None or bool(entry.reaches & ids)

@@ -1,0 +1,80 @@
+"""GD710: the gradients are cleared between the backward call and the step."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "gradients are cleared before the step can use them"
+
+PAGE = Page(
+    what_happened="""\
+`zero_grad()` stands between `backward()` and `step()`. The optimizer finds no gradient, so its step leaves every
+parameter as it is. The loss is computed, printed and never falls.
+""",
+    why="""\
+An optimizer's step uses what `.grad` holds at that moment, and leaves out parameters whose `.grad` is None. PyTorch
+cannot know that there has been a gradient.
+""",
+    example="""\
+loss.backward()
+optimizer.zero_grad()
+optimizer.step()
+""",
+    use_instead="""\
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in front of `backward()`, or behind `step()`.
+""",
+    not_this="""\
+- Nothing clears the gradients: `zero-grad-missing`.
+- The optimizer never steps: `step-missing`.
+""",
+    references=(links.ZERO_GRAD, links.OPTIM),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward."""
+    sign = first_sign(evidence, "cleared-early")
+    if sign is None:
+        return None
+    name = optimizer_of(evidence, sign)
+    clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
+    remedies = []
+    if clear is not None and backward is not None:
+        args = {"place": place(clear), "before": place(backward)}
+        note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
+        remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
+    spans = (
+        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", evidence),
+        *span_of("related", sign.other, "computes them", evidence),
+    )
+    return Finding(
+        0.96,
+        "certain",
+        f"`{name}` steps without gradients: they are cleared between backward and step",
+        "A step leaves parameters as they are whose `.grad` is None.",
+        distinct(spans),
+        remedies=tuple(remedies),
+        because=f"in {sign.count} steps from the first on, none of its parameters had a gradient, and each time "
+        "`zero_grad()` had thrown some away after the backward call",
+    )
+
+
+CAUSE = Cause(
+    code="GD710",
+    slug="cleared-before-step",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

@@ -1,0 +1,96 @@
+"""GD704: a value gathers the graph of every iteration."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.signs import first_sign
+from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
+
+TITLE = "a running total or list keeps the graph of every iteration alive"
+
+PAGE = Page(
+    what_happened="""\
+A loss is added to a running total, an average or a list, for the log. The loss carries its graph, so the total carries
+the graphs of all iterations. Memory and the time to free it grow with every step, although `backward()` has long been
+called for each of these losses.
+""",
+    why="""\
+Adding two tensors makes a node that leads to both. PyTorch keeps a graph as long as something leads to it; it cannot
+know that a total is only meant to be printed. `backward()` frees the saved activations, not the nodes.
+""",
+    example="""\
+loss.backward()
+optimizer.step()
+total += loss
+""",
+    use_instead="""\
+loss.backward()
+optimizer.step()
+total += loss.item()
+""",
+    fix_safety="""\
+Safe: the graphs that are dropped have been used up, nothing can be differentiated through them. `.detach()` keeps a
+tensor and does not wait for a GPU, `.item()` gives a number and does.
+""",
+    not_this="""\
+- `backward()` is called on the total, and PyTorch raised an error: `accumulated-loss`.
+- The values are meant to be differentiated together later: then no `backward()` has used them up.
+""",
+    references=(links.DETACH,),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The held value leads to the used-up graphs of several iterations."""
+    sign = first_sign(evidence, "graph-grows")
+    if sign is None:
+        return None
+    name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
+    appended = _appended(evidence, sign, name) if sign.facts["list"] else None
+    at = appended if sign.facts["list"] else innermost_user(sign.stack)
+    if at is None:
+        return None
+    gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
+    more = span_of("created", sign.stack, "made here, with its graph", evidence) if appended else ()
+    args = {"place": place(at)}
+    note = "nothing else changes: what is dropped has been used up by backward"
+    return Finding(
+        0.85,
+        "possible" if sign.weak else "certain",
+        f"`{name}` keeps the graph of every iteration alive",
+        "Each iteration's graph has been used up by its own backward call and is kept all the same.",
+        distinct((span("cause", at, gathers, evidence), *more)),
+        remedies=(Remedy("accumulate_number", "keep the value without its graph", "safe", note, args),),
+        because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
+    )
+
+
+def _appended(evidence: Evidence, sign: Sign, name: str) -> Frame | None:
+    """The statement that appends to the list of this name, if there is one only."""
+    last = name.rpartition(".")[2]
+    found = [
+        bindings.frame_of(evidence, file, node)
+        for file in evidence.sources
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "append"
+        and bindings.text_of(node.func.value).rpartition(".")[2] == last
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+CAUSE = Cause(
+    code="GD704",
+    slug="graph-grows",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

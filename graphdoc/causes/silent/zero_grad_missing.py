@@ -1,0 +1,90 @@
+"""GD705: nobody clears the gradients between two steps."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "gradients are never cleared: each step uses the sum of all gradients so far"
+
+PAGE = Page(
+    what_happened="""\
+The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is missing,
+stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all the
+iterations before it as well.
+""",
+    why="""\
+`backward()` adds to `.grad`; it does not replace it. That allows to accumulate gradients over several backward calls
+before one step. Where one accumulation ends, only the program knows.
+""",
+    example="""\
+optimizer.zero_grad()
+for x, y in loader:
+    loss_fn(model(x), y).backward()
+    optimizer.step()
+""",
+    use_instead="""\
+for x, y in loader:
+    optimizer.zero_grad()
+    loss_fn(model(x), y).backward()
+    optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, because every step but the first changes. With gradient accumulation `zero_grad()` belongs behind the step, not
+in front of each `backward()`.
+""",
+    not_this="""\
+- The gradients are cleared between `backward()` and `step()`: `cleared-before-step`.
+- The program keeps `.grad` itself and goes on using it: `grad-aliased`.
+""",
+    references=(links.ZERO_GRAD, links.BACKWARD),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """Before each further step a backward call found the gradients just as the step before had used them."""
+    sign = first_sign(evidence, "never-cleared")
+    if sign is None:
+        return None
+    name = optimizer_of(evidence, sign)
+    spans = (
+        *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", evidence),
+        *span_of("related", sign.other, f"`{name}` uses the sum", evidence),
+    )
+    return Finding(
+        0.95,
+        "certain",
+        f"the gradients of `{name}` are never cleared: each step uses the sum of all so far",
+        "`backward()` adds to `.grad`. Between two steps of this optimizer nothing sets its gradients to None or zero.",
+        distinct(spans),
+        remedies=tuple(_remedies(evidence, sign, name)),
+        because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
+        "the very gradients of the step before",
+    )
+
+
+def _remedies(evidence: Evidence, sign: Sign, name: str) -> list[Remedy]:
+    backward, step = innermost_user(sign.stack), innermost_user(sign.other)
+    if not is_named(evidence, sign) or backward is None or step is None:
+        return []
+    before = bool(sign.facts.get("closure") or sign.facts.get("between"))
+    at = backward if before else step
+    where = "in front of this backward call" if before else "behind the step"
+    args = {"place": place(at), "statement": f"{name}.zero_grad()", "before": before}
+    note = f"each step of `{name}` uses the gradients of its own iteration"
+    return [Remedy("add_statement", f"call `{name}.zero_grad()` {where}", "unsafe", note, args)]
+
+
+CAUSE = Cause(
+    code="GD705",
+    slug="zero-grad-missing",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)

@@ -1,0 +1,19 @@
+import torch
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits as bce
+
+torch.manual_seed(0)
+generator, discriminator = nn.Linear(2, 2), nn.Linear(2, 1)
+g_optimizer = torch.optim.Adam(generator.parameters())
+d_optimizer = torch.optim.Adam(discriminator.parameters())
+for _ in range(12):
+    fake = generator(torch.randn(8, 2))
+    right = bce(discriminator(torch.randn(8, 2) + 1), torch.ones(8, 1))
+    wrong = bce(discriminator(fake.detach()), torch.zeros(8, 1))
+    (right + wrong).backward()
+    d_optimizer.step()
+    g_optimizer.zero_grad()
+    bce(discriminator(fake), torch.ones(8, 1)).backward()
+    g_optimizer.step()
+
+# told at: (right + wrong).backward()
