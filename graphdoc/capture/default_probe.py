@@ -32,6 +32,11 @@ class DefaultProbe:
         """Whether a GradScaler was used."""
         return self._scaler.used
 
+    @property
+    def scaler_calls(self) -> list[Any]:
+        """Its latest calls, oldest first."""
+        return list(self._scaler.calls)
+
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
         from graphdoc.capture import functions, refused

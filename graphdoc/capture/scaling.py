@@ -24,12 +24,12 @@ class ScalerCalls:
     """Remembers (kind, stack, events of the journal before it, identity of the optimizer, of the scaler)."""
 
     def __init__(self) -> None:
-        self._calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
+        self.calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
 
     @property
     def used(self) -> bool:
         """Whether there was any call."""
-        return bool(self._calls)
+        return bool(self.calls)
 
     def watch(self, witness: Witness) -> list[Callable[[], None]]:
         """Insert calls into the scaler's methods; the functions that undo it. Where that cannot be, nothing is told."""
@@ -44,10 +44,12 @@ class ScalerCalls:
 
     def _noting(self, kind: str, witness: Witness) -> Callable[..., None]:
         def before(*values: Any) -> None:
+            if not getattr(values[0], "_enabled", True):
+                return  # it does nothing at all
             # values: the scaler, then the optimizer (``update`` has a new scale there), args, kwargs
             try:
                 optimizer = id(values[1]) if kind != "update" else 0
-                self._calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
+                self.calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
             except Exception as e:
                 witness._trouble(e)
 
@@ -55,10 +57,10 @@ class ScalerCalls:
 
     def fill(self, evidence: Evidence, cwd: str) -> None:
         """Tell the calls of the scaler that was called last, oldest first, in ``extras["scaler"]``."""
-        if not self._calls:
+        if not self.calls:
             return
-        last = self._calls[-1]
-        same = [c for c in self._calls if c[4] == last[4] and c[3] in (0, last[3])]
+        last = self.calls[-1]
+        same = [c for c in self.calls if c[4] == last[4] and c[3] in (0, last[3])]
         evidence.extras["scaler"] = [
             {"kind": kind, "stack": [vars(f) for f in frames_of(raw, cwd)], "index": index}
             for kind, raw, index, _, _ in same

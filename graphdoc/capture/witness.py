@@ -484,6 +484,10 @@ class Witness:
         """Whether the program has used a GradScaler, which may leave steps out."""
         return any(getattr(probe, "scaled", False) for probe in self.probes)
 
+    def scaler_calls(self) -> list[Any]:
+        """The latest calls of scalers that scale (see ``graphdoc.capture.scaling``)."""
+        return [call for probe in self.probes for call in getattr(probe, "scaler_calls", ())]
+
     def _watch(self) -> Any:
         return next((p for p in self.probes if hasattr(p, "writes_to")), None)
 

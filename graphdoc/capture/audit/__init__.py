@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.clearing import Clearing
+from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.stale import Stale
@@ -52,14 +53,16 @@ class Audit:
         self.unheld = Unheld(self)
         self.clearing = Clearing(self)
         self.growing = Growing(self)
+        self.clips = Clips(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            self.growing,
+            *(self.growing, self.clips),
         ]
 
     @classmethod
     def start(cls, witness: Witness) -> Audit:
         audit = witness.audit = cls(witness)
+        witness._undo += audit.clips.watch()
         return audit
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -94,6 +97,7 @@ class Audit:
         self.unheld.stepped(optimizer, seen)
         self.clearing.stepped(optimizer, seen)
         self.growing.stepped(seen)
+        self.clips.stepped()
 
     # -- names ---------------------------------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
-from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 ENOUGH = 4
 """Calls from one place in which the same was seen."""
-LAST = 12
+LAST = 6
 """Calls that are looked at."""
 _FUNCTIONS = ("_clip_grads_with_norm_", "clip_grad_value_")
 """Of ``torch.nn.utils.clip_grad``; the first one does the work of ``clip_grad_norm_`` (PyTorch 2.6 and later)."""
 
 
 class _Clip:
-    """One call: where, between which events, and whether it found gradients that some scaler had made large."""
+    """One call: where, between which events, whether it found gradients, and the calls of scalers before it."""
 
-    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], found: bool) -> None:
-        self.raw, self.index, self.ids, self.found = raw, index, ids, found
+    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], found: bool, scaler: list[Any]) -> None:
+        self.raw, self.index, self.ids, self.found, self.scaler = raw, index, ids, found, scaler
 
 
 class Clips:
@@ -56,24 +56,28 @@ class Clips:
                 continue
         return undo
 
-    def _clipping(self, parameters: Any, bound: Any, *_: Any) -> None:
+    def _clipping(self, parameters: Any, bound: Any, norm: Any, *_: Any) -> None:
         """The gradients of these parameters are about to be bounded."""
         if self._over:
             return
         try:
-            self._note(parameters, bound)
+            self._note(parameters, bound, norm)
         except Exception as e:
             self._over = True
             self._audit.witness._trouble(e)
 
-    def _note(self, parameters: Any, bound: Any) -> None:
+    def _note(self, parameters: Any, bound: Any, norm: Any) -> None:
         audit = self._audit
         every = [parameters] if isinstance(parameters, audit.torch.Tensor) else parameters
         if not isinstance(every, list | tuple) or math.isinf(float(bound)):
             return  # what is only measured
-        found = any(p.grad is not None for p in every)
+        with Unseen(audit.torch, audit.witness.anomaly, None):
+            found = any(p.grad is not None for p in every)
+            if found and isinstance(norm, audit.torch.Tensor) and norm.is_cpu:
+                found = float(norm) != 0.0
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
-        self._clips.append(_Clip(here, audit.journal.count, {id(p) for p in every}, found))
+        ids = {id(p) for p in every}
+        self._clips.append(_Clip(here, audit.journal.count, ids, found, audit.witness.scaler_calls()))
         self._over = len(self._clips) >= LAST
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -133,10 +137,9 @@ class Clips:
 
     def _is_scaled(self, backward: Entry, clip: _Clip) -> bool:
         """Whether a scaler steps behind this call and has not unscaled in front of it."""
-        calls = [c for probe in self._audit.witness.probes for c in getattr(probe, "scaler_calls", ())]
-        between = [kind for kind, _, index, _, _ in calls if backward.index < index <= clip.index]
-        steps = [index for kind, _, index, _, _ in calls if kind == "step" and index == clip.index]
-        return bool(steps) and "unscale_" not in between
+        unscaled = any(kind == "unscale_" and index > backward.index for kind, _, index, _, _ in clip.scaler)
+        calls = self._audit.witness.scaler_calls()
+        return not unscaled and any(kind == "step" and index == clip.index for kind, _, index, _, _ in calls)
 
     def _tell(self, clip: _Clip, how: str, about: Entry | None) -> None:
         audit = self._audit
@@ -149,6 +152,3 @@ class Clips:
         sign.event, sign.count, sign.facts = clip.index, ENOUGH, {"how": how}
         self._found.append(sign)
 
-
-def _held(optimizer: Any) -> set[int]:
-    return {id(p) for p in parameters_of(optimizer)}
