@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
+from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.stale import Stale
@@ -54,9 +55,10 @@ class Audit:
         self.clearing = Clearing(self)
         self.growing = Growing(self)
         self.clips = Clips(self)
+        self.deadends = DeadEnds(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            *(self.growing, self.clips),
+            *(self.growing, self.clips, self.deadends),
         ]
 
     @classmethod
@@ -79,6 +81,7 @@ class Audit:
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
         self.clearing.called(noted, leaves)
+        self.deadends.called(noted, outputs)
 
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
@@ -98,6 +101,7 @@ class Audit:
         self.clearing.stepped(optimizer, seen)
         self.growing.stepped(seen)
         self.clips.stepped()
+        self.deadends.stepped(optimizer, seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

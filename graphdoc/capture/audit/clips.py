@@ -151,4 +151,3 @@ class Clips:
         sign.optimizer = owners[0].id if owners else -1
         sign.event, sign.count, sign.facts = clip.index, ENOUGH, {"how": how}
         self._found.append(sign)
-

@@ -10,8 +10,10 @@ from graphdoc.evidence import Cut, Evidence
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import innermost, place, span
+from graphdoc.program.signs import first_sign
 from graphdoc.remedies.sampling import draw_remedies
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.zero_derivative import zero_derivative
 
 TITLE = "The loss is built from an operation that has no derivative"
 
@@ -149,6 +151,9 @@ _UNDERIVED = ("derivative-not-implemented", "derivative-for-aten-op", "argument-
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
+    flat = first_sign(evidence, "zero-derivative")
+    if flat is not None:
+        return zero_derivative(evidence, flat)
     cut = find_cut(evidence, "nondifferentiable")
     if cut is not None and without_graph(evidence):
         return _from_cut(evidence, cut)
@@ -200,5 +205,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("no-graph", "not-differentiable", "legacy"),
+    families=("no-graph", "not-differentiable", "legacy", "silent"),
 )

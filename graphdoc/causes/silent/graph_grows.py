@@ -45,6 +45,9 @@ tensor and does not wait for a GPU, `.item()` gives a number and does.
     references=(links.DETACH,),
 )
 
+_KINDS = ("accumulate_number", "detach_expression")
+"""The second for an expression that is no plain accumulation: an average, one side of a condition."""
+
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
@@ -66,7 +69,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
         distinct((span("cause", at, gathers, evidence), *more)),
-        remedies=(Remedy("accumulate_number", "keep the value without its graph", "safe", note, args),),
+        remedies=tuple(Remedy(kind, "keep the value without its graph", "safe", note, args) for kind in _KINDS),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
     )
 

@@ -1,0 +1,154 @@
+"""Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, and nothing learns by it.
+
+Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added and
+taken away again while the rest has no derivative. The gradients of a few steps have to agree.
+"""
+
+from __future__ import annotations
+
+import weakref
+from sys import _getframe
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks, walk
+from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.journal import Noted, Seen
+
+ZERO = {"RoundBackward0", "RoundBackward1", "SignBackward0", "SgnBackward0", "FloorBackward0", "CeilBackward0"}
+ZERO |= {"TruncBackward0"}
+"""Nodes that give zeros (derivatives.yaml), as the types are called."""
+_SUMS = {"AddBackward0": 1, "SubBackward0": -1}
+MOST_LOOKS = 6
+MOST_NODES = 4000
+DEEPEST = 5
+"""Additions inside each other that are worked out."""
+ENOUGH = 4
+"""Steps in which the gradients were zero."""
+
+Key = tuple[Any, int]
+
+
+class DeadEnds:
+    """``zero-derivative`` and ``cancelled``: ``stack`` is the operation through which no gradient passes, ``other`` the
+    backward call, ``parameters`` those behind it that an optimizer steps; ``facts["inner"]`` is the place of the
+    difference in which the value is taken away."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+        self._looks = 0
+        self._refs: dict[int, Any] = {}
+        self._sign: Sign | None = None
+        self._zeros = 0
+        self._found: list[Sign] = []
+
+    def called(self, noted: Noted, outputs: Any) -> None:
+        """A backward call that is looked at is about to run."""
+        audit = self._audit
+        if self._sign is not None or self._looks >= MOST_LOOKS:
+            return
+        self._looks += 1
+        with Unseen(audit.torch, audit.witness.anomaly, None):
+            order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], MOST_NODES)
+            if len(order) < MOST_NODES:
+                self._look(noted, order)
+
+    def _look(self, noted: Noted, order: list[walk.Found]) -> None:
+        dead = {f.number: inner for f in order if (inner := _blocks(f.node)) is not None}
+        if not dead:
+            return
+        alive = {0}
+        todo = [0]
+        while todo:
+            number = todo.pop()
+            if number not in dead:
+                following = [m for m in order[number].following if m not in alive]
+                alive.update(following)
+                todo += following
+        kind = self._audit.torch.nn.Parameter
+        missed = {f.number: f.leaf for f in order if f.leaf is not None and f.number not in alive}
+        missed = {n: p for n, p in missed.items() if type(p) is kind}
+        met = [n for n in dead if n in alive]
+        if not missed or not met:
+            return
+        bits = walk.gather(order, {n: 1 << i for i, n in enumerate(missed)})
+        nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
+        kept = stacks.kept_in(order[nearest].node)
+        if bits[nearest].bit_count() < len(missed) or not isinstance(kept, stacks.Stack):
+            return
+        inner = dead[nearest]
+        cwd = self._audit.witness.cwd
+        kept_inner = stacks.kept_in(inner) if inner is not True else None
+        self._sign = Sign("zero-derivative" if inner is True else "cancelled", frames_of(kept, cwd))
+        self._sign.other = frames_of(stacks.stack_of_seen(noted[3]), cwd)
+        self._sign.event = noted[0]
+        place = frames_of(kept_inner, cwd) if isinstance(kept_inner, stacks.Stack) else []
+        self._sign.facts = {"op": type(order[nearest].node).__name__, "inner": [vars(f) for f in place if f.user][-1:]}
+        self._refs = {id(p): weakref.ref(p) for p in missed.values()}
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        sign = self._sign
+        if sign is None or self._found or not self._refs or seen.steps > 3 * ENOUGH:
+            return
+        audit = self._audit
+        mine = [p for p in parameters_of(optimizer) if id(p) in self._refs and self._refs[id(p)]() is p]
+        if not mine:
+            return
+        with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
+            zero = all(p.grad is not None and not bool(p.grad.any()) for p in mine)
+        if not zero:
+            self._refs = {}  # another loss gives them gradients
+            return
+        self._zeros += 1
+        if self._zeros == ENOUGH:
+            with Unseen(audit.torch, audit.witness.anomaly, _getframe(1)):
+                audit.snapshot()
+            sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
+            sign.optimizer, sign.count = seen.id, ENOUGH
+            self._found.append(sign)
+            audit.tell_early()
+
+    def signs(self) -> list[Sign]:
+        return self._found
+
+
+def _blocks(node: Any) -> Any:
+    """True for a node that gives zeros; the inner difference of a sum that cancels (or the node itself); else None."""
+    name = type(node).__name__
+    if name in ZERO:
+        return True
+    if name not in _SUMS:
+        return None
+    inner: list[Any] = []
+    terms: dict[Key, float] = {}
+    _expand(node, 1.0, terms, inner, 0)
+    cancelled = [key for key, factor in terms.items() if factor == 0.0]
+    rest = [key for key, factor in terms.items() if factor != 0.0]
+    if not cancelled or any(type(n).__name__ not in ZERO for n, _ in rest):
+        return None
+    return inner[0] if name == "AddBackward0" and len(inner) == 1 else node
+
+
+def _expand(node: Any, factor: float, terms: dict[Key, float], inner: list[Any], depth: int) -> None:
+    """The nodes that a sum is made of, with their factors."""
+    sign = _SUMS[type(node).__name__]
+    for side, (following, number) in enumerate(node.next_functions):
+        if following is None:
+            continue
+        try:
+            weight = factor * (sign * float(node._saved_alpha) if side else 1.0)
+        except (AttributeError, TypeError, RuntimeError):
+            weight = factor * (sign if side else 1)
+        if type(following).__name__ in _SUMS and depth < DEEPEST:
+            if type(following).__name__ == "SubBackward0":
+                inner.append(following)
+            _expand(following, weight, terms, inner, depth + 1)
+        else:
+            key = (following, number)
+            terms[key] = terms.get(key, 0.0) + weight

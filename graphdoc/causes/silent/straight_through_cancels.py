@@ -1,0 +1,84 @@
+"""GD711: a straight-through estimator whose gradient cancels."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "a straight-through estimator is written so that its gradient is zero"
+
+PAGE = Page(
+    what_happened="""\
+`x + (q - x)` has the value of `q`, the rounded or quantised `x`. It is meant to have the gradient of `x`. Without a
+`detach()` around the difference the two `x` cancel in the backward as well, and what is left is `q`, which has no
+gradient. Everything in front of it receives exactly zero.
+""",
+    why="""\
+The derivative of `x + (q - x)` by `x` is 1 - 1 = 0. With `(q - x).detach()` the second part is a constant and the
+derivative is 1.
+""",
+    example="""\
+q = torch.round(x)
+x = x + (q - x)
+""",
+    use_instead="""\
+q = torch.round(x)
+x = x + (q - x).detach()
+""",
+    fix_safety="""\
+Unsafe, because parameters are trained that were not before. The forward values stay as they are.
+""",
+    not_this="""\
+- The rounded value is used by itself: `nondifferentiable-op`.
+- A loss of zero, an expert without inputs, a layer that starts at zero: gradients that are zero for now.
+""",
+    references=(links.DETACH,),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """The graph: a value is added and taken away again, and what remains of the sum has no derivative."""
+    sign = first_sign(evidence, "cancelled")
+    if sign is None:
+        return None
+    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(evidence, sign)}`"
+    inner = next((Frame(**f) for f in sign.facts["inner"]), None)
+    outer = innermost_user(sign.stack)
+    remedies = []
+    if inner is not None and outer is not None and _differs(inner, outer):
+        title = f"detach `{code_at(evidence, inner)}`"
+        note = f"{whose} receive the gradient as if the value had not been rounded"
+        remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
+    spans = (
+        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", evidence),
+        *span_of("related", sign.other, f"sends zeros to {whose}", evidence),
+    )
+    return Finding(
+        0.94,
+        "certain",
+        f"the straight-through estimator cancels: {whose} only receive zeros",
+        "The derivatives of the two occurrences of the value are 1 and -1. The difference has to be a constant.",
+        distinct(spans),
+        remedies=tuple(remedies),
+        because=f"every way from the loss to {whose} leads through this sum, and in {sign.count} steps their gradients "
+        "were exactly zero",
+    )
+
+
+def _differs(inner: Frame, outer: Frame) -> bool:
+    return (inner.line, inner.column, inner.end_column) != (outer.line, outer.column, outer.end_column)
+
+
+CAUSE = Cause(
+    code="GD711",
+    slug="straight-through-cancels",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)
