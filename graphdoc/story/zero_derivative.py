@@ -1,4 +1,4 @@
-"""Telling an operation whose derivative is zero everywhere, in a run that went on: a graph exists, no gradient passes."""
+"""Telling an operation whose derivative is zero everywhere, in a run that went on: no gradient passes."""
 
 from __future__ import annotations
 

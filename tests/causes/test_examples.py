@@ -29,7 +29,8 @@ SLUGS = {
     "GD5": "non-scalar-loss numpy-on-grad-tensor deepcopy-non-leaf integer-requires-grad requires-grad-on-non-leaf "
     "custom-function-bad-gradient custom-function-saved-misuse amp-scaler-misuse",
     "GD7": "gradient-leaks-into-target grad-aliased step-missing stale-parameter-unseen parameters-never-reached "
-    "optimizer-holds-stale-parameters zero-grad-missing cleared-before-step graph-grows clipping-without-effect straight-through-cancels",
+    "optimizer-holds-stale-parameters zero-grad-missing cleared-before-step graph-grows clipping-without-effect "
+    "straight-through-cancels",
     "GD6": "nan-log-of-zero nan-sqrt-at-zero nan-norm-at-zero nan-division-by-zero nan-where-branch nan-exp-overflow "
     "nan-std-of-one nan-pow nan-acos-boundary nan-masked-softmax nan-repeated-eigenvalues nan-ctc-infeasible "
     "nan-half-overflow nan-uninitialised-parameter nan-optimizer-update nan-input-data exploding-gradients",

@@ -80,3 +80,87 @@ def test_a_traceback_of_a_watched_program_is_its_own(tmp_path: Path) -> None:
     seen = observe(tmp_path, failing)
     assert seen.result.status == 1
     assert "graphdoc" not in seen.result.stderr.replace(str(tmp_path), "")
+
+ROUNDED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net, head = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for x in torch.randn(8, 8, 3):
+    code = torch.round(4 * net(x)) / 4
+    loss = head(code).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+STAGES = """\
+import torch
+from torch import nn
+
+
+class Backbone(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.top = nn.Linear(3, 4), nn.Linear(4, 4)
+
+    def freeze(self):
+        for p in self.stem.parameters():
+            p.requires_grad = False
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.freeze()
+        return self
+
+    def forward(self, x):
+        return self.top(torch.tanh(self.stem(x)))
+
+
+torch.manual_seed(0)
+model = nn.Sequential(Backbone(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(4):
+    model.train()
+    if epoch WHEN 1:
+        for p in model[0].stem.parameters():
+            p.requires_grad = True
+    for x in torch.randn(6, 8, 3):
+        optimizer.zero_grad()
+        model(x).pow(2).mean().backward()
+        optimizer.step()
+"""
+
+
+def test_rounding_in_the_only_way_is_told(tmp_path: Path) -> None:
+    seen = observe(tmp_path, ROUNDED)
+    assert seen.slugs[:1] == ["nondifferentiable-op"]
+    assert seen.lines("cause") == ["code = torch.round(4 * net(x)) / 4"]
+
+
+def test_rounding_beside_another_way_is_not(tmp_path: Path) -> None:
+    seen = observe(tmp_path, ROUNDED.replace("head(code)", "head(code + net(x))"))
+    assert seen.slugs == []
+
+
+def test_stages_that_train_freezes_again_are_told(tmp_path: Path) -> None:
+    seen = observe(tmp_path, STAGES.replace("WHEN", "=="))
+    assert seen.slugs[:1] == ["frozen-parameters"]
+    assert "self.freeze()" in seen.lines("cause")
+    kind, texts = seen.patches()[0]
+    again = observe(tmp_path / "mended", texts["train.py"])
+    assert kind == "several"
+    assert again.mended
+
+
+def test_stages_unfrozen_in_each_epoch_are_healthy(tmp_path: Path) -> None:
+    assert observe(tmp_path, STAGES.replace("WHEN", ">=")).slugs == []
+
+
+def test_stages_frozen_again_by_a_schedule_are_healthy(tmp_path: Path) -> None:
+    """Nothing says that it is not meant: no ``train()`` undoes what another part of the program has done."""
+    schedule = STAGES.replace("        self.freeze()\n", "").replace("epoch WHEN 1", "epoch in (0, 1, 2)")
+    schedule = schedule.replace("p.requires_grad = True", "p.requires_grad = epoch == 1")
+    assert observe(tmp_path, schedule).slugs == []

@@ -15,6 +15,7 @@ from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.growing import Growing
 from graphdoc.capture.audit.losses import Losses
+from graphdoc.capture.audit.refrozen import Refrozen
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
 from graphdoc.capture.audit.unheld import Unheld
@@ -56,9 +57,10 @@ class Audit:
         self.growing = Growing(self)
         self.clips = Clips(self)
         self.deadends = DeadEnds(self)
+        self.refrozen = Refrozen(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            *(self.growing, self.clips, self.deadends),
+            *(self.growing, self.clips, self.deadends, self.refrozen),
         ]
 
     @classmethod
@@ -102,6 +104,7 @@ class Audit:
         self.growing.stepped(seen)
         self.clips.stepped()
         self.deadends.stepped(optimizer, seen)
+        self.refrozen.stepped(optimizer, seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, and nothing learns by it.
+"""Parts of a loss through which the gradient is zero whatever the numbers are: a graph exists, nothing learns by it.
 
 Told from the graph alone: an operation whose derivative PyTorch defines as zero, or a sum in which a value is added and
 taken away again while the rest has no derivative. The gradients of a few steps have to agree.

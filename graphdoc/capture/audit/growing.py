@@ -93,8 +93,8 @@ class Growing:
         kept = stacks.kept_in(nodes[0])
         if not any(f.released for f in order) or not isinstance(kept, stacks.Stack):
             return None
-        nodes = len(order) * len(values)
-        return (kept, nodes) if nodes >= MANY or "audit-all" in self._audit.witness.mode.split(":") else None
+        alive = len(order) * len(values)
+        return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.mode.split(":") else None
 
     def _tell(self, seen: Seen, running: list[FrameType], tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
@@ -130,9 +130,9 @@ def _before(node: Any, calls: list[int]) -> Any:
         for following, _ in todo.popleft().next_functions:
             if following is None or following in seen:
                 continue
-            if type(following) is kind and bisect_right(calls, following._sequence_nr()) < epoch:
-                if _site(following) == site:
-                    return following
+            earlier = type(following) is kind and bisect_right(calls, following._sequence_nr()) < epoch
+            if earlier and _site(following) == site:
+                return following
             seen.add(following)
             todo.append(following)
     return None

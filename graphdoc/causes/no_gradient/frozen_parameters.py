@@ -11,8 +11,10 @@ from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.used_up import used_up
+from graphdoc.story.frozen_again import frozen_again
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
@@ -86,6 +88,9 @@ cannot leave them frozen.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
+    again = first_sign(evidence, "frozen-again")
+    if again is not None and evidence.raised is None:
+        return frozen_again(evidence, again)
     marks = _freezing(evidence)
     if message_of(evidence, "ddp-no-grad-parameters"):
         strength, confidence = weight(evidence, 0.9)
@@ -159,5 +164,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("no-graph", "legacy", "ddp"),
+    families=("no-graph", "legacy", "ddp", "silent"),
 )

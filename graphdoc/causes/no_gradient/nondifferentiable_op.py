@@ -9,8 +9,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Evidence
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
-from graphdoc.program.spans import innermost, place, span
 from graphdoc.program.signs import first_sign
+from graphdoc.program.spans import innermost, place, span
 from graphdoc.remedies.sampling import draw_remedies
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
 from graphdoc.story.zero_derivative import zero_derivative

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import first_sign
@@ -55,7 +55,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     if sign is None:
         return None
     name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
-    appended = _appended(evidence, sign, name) if sign.facts["list"] else None
+    appended = _appended(evidence, name) if sign.facts["list"] else None
     at = appended if sign.facts["list"] else innermost_user(sign.stack)
     if at is None:
         return None
@@ -74,7 +74,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _appended(evidence: Evidence, sign: Sign, name: str) -> Frame | None:
+def _appended(evidence: Evidence, name: str) -> Frame | None:
     """The statement that appends to the list of this name, if there is one only."""
     last = name.rpartition(".")[2]
     found = [

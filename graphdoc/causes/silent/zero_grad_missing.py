@@ -14,9 +14,9 @@ TITLE = "gradients are never cleared: each step uses the sum of all gradients so
 
 PAGE = Page(
     what_happened="""\
-The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is missing,
-stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all the
-iterations before it as well.
+The training loop calls `backward()` and `step()`, and nothing clears the gradients in between: `zero_grad()` is
+missing, stands in front of the loop, or clears another optimizer or module. Each step then uses the gradients of all
+the iterations before it as well.
 """,
     why="""\
 `backward()` adds to `.grad`; it does not replace it. That allows to accumulate gradients over several backward calls

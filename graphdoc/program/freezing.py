@@ -1,0 +1,89 @@
+"""Modules whose ``train()`` freezes their parameters anew whenever it is called, and where others unfreeze them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphdoc.evidence import Evidence, Frame
+from graphdoc.program import bindings
+
+
+@dataclass(frozen=True)
+class TrainOverride:
+    """A class whose ``train`` freezes: ``statement`` in it, and the last statement of its ``__init__`` if it has one.
+
+    ``call`` is the statement's source where it is a call of a method without arguments, else empty.
+    """
+
+    file: str
+    cls: ast.ClassDef
+    statement: ast.stmt
+    call: str
+    init_end: ast.stmt | None
+
+    def frame(self, evidence: Evidence, node: ast.AST) -> Frame:
+        """A place in its file."""
+        return bindings.frame_of(evidence, self.file, node)
+
+
+def freezing_in_train(evidence: Evidence) -> TrainOverride | None:
+    """The one class of the program whose ``train`` sets ``requires_grad`` to False; None for none or several."""
+    found = [o for file in evidence.sources for o in _in_file(evidence, file)]
+    return found[0] if len(found) == 1 else None
+
+
+def unfreezing(evidence: Evidence) -> list[Frame]:
+    """The statements that switch ``requires_grad`` on."""
+    return [
+        bindings.frame_of(evidence, file, node)
+        for file in evidence.sources
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        if isinstance(node, ast.stmt) and switches(node) is True
+    ]
+
+
+def switches(node: ast.AST) -> bool | None:
+    """What a simple statement sets ``requires_grad`` to; None where it does not, or not to a plain value."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
+        if node.targets[0].attr == "requires_grad" and isinstance(node.value, ast.Constant):
+            return bool(node.value.value)
+        return None
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_":
+        given = bindings.argument(call, 0, "requires_grad")
+        return True if given is None else bool(given.value) if isinstance(given, ast.Constant) else None
+    return None
+
+
+def _in_file(evidence: Evidence, file: str) -> Iterator[TrainOverride]:
+    for cls in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+        if not isinstance(cls, ast.ClassDef):
+            continue
+        methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}
+        if "train" not in methods:
+            continue
+        for statement in ast.walk(methods["train"]):
+            if not isinstance(statement, ast.stmt):
+                continue
+            called = _own_method(statement)
+            if called in methods and _freezes(methods[called]):
+                init = methods.get("__init__")
+                plain = ast.unparse(statement) if not statement.value.args else ""  # type: ignore[attr-defined]
+                yield TrainOverride(file, cls, statement, plain, init.body[-1] if init is not None else None)
+                break
+            if switches(statement) is False:
+                yield TrainOverride(file, cls, statement, "", None)
+                break
+
+
+def _own_method(statement: ast.stmt) -> str:
+    """``freeze`` of ``self.freeze()``."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    return func.attr if isinstance(func, ast.Attribute) and bindings.text_of(func.value) == "self" else ""
+
+
+def _freezes(function: ast.FunctionDef) -> bool:
+    return any(switches(node) is False for node in ast.walk(function))
