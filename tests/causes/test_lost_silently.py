@@ -81,6 +81,7 @@ def test_a_traceback_of_a_watched_program_is_its_own(tmp_path: Path) -> None:
     assert seen.result.status == 1
     assert "graphdoc" not in seen.result.stderr.replace(str(tmp_path), "")
 
+
 ROUNDED = """\
 import torch
 from torch import nn

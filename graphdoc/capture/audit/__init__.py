@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MOST_SNAPSHOTS = 8
 """Searches for names in one run; each may take a tenth of a second."""
 
+MOST_LOADED = 100_000
+"""Parameters that are known to come from elsewhere."""
+
 
 class Audit:
     """One process. What is looked for stands in ``watches``; each has ``signs()``."""
@@ -88,6 +91,8 @@ class Audit:
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
         self.targets.loaded(module, state)
+        if len(self.unheld.loaded) < MOST_LOADED:
+            self.unheld.loaded.update(id(p) for p in module.parameters())
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:
         """``optimizer.zero_grad()`` is about to run."""

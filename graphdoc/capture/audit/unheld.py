@@ -12,6 +12,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
+from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.places import is_user_file
@@ -58,7 +59,8 @@ class _Candidate:
 class Unheld:
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
-    backward call that reaches them, ``optimizer`` the one that steps meanwhile."""
+    backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
+    list or dict that is an attribute of a module."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -72,6 +74,8 @@ class Unheld:
         self._noted: Noted | None = None
         self._found: list[Sign] = []
         self._told: list[int] = []
+        self.loaded: set[int] = set()
+        """Parameters whose values came from a file or another module."""
 
     @property
     def waits(self) -> bool:
@@ -141,10 +145,11 @@ class Unheld:
             mine = {
                 i: p
                 for i, c in self._candidates.items()
-                if c.count >= ENOUGH and i not in held and i in owners and (p := c.stands(audit.torch)) is not None
+                if c.count >= ENOUGH and i not in held and (p := c.stands(audit.torch)) is not None
             }
             if not mine:
                 return
+            loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
             live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
             for seen, optimizer in live:
                 if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
@@ -152,6 +157,13 @@ class Unheld:
                     if not any(id(p) in audit.names and id(p) not in owners for p in parameters_of(optimizer)):
                         self._tell("held-stale", seen, mine)  # nor does the program keep them by itself
                     return
+            hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else None
+            if hidden is not None and not any(i in self.loaded for i in hidden.parameters):
+                audit.snapshot()
+                self._tell("unregistered", live[0][0], hidden.parameters)
+                for sign in self._found:
+                    sign.facts = hidden.facts
+                return
             weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and _is_users(owners[i])}
             steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
             if weights and len(steps) == 1 and user_frames(frame):

@@ -12,6 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.optimizer_places import binding_behind, made
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.not_registered import not_registered
 from graphdoc.story.wording import folded
 
 TITLE = "parameters of a loss are in no optimizer"
@@ -49,6 +50,9 @@ weight decay. If it is not meant to learn, register it as a buffer.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
+    hidden = first_sign(evidence, "unregistered")
+    if hidden is not None:
+        return not_registered(evidence, hidden)
     sign = first_sign(evidence, "unheld-weight")
     if sign is None:
         return None

@@ -1,0 +1,58 @@
+"""Telling layers in a plain list or dict of a module: ``parameters()`` does not find them, so no optimizer has them."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Evidence, Sign
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.signs import optimizer_of
+from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.wording import folded
+
+
+def not_registered(evidence: Evidence, sign: Sign) -> Finding | None:
+    """The finding for an ``unregistered`` sign; None where the assignment is not found."""
+    cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
+    found = _assigned(evidence, cls.rpartition(".")[2], f"self.{attribute}")
+    if found is None:
+        return None
+    file, value = found
+    at = bindings.frame_of(evidence, file, value)
+    of_parameters = bool(sign.facts["parameters"])
+    kind = "Parameter" if of_parameters else "Module"
+    group = f"nn.{kind}{'Dict' if isinstance(value, ast.Dict | ast.DictComp) else 'List'}"
+    name, whose = optimizer_of(evidence, sign), folded(sign.parameters)
+    args = {"place": place(at), "parameters": of_parameters}
+    note = f"`parameters()` finds {whose or 'them'}, so `{name}` trains them"
+    label = f"a plain container: `{cls}.parameters()` finds nothing in it"
+    return Finding(
+        0.93,
+        "certain",
+        f"`self.{attribute}` of `{cls}` is not registered: no optimizer holds {whose or 'what is in it'}",
+        "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
+        "ParameterList or ParameterDict. It does not look into a list or dict.",
+        distinct(
+            (
+                span("cause", at, label, evidence),
+                *span_of("related", sign.stack, "gives them gradients that nobody uses", evidence),
+            )
+        ),
+        remedies=(Remedy("module_list", f"make it an {group}", "unsafe", note, args),),
+        because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; `{name}` holds other "
+        "parameters of the same model",
+    )
+
+
+def _assigned(evidence: Evidence, cls: str, name: str) -> tuple[str, ast.expr] | None:
+    """The one container that the class assigns to this attribute."""
+    found = [
+        (file, node.value)
+        for file in evidence.sources
+        for owner in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        if isinstance(owner, ast.ClassDef) and owner.name == cls
+        for node in ast.walk(owner)
+        if isinstance(node, ast.Assign) and any(bindings.text_of(t) == name for t in node.targets)
+    ]
+    return found[0] if len(found) == 1 else None
