@@ -118,7 +118,8 @@ class Reuse:
     @cached_property
     def one_step(self) -> bool:
         """Whether the two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped
-        or differentiated in between. Computing it again would give the very same numbers."""
+        or accumulated in between. Computing it again would give the very same numbers. An inner ``autograd.grad`` adds to
+        no gradient."""
         if self.calls is None or not self.owners or self.journal.owners.of(self._all_behind).free:
             return False
         freeing, failing = self.calls
@@ -126,7 +127,7 @@ class Reuse:
             return False  # a closure: the optimizer moves the parameters between its calls, within one step
         between = self.journal.between(freeing, failing)
         return self.journal.is_complete(freeing, failing) and not any(
-            e.kind in ("backward", "grad", "step") for e in between
+            e.kind in ("backward", "step") for e in between
         )
 
     @cached_property

@@ -62,6 +62,13 @@ SAME_PASS = (
     + "for _ in range(2):\n    z = net(torch.ones(2, 3)).tanh()\n    opt.zero_grad()\n"
     + "    head(z).square().sum().backward()\n    head(z).exp().sum().backward()\n    opt.step()\n"
 )
+TASKS = (
+    "rate = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([rate], lr=0.1)\n"
+    + "def error(w):\n    return (torch.randn(5, 3) @ w).square().mean()\n"
+    + "w = torch.tanh(rate)\nfor task in range(2):\n"
+    + "    inner = torch.autograd.grad(error(w), w, create_graph=True)[0]\n"
+    + "    error(w - 0.1 * inner).backward()\nopt.step()\n"
+)
 TARGET = (
     HEADS.replace("one.parameters()", "[*body.parameters(), *one.parameters()]")
     + "for _ in range(2):\n    z = body(torch.ones(2, 3))"
@@ -94,6 +101,7 @@ def reuse_of(folder: Path, code: str) -> Reuse:
         pytest.param(SUMMED, Lifetime.SUMMED, id="summed"),
         pytest.param(RESULT, Lifetime.RESULT, id="result"),
         pytest.param(SAME_PASS, Lifetime.SAME_PASS, id="same-pass"),
+        pytest.param(TASKS, Lifetime.SAME_PASS, id="same-pass-around-an-inner-gradient"),
     ],
 )
 def test_lifetime(code: str, lifetime: Lifetime, tmp_path: Path) -> None:
