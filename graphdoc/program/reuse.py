@@ -118,17 +118,17 @@ class Reuse:
     @cached_property
     def one_step(self) -> bool:
         """Whether the two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped
-        or accumulated in between. Computing it again would give the very same numbers. An inner ``autograd.grad`` adds to
-        no gradient."""
+        or accumulated in between. Computing it again would give the very same numbers.
+
+        An inner ``autograd.grad`` adds to no gradient.
+        """
         if self.calls is None or not self.owners or self.journal.owners.of(self._all_behind).free:
             return False
         freeing, failing = self.calls
         if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
             return False  # a closure: the optimizer moves the parameters between its calls, within one step
         between = self.journal.between(freeing, failing)
-        return self.journal.is_complete(freeing, failing) and not any(
-            e.kind in ("backward", "step") for e in between
-        )
+        return self.journal.is_complete(freeing, failing) and not any(e.kind in ("backward", "step") for e in between)
 
     @cached_property
     def read_apart(self) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
@@ -55,7 +56,8 @@ Safe where the attribute is only looked at: keep a detached copy, and use the li
 lets go of the memory of the last graph.
 
 Unsafe where the attribute is used later in a loss (an auxiliary loss that the trainer collects from the modules):
-return it from the forward, or clear it before the copy.
+return it from the forward, or clear it before the copy (proposed first where a method reads the attribute: it
+computes with it).
 
 If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict())`. For an average of weights
 `torch.optim.swa_utils.AveragedModel` exists (it deep-copies, too). Replace `torch.nn.utils.weight_norm` by
@@ -105,13 +107,45 @@ def recognise(evidence: Evidence) -> Finding | None:
         "of that result instead of the live tensor.",
         distinct((*places, *here, *(raised_span(evidence, "copied here") if not here else ()))),
         facts,
-        remedy_at(
-            _statement(evidence, only) if only else None,
-            "detach_stored",
-            "Keep only a detached copy of this result",
-            "unsafe",
-            "The module's own computation keeps its gradient; what is read from the attribute later has none.",
-        ),
+        _remedies(evidence, frame, copied, found, only),
+    )
+
+
+def _remedies(
+    evidence: Evidence, frame: Frame | None, copied: str, found: list[Reached], only: Frame | None
+) -> tuple[Remedy, ...]:
+    """Detach what is kept, or clear it before the copy: that one first where a method reads it, since it computes with
+    what it reads."""
+    detached = remedy_at(
+        _statement(evidence, only) if only else None,
+        "detach_stored",
+        "Keep only a detached copy of this result",
+        "unsafe",
+        "The module's own computation keeps its gradient; what is read from the attribute later has none.",
+    )
+    kept = [t.path for t in found if copied and re.fullmatch(re.escape(copied) + r"(\.[A-Za-z_]\w*)+", t.path)]
+    if len(kept) != 1 or len(found) != 1:
+        return detached
+    cleared = remedy_at(
+        frame,
+        "add_statement",
+        f"Clear `{kept[0]}` before the copy",
+        "unsafe",
+        "The copy and what is copied have None there until the next forward sets it; every gradient stays as it is.",
+        statement=f"{kept[0]} = None",
+        before=True,
+    )
+    return (*cleared, *detached) if _read_by_method(evidence, kept[0]) else (*detached, *cleared)
+
+
+def _read_by_method(evidence: Evidence, path: str) -> bool:
+    """Whether a method of the program reads the attribute from its own object: ``hidden = self.hidden``."""
+    wanted = f"self.{path.rpartition('.')[2]}"
+    trees = (bindings.tree(evidence, file) for file in evidence.sources)
+    return any(
+        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and bindings.text_of(n) == wanted
+        for root in trees
+        for n in ast.walk(root or ast.Module([], []))
     )
 
 
