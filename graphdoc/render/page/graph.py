@@ -51,7 +51,9 @@ def graph_section(picture: Picture, places: Places) -> str:
     else:
         parts += [_svg(picture, places, layout, lines, sizes), key(picture)]
     opened = " open" if layout is None else ""
-    parts.append(f"<details{opened}><summary>The graph as a list</summary>{_list(picture, places)}</details>")
+    parts.append(
+        f"<details{opened}><summary>The graph as a list</summary>{_list(picture, places, layout is None)}</details>"
+    )
     return "\n".join([*parts, gaps, "</section>"])
 
 
@@ -169,7 +171,8 @@ def _title(box: Box, picture: Picture, places: Places) -> str:
     return flat("; ".join([*told, *([box.note] if box.note else [])]))
 
 
-def _list(picture: Picture, places: Places) -> str:
+def _list(picture: Picture, places: Places, alone: bool) -> str:
+    """``alone``: there is no drawing, and links to a box lead here."""
     rows = []
     for box in picture.boxes:
         told = prose(_title(box, picture, places))
@@ -177,5 +180,6 @@ def _list(picture: Picture, places: Places) -> str:
         if anchor:
             told = f'<a href="#{anchor}">{told}</a>'
         heads = [f"{_DOES[a.way]} {a.head + 1}" for a in picture.arrows if a.tail == box.id]
-        rows.append(f"<li>{told}{': ' if heads else ''}{', '.join(heads)}</li>")
+        ident = f' id="{box_id(box)}"' if alone else ""
+        rows.append(f"<li{ident}>{told}{': ' if heads else ''}{', '.join(heads)}</li>")
     return f"<ol>{''.join(rows)}</ol>"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from graphdoc.model import Report, Span
 from graphdoc.picture.shapes import Box
-from graphdoc.render.text import split_lines
+from graphdoc.render.text import flat, split_lines
 
 NEAR = 2
 """Lines shown above and below a place."""
@@ -63,7 +63,9 @@ class Places:
         """``line 12``, with the file's last name where several files are shown."""
         if not line:
             return ""
-        return f"line {line}" if len(self.files) < 2 else f"{file.replace(chr(92), '/').rpartition('/')[2]}:{line}"
+        if len(self.files) < 2:
+            return f"line {line}"
+        return f"{flat(file.replace(chr(92), '/').rpartition('/')[2])}:{line}"
 
 
 def box_id(box: Box) -> str:

@@ -6,6 +6,7 @@ import math
 from html import escape
 
 from graphdoc.picture.shapes import Curve
+from graphdoc.render.text import flat
 
 _WIDE, _HIGH = 560, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 34
@@ -27,7 +28,7 @@ def plots(curves: tuple[Curve, ...]) -> str:
 
 def _said(curve: Curve) -> str:
     first, last = curve.points[0], curve.points[-1]
-    text = f"{curve.title}: {first[1]:.4g} at backward #{first[0] + 1}, {last[1]:.4g} at #{last[0] + 1}"
+    text = f"{flat(curve.title)}: {first[1]:.4g} at backward #{first[0] + 1}, {last[1]:.4g} at #{last[0] + 1}"
     return f"{text}; no longer finite at #{curve.marked}" if curve.marked > last[0] + 1 else text
 
 
@@ -49,7 +50,7 @@ def _plot(number: int, curve: Curve) -> str:
 
     parts = [
         f'<svg class=plot viewBox="0 0 {_WIDE} {_HIGH}" role=img aria-labelledby="plot{number}-t plot{number}-d">'
-        f"<title id=plot{number}-t>{escape(curve.title)}</title><desc id=plot{number}-d>{escape(_said(curve))}</desc>"
+        f"<title id=plot{number}-t>{escape(flat(curve.title))}</title><desc id=plot{number}-d>{escape(_said(curve))}</desc>"
     ]
     for tick in _ticks(low, high, whole=steep):
         text = f"1e{tick:.0f}" if steep else f"{tick:.3g}"
