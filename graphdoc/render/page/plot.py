@@ -50,7 +50,8 @@ def _plot(number: int, curve: Curve) -> str:
 
     parts = [
         f'<svg class=plot viewBox="0 0 {_WIDE} {_HIGH}" role=img aria-labelledby="plot{number}-t plot{number}-d">'
-        f"<title id=plot{number}-t>{escape(flat(curve.title))}</title><desc id=plot{number}-d>{escape(_said(curve))}</desc>"
+        f"<title id=plot{number}-t>{escape(flat(curve.title))}</title>"
+        f"<desc id=plot{number}-d>{escape(_said(curve))}</desc>"
     ]
     for tick in _ticks(low, high, whole=steep):
         text = f"1e{tick:.0f}" if steep else f"{tick:.3g}"
