@@ -30,8 +30,9 @@ class Page:
 class Cause:
     """One entry of the catalogue.
 
-    ``families`` are the message families (see ``graphdoc.messages``) in which it can be the answer; the recogniser is
-    asked only for those, or always where it is empty.
+    ``families`` are the message families (see ``graphdoc.messages``) in which it can be the answer. Where the exception
+    is none of autograd's, the recogniser is asked only if it names none, or if it names ``silent`` and something was
+    seen before the program ended.
     """
 
     code: str

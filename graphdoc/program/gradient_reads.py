@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.program import bindings
@@ -42,10 +43,14 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
 
 def rebound(evidence: Evidence, frame: Frame, name: str) -> bool:
     """Whether the name is bound again to something computed from itself: ``w = w - lr * w.grad``."""
-    return any(
-        name in bindings.names_in(v) or f"{name}.grad" in bindings.names_in(v)
-        for _, v in bindings.assignments(evidence, frame, name)
-    )
+    return bool(updates_of_itself(evidence, frame, name))
+
+
+def updates_of_itself(evidence: Evidence, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
+    """The assignments to a name of something computed from it or its gradient, up to the frame and at it."""
+    behind = replace(frame, line=(frame.end_line or frame.line) + 1)
+    found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(evidence, at, name)}
+    return [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
 
 
 def first_derivative(evidence: Evidence, here: Frame) -> Frame | None:

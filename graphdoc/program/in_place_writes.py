@@ -128,7 +128,9 @@ def _write_at(evidence: Evidence, frame: Frame | None) -> tuple[Source, ast.stmt
 
 
 def _library(node: ast.expr) -> bool:
-    """Whether a function is looked up here, rather than a method of a tensor."""
+    """Whether a function is looked up here (``F.relu_``, ``torch.nn.functional.relu_``), not a method of a tensor."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
     return isinstance(node, ast.Name) and node.id in ("torch", "F", "init", "nn", "functional")
 
 

@@ -115,5 +115,11 @@ def state_written_by(evidence: Evidence, function: str) -> list[tuple[str, Frame
                 targets = [statement.target]
             own = [text_of(t) for t in targets if isinstance(t, ast.Attribute) and dotted(t).startswith("self.")]
             if own and (isinstance(statement, ast.AugAssign) or own[0] in read):
-                found.append((own[0], frame_of(evidence, file, statement)))
+                found.append((own[0], frame_of(evidence, file, statement, _qualified(evidence, file, node))))
     return found
+
+
+def _qualified(evidence: Evidence, file: str, method: ast.FunctionDef) -> str:
+    """``Body.forward``, as Python calls a method of a class."""
+    classes = [n for n in ast.walk(tree(evidence, file) or ast.Module([], [])) if isinstance(n, ast.ClassDef)]
+    return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)

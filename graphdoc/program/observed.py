@@ -54,7 +54,7 @@ class Program:
     @cached_property
     def overwrite(self) -> Overwrite | None:
         """The tensor that was written between its forward and this backward; None where the error is another."""
-        return overwrite_of(self.evidence, self.failing, self.reuse, self.trained)
+        return overwrite_of(self.evidence, self.journal, self.failing, self.reuse, self.trained)
 
 
 KEPT = 4

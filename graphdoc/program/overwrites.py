@@ -11,7 +11,7 @@ from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
 from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
-from graphdoc.program.journal import site
+from graphdoc.program.journal import Journal
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
@@ -60,12 +60,14 @@ class Overwrite:
     def __init__(
         self,
         evidence: Evidence,
+        journal: Journal,
         known: list[Stale],
         failing: Event | None,
         reuse: Reuse | None,
         trained: frozenset[str] | None,
     ) -> None:
         self._evidence = evidence
+        self._journal = journal
         self.stale = next((s for s in known if s.node == evidence.failing), known[0])
         self.saved = saved_as(self.stale)
         self.stales = sorted((s for s in known if saved_as(s) is self.saved), key=lambda s: s is not self.stale)
@@ -224,7 +226,7 @@ class Overwrite:
             # The root is newer than what it walks over, and the call is newer than both.
             if e.sequence <= self.node.sequence or 0 <= e.root < self.node.sequence:
                 continue
-            reached = set(_reaches(self._evidence, e))
+            reached = set(self._journal.reaches(e))
             behind = {n for n in self.stale.behind if not n.startswith("<")}
             if reached and behind and not behind <= reached:
                 continue
@@ -233,13 +235,13 @@ class Overwrite:
 
 
 def overwrite_of(
-    evidence: Evidence, failing: Event | None, reuse: Reuse | None, trained: frozenset[str] | None
+    evidence: Evidence, journal: Journal, failing: Event | None, reuse: Reuse | None, trained: frozenset[str] | None
 ) -> Overwrite | None:
     """The overwrite that a version error is about; None where it is another error or nothing stale was seen."""
     known = [s for s in evidence.stale if evidence.node(s.node) is not None]
     if not known or message_of(evidence, *VERSION) is None:
         return None
-    return Overwrite(evidence, known, failing, reuse, trained)
+    return Overwrite(evidence, journal, known, failing, reuse, trained)
 
 
 def saved_as(stale: Stale) -> Saved:
@@ -252,14 +254,6 @@ def saved_as(stale: Stale) -> Saved:
     result = stale.output or stale.attribute.startswith(("_saved_result", "_saved_output"))
     # A result is saved without its own history; an argument without one is plain data.
     return Saved.RESULT if tensor.kind != "input" and (result or tensor.requires_grad) else Saved.DATA
-
-
-def _reaches(evidence: Evidence, event: Event) -> list[str]:
-    """The parameters that a call reaches; measured for the first calls of each place only."""
-    if event.reaches:
-        return event.reaches
-    mine = site(event.stack)
-    return next((e.reaches for e in evidence.events if e.reaches and site(e.stack) == mine), [])
 
 
 # -- who wrote ---------------------------------------------------------------------------------------------------

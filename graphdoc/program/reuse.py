@@ -41,6 +41,8 @@ class Role(Enum):
 
 
 CONSTANT = (Role.TARGET, Role.DATA)
+_ADDING = ("Add", "Sub", "Stack", "Cat")
+"""Nodes through which a term goes into a sum."""
 
 
 class Reuse:
@@ -176,7 +178,7 @@ class Reuse:
         again = any(c.recurrent or c.remade for c in self._crossing)
         if self.in_one_pass or (not again and self.only_heads_stepped):
             return Lifetime.SAME_PASS
-        if self.earlier_roots:
+        if self._sums_up:
             return Lifetime.SUMMED
         if any(c.recurrent for c in self._crossing):
             return Lifetime.RECURS
@@ -340,6 +342,15 @@ class Reuse:
         """Edges into results that an earlier backward call started from."""
         roots = roots_of(self._evidence)
         return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
+
+    @cached_property
+    def _sums_up(self) -> bool:
+        """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
+        results are in it, or the same line differentiates what grows. One result of another line is a loss of its own
+        that this one is computed from."""
+        takers = [self._evidence.node(c.consumer) for c in self.earlier_roots]
+        adds = bool(takers) and all(n is None or n.op.startswith(_ADDING) for n in takers)
+        return adds and (self.same_line or len({c.producer for c in self.earlier_roots}) > 1)
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:

@@ -122,6 +122,16 @@ def code_at(evidence: Evidence, frame: Frame | None) -> str:
     return "\n".join(part)
 
 
+LONGEST = 60
+"""Characters of code that a sentence can hold."""
+
+
+def short_code(evidence: Evidence, frame: Frame | None) -> str:
+    """The same on one line, for a sentence; empty where it is longer than one can hold."""
+    code = " ".join(code_at(evidence, frame).split())
+    return code if len(code) <= LONGEST else ""
+
+
 def _raw_line(evidence: Evidence | None, frame: Frame) -> str:
     lines = evidence.sources.get(frame.file, "").splitlines() if evidence else []
     return lines[frame.line - 1] if 1 <= frame.line <= len(lines) else ""

@@ -158,6 +158,10 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
                 {"place": place(loop), "name": names[0]},
             )
             out.insert(len(out) if inside else 0, reset)
+    if not reuse.same_line and call is not None:
+        note = "Each term was differentiated by itself; this call would add the same gradients once more."
+        title = f"remove the backward call on the sum, at {where(call)}"
+        return [*out, Remedy("delete_statement", title, "unsafe", note, {"place": place(call)})]
     return [*out, *detach_behind_step(evidence, reuse)]
 
 

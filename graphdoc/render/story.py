@@ -20,7 +20,7 @@ _UNNAMED: dict[Role, str] = {
     "consumed": "used here",
     "freed": "its graph is freed here",
     "mutated": "changed in place here",
-    "failed": "needed again here",
+    "failed": "noticed here",
     "related": "",
 }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from graphdoc.evidence import Cut, Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
+from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.exception import NO_GRAPH, message_of, raised_span
 from graphdoc.program.spans import distinct, innermost, span_of, where
 from graphdoc.program.tensors import frames
@@ -109,16 +110,6 @@ def loss_made(evidence: Evidence) -> tuple[str, list[Frame]]:
 def recording_was_on(evidence: Evidence) -> bool:
     """Whether grad mode was on when the call failed (True where it is not known)."""
     return bool(evidence.extras.get("grad_enabled", True))
-
-
-def in_checkpoint(stack: Sequence[Frame]) -> bool:
-    """Whether a stack passes through ``torch.utils.checkpoint``."""
-    return any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in stack)
-
-
-def by_checkpoint(cut: Cut) -> bool:
-    """Whether the checkpoint itself has cut here, by its own ``no_grad``, and no switch of the user's inside it."""
-    return in_checkpoint(cut.stack) and (not cut.switch or in_checkpoint(cut.switch[-1:]))
 
 
 def unseen(evidence: Evidence, strength: float, title: str, hint: str) -> Finding | None:

@@ -80,10 +80,9 @@ def call_name(event: Event) -> str:
 
 def numbered(evidence: Evidence, event: Event) -> str:
     """``backward #35``: the call by its number in the run, or by its name where the journal does not know that."""
-    number = sum(1 for e in evidence.events if e.kind == event.kind and e.index <= event.index)
-    complete = not evidence.events or evidence.events[0].index == 0
+    number = program_of(evidence).journal.number(event)
     word = "autograd.grad" if event.kind == "grad" else "backward"
-    return f"{word} #{number}" if complete else call_name(event)
+    return f"{word} #{number}" if number is not None else call_name(event)
 
 
 def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made import NO_GRAPH, Program, cause, library, local
 
-from graphdoc.evidence import Cut, Event, Evidence, Parameter, Stale, Tensor, Write
+from graphdoc.evidence import Cut, Event, Evidence, Node, Parameter, Stale, Tensor, Write
 from graphdoc.finding import Finding
 
 GD8 = (
@@ -162,7 +162,13 @@ out.backward()
         "tensor at position 2:\nsaved metadata: {'shape': torch.Size([2, 3]), 'dtype': torch.float32}\n"
         "recomputed metadata: {'shape': torch.Size([4, 3]), 'dtype': torch.float32}"
     )
-    _, finding = only(program.evidence(message, program.at("out.backward()")))
+    evidence = program.evidence(message, program.at("out.backward()"))
+    _, finding = only(evidence)
+    assert (lines(finding), lines(finding, "related")) == ([6], [3])  # nothing shows that it ran inside
+    inside = program.at("self.cache.sum()", "Block.forward")
+    call = [program.at("checkpoint(block"), library("/site-packages/torch/utils/checkpoint.py"), inside]
+    evidence.nodes = [Node(0, "SumBackward0", stack=call)]
+    _, finding = only(evidence)
     assert lines(finding) == [3, 6]
     assert "[2, 3]" in finding.facts[0] and "[4, 3]" in finding.facts[0]
 

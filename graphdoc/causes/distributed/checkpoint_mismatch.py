@@ -6,7 +6,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program import bindings, name_usage
+from graphdoc.program import name_usage
+from graphdoc.program.checkpoints import checkpoint_calls, checkpointed, ran_inside
 from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 
@@ -82,16 +83,23 @@ _COUNT = ("checkpoint-tensor-count", "checkpoint-more-tensors")
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The checkpoint's own comparison failed; the places are the checkpoint call and the state that forwards write."""
+    """The checkpoint's own comparison failed; the places are the checkpoint call and the state that forwards write.
+
+    Certain where the sources have one call of it, so that no other can be meant.
+    """
     found = message_of(evidence, *_SHAPES, *_COUNT)
     if found is None:
         return None
     shapes = found.id in _SHAPES
-    strength, confidence = weight(evidence, 0.95)
-    calls = bindings.calls_named(evidence, "checkpoint", "checkpoint_sequential")
+    calls = checkpoint_calls(evidence)
     written = _written_state(evidence)
-    marks: list[Span] = [span("cause", f, f"`{n}` is changed inside of what is run twice") for n, f in written[:2]]
+    strength, confidence = weight(evidence, 0.95, "certain" if len(calls) == 1 else "likely")
+    proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
+    others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
+    marks: list[Span] = proven[:2]
     marks += [span("cause", f, "what is run here is run again in backward") for f in calls[: 3 - len(marks)]]
+    marks += [] if proven else others[:2]
+    name = checkpointed(evidence, calls[0]) if len(calls) == 1 else ""
     frame = raised_at(evidence)
     if not marks and frame:
         marks = [span("cause", frame, "the recomputation is compared here", evidence)]
@@ -99,7 +107,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{name}`, which is checkpointed, computed something else when it was run again for backward"
+        if name
+        else TITLE,
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something "
         "besides its arguments that has changed: a cache or counter that it writes itself, or a setting outside.",
@@ -118,9 +128,13 @@ def _facts(evidence: Evidence) -> tuple[str, ...]:
     return ()
 
 
-def _written_state(evidence: Evidence) -> list[tuple[str, Frame]]:
-    """Attributes of ``self`` that a ``forward`` both reads and writes: what a second run would find changed."""
-    return name_usage.state_written_by(evidence, "forward")
+def _written_state(evidence: Evidence) -> list[tuple[bool, str, Frame]]:
+    """Attributes of ``self`` that a ``forward`` both reads and writes: whether the graph shows that it ran inside of a
+    checkpoint, where a second run finds them changed; the name; the place. Those inside come first."""
+    inside = ran_inside(evidence)
+    written = name_usage.state_written_by(evidence, "forward")
+    found = [((frame.file, frame.function) in inside, name, frame) for name, frame in written]
+    return sorted(found, key=lambda w: not w[0])
 
 
 CAUSE = Cause(

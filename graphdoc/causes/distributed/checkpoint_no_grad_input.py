@@ -6,12 +6,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, reentrant_calls
 from graphdoc.program.exception import message_of, raised_at, raised_span, warned, weight
 from graphdoc.program.installed import Deed, deed_of, deed_span, turned_on
-from graphdoc.program.spans import code_at, distinct, innermost_user, span
+from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
 from graphdoc.remedies.places import remedy_at
-from graphdoc.story.missing_graph import by_checkpoint, in_checkpoint, without_graph
+from graphdoc.story.missing_graph import without_graph
 
 TITLE = "A reentrant checkpoint cuts the graph, because none of its inputs requires gradients"
 
@@ -69,24 +70,26 @@ def recognise(evidence: Evidence) -> Finding | None:
     grad = message_of(evidence, "checkpoint-grad-incompatible")
     if inside or grad:
         strength, confidence = weight(evidence, 0.9, "likely" if inside else "certain")
-        return _finding(evidence, _calls(evidence), strength, confidence == "certain", _INSIDE if inside else _GRAD)
+        return _finding(
+            evidence, reentrant_calls(evidence), strength, confidence == "certain", _INSIDE if inside else _GRAD
+        )
     if not without_graph(evidence):
         return None
     inner = [c.stack for c in evidence.cuts if by_checkpoint(c)]
-    seen = [f for stack in inner if (f := innermost_user(_above(stack)))]
+    seen = [f for stack in inner if (f := innermost_user(outside(stack)))]
     told = warned(evidence, "checkpoint-no-input-grad")
     if not seen and not told:
         return None
-    deed = next((d for stack in inner if (d := deed_of(evidence, _above(stack)))), None)
+    deed = next((d for stack in inner if (d := deed_of(evidence, outside(stack)))), None)
     configured = _configured(evidence, deed) if deed is not None or not inner else None
     if configured is not None:
         return configured
-    return _finding(evidence, seen or _calls(evidence), 0.97 if seen else 0.9, bool(seen), _DATA)
+    return _finding(evidence, seen or reentrant_calls(evidence), 0.97 if seen else 0.9, bool(seen), _DATA)
 
 
 def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
     """A checkpoint that a package runs because the user switched it on; None where no such switch is found."""
-    if deed is None and _calls(evidence):
+    if deed is None and reentrant_calls(evidence):
         return None
     switch, feature = checkpointing_switch(evidence, deed)
     if switch is None:
@@ -112,8 +115,7 @@ def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
 
 _DATA = (
     "The reentrant checkpoint looks at the tensors that it is given, and none of them requires gradients. It runs "
-    "the block "
-    "under `no_grad` and records nothing, although the block's parameters are trainable."
+    "the block under `no_grad` and records nothing, whatever the block's parameters require."
 )
 _INSIDE = (
     "The checkpointed function was run again for backward, and its result had no graph: something inside cuts it, "
@@ -132,7 +134,7 @@ def _finding(evidence: Evidence, calls: list[Frame], strength: float, certain: b
     return Finding(
         strength,
         "certain" if certain else "likely",
-        TITLE if text is _DATA else "A reentrant checkpoint does not work here",
+        _title(evidence, calls, text),
         text,
         distinct(
             (
@@ -143,6 +145,14 @@ def _finding(evidence: Evidence, calls: list[Frame], strength: float, certain: b
         (),
         _remedies(evidence, frames if calls else []),
     )
+
+
+def _title(evidence: Evidence, calls: list[Frame], text: str) -> str:
+    name = checkpointed(evidence, calls[0]) if len(calls) == 1 else ""
+    if text is _DATA:
+        return f"the reentrant checkpoint of `{name}` gets no input that requires gradients" if name else TITLE
+    named = f"the reentrant checkpoint of `{name}`" if name else "a reentrant checkpoint"
+    return f"{named} {'gets a result without a graph' if text is _INSIDE else 'works with a plain backward() only'}"
 
 
 def _remedies(evidence: Evidence, calls: list[Frame]) -> tuple[Remedy, ...]:
@@ -157,17 +167,6 @@ def _remedies(evidence: Evidence, calls: list[Frame]) -> tuple[Remedy, ...]:
         name="use_reentrant",
         value="False",
     )
-
-
-def _calls(evidence: Evidence) -> list[Frame]:
-    """Checkpoint calls in the source that are not already non-reentrant."""
-    found = bindings.calls_named(evidence, "checkpoint", "checkpoint_sequential")
-    return [f for f in found if "use_reentrant=False" not in code_at(evidence, f)]
-
-
-def _above(stack: list[Frame]) -> list[Frame]:
-    """The part of a stack outside of the checkpoint, so that its innermost user frame is the checkpoint's call."""
-    return stack[: next(i for i in range(len(stack)) if in_checkpoint(stack[i : i + 1]))]
 
 
 CAUSE = Cause(

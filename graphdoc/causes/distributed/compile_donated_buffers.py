@@ -76,7 +76,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{flag}=True` would keep a compiled graph, whose backward reuses its saved buffers",
         "The compiled backward writes into the tensors that it saved, so they are gone after one call, and this one "
         "asks for "
         f"`{flag}=True`.",

@@ -6,8 +6,9 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program import bindings
+from graphdoc.program.bindings import argument, call_at, dotted
 from graphdoc.program.exception import events_before_failure, message_of, raised_span, weight
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.spans import distinct, span, span_of
 
 TITLE = "Compiled code has no second derivative"
@@ -67,7 +68,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     if message_of(evidence, "aot-double-backward", "compile-higher-order") is None:
         return None
     strength, confidence = weight(evidence, 0.95)
-    compiled = bindings.calls_named(evidence, "compile")
+    compiled = library_calls(evidence, "compile")
+    what = argument(call_at(evidence, compiled[0]), 0, "model") if len(compiled) == 1 else None
+    name = dotted(what) if what is not None else ""
     first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
     between = (
         span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence) if first else ()
@@ -77,7 +80,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{name}` is compiled, and compiled code has no second derivative" if name else TITLE,
         "The backward of a compiled function is one compiled function, and nothing was traced for its derivative. "
         "Let the part "
         "that is differentiated twice go through the module as it was before `torch.compile`.",

@@ -9,8 +9,8 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Finding
-from graphdoc.program import bindings
 from graphdoc.program.exception import VERSION, message_of, raised_span, weight
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -85,12 +85,14 @@ def recognise(evidence: Evidence) -> Finding | None:
     node = evidence.node(stale.node)
     used = span_of("created", node.stack, f"{name} is used here", evidence) if node else ()
     frame = innermost_user(write.stack) if write else None
-    wraps = bindings.calls_named(evidence, "DistributedDataParallel", "DDP")
+    wraps = library_calls(evidence, "DistributedDataParallel", "DDP")
     strength, confidence = weight(evidence, 0.96)
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"DistributedDataParallel overwrote `{name}`, which a forward before this backward had used"
+        if stale.tensor.name
+        else TITLE,
         f"At the start of this forward DistributedDataParallel copied the buffers of rank 0 into {name}, in place. "
         "An earlier "
         "forward had saved it and has not had its backward yet.",
@@ -136,5 +138,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("inplace",),
+    families=("graph-reuse",),
 )

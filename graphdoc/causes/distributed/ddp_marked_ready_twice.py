@@ -5,7 +5,8 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program import bindings, name_usage
+from graphdoc.program import name_usage
+from graphdoc.program.checkpoints import in_checkpoint, reentrant_calls
 from graphdoc.program.exception import field_of, message_of, raised_span, weight
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
@@ -73,28 +74,32 @@ iteration.
 
 
 def recognise(evidence: Evidence) -> Finding | None:
-    """The reducer's message; the reason is read off the source: a reentrant checkpoint, or ``model.module``."""
+    """The reducer's message; the reason is read off the source: a reentrant checkpoint, or ``model.module``.
+
+    Certain where the exception came out of the backward that the reentrant checkpoint runs inside.
+    """
     if message_of(evidence, "ddp-marked-ready-twice") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    checkpoints = [
-        f for f in bindings.calls_named(evidence, "checkpoint") if "use_reentrant=False" not in code_at(evidence, f)
-    ]
+    checkpoints = reentrant_calls(evidence)
+    proven = evidence.raised is not None and in_checkpoint(evidence.raised.stack)
+    strength, confidence = weight(evidence, 0.95, "certain" if proven and checkpoints else "likely")
     outside = _outside(evidence)
     marks = [span("cause", f, "a reentrant checkpoint runs a backward of its own", evidence) for f in checkpoints[:2]]
     if not marks:
         marks = [span("cause", f, "a parameter is used outside of the wrapped forward", evidence) for f in outside[:2]]
     named = field_of(evidence, "name", "ddp-parameter-twice")
     why = (
-        "A reentrant checkpoint runs an inner backward, and a gradient that is delivered by two of them is reported "
-        "twice."
+        "A reentrant checkpoint runs an inner backward, and a gradient that two of them deliver is reported twice."
         if checkpoints
         else "A parameter is used outside of the wrapped module's forward, or in two passes at the same time."
+        if outside
+        else "One backward came to the same parameter in two ways that the reducer counts apart: parts of the module "
+        "under reentrant checkpoints, or a use outside of its forward."
     )
     return Finding(
         strength,
-        confidence if marks else "likely",
-        TITLE,
+        confidence,
+        f"`{named}` reported its gradient twice to DistributedDataParallel" if named else TITLE,
         why + " The reducer averages each gradient once, so it stops.",
         distinct((*marks, *raised_span(evidence, "reported a second time in this backward"))),
         (f"the parameter is {named}",) if named else (),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program import bindings
+from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.program.untaken_branches import not_taken
 from graphdoc.remedies.places import remedy_at
+from graphdoc.story.wording import folded
 
 TITLE = "Parameters of the DistributedDataParallel module took no part in the loss"
 
@@ -89,11 +91,12 @@ def recognise(evidence: Evidence) -> Finding | None:
     if message_of(evidence, "ddp-unused-parameters", *_NAMED) is None:
         return None
     strength, confidence = weight(evidence, 0.95)
-    wraps = bindings.calls_named(evidence, "DistributedDataParallel", "DDP")
+    wraps = library_calls(evidence, "DistributedDataParallel", "DDP")
+    blind = [f for f in wraps if not _looks_for_unused(evidence, f)]
     frame = raised_at(evidence)
     told = field_of(evidence, "rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
-    marks = [span("cause", f, "wrapped here without looking for unused parameters", evidence) for f in wraps[:2]]
+    marks = [span("cause", f, "wrapped here without looking for unused parameters", evidence) for f in blind[:2]]
     left = not_taken(evidence)
     if left is not None:
         label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
@@ -109,14 +112,33 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        TITLE,
+        _title(evidence),
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
         f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
         "unfinished.",
         distinct((*marks, *here, *(raised_span(evidence, "") if not here else ()))),
         _which(evidence),
-        _remedies(wraps),
+        _remedies(blind if len(wraps) == 1 else []),
     )
+
+
+def _looks_for_unused(evidence: Evidence, wrap: Frame) -> bool:
+    """Whether this call switches the search for unused parameters on: then something else was left out of the loss."""
+    asked = argument(call_at(evidence, wrap), 99, "find_unused_parameters")
+    return asked is not None and text_of(asked) != "False"
+
+
+def _title(evidence: Evidence) -> str:
+    """The parameters by name, where the message has them all."""
+    named = field_of(evidence, "names", *_NAMED)
+    names = [n.strip() for n in named.split(",") if n.strip()]
+    if not names or "..." in named:
+        return TITLE
+    return f"{folded(names)} took no part in the loss, and DistributedDataParallel waits for {_gradients(names)}"
+
+
+def _gradients(names: list[str]) -> str:
+    return "their gradients" if len(names) > 1 else "its gradient"
 
 
 def _which(evidence: Evidence) -> tuple[str, ...]:

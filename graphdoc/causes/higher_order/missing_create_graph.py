@@ -17,7 +17,8 @@ from graphdoc.program.exception import (
     raised_at,
     raised_span,
 )
-from graphdoc.program.spans import distinct, innermost_user, span, span_of, where
+from graphdoc.program.observed import program_of
+from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of, where
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
@@ -90,7 +91,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     if not without_graph(evidence):
         return _freed(evidence)
     cut = next((c for c in evidence.cuts if is_gradient(c)), None)
-    event = _event(evidence, cut)
+    event, sure = _event(evidence, cut)
     if event is not None and event.create_graph:
         return None
     if cut is None and (evidence.cuts or event is None or not _same_iteration(evidence, event)):
@@ -98,7 +99,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     frame = innermost_user(event.stack) if event else None
     frame = frame or (innermost_user(cut.stack) if cut else None)
     proven = cut is not None
-    return _finding(evidence, frame, cut, 0.97 if proven else 0.65, proven and event is not None)
+    return _finding(evidence, frame, cut, 0.97 if proven else 0.65, proven and sure)
 
 
 def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
@@ -112,10 +113,11 @@ def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength:
         if again
         else "The loss built from it has no graph, so no parameter can learn from it."
     )
+    code = short_code(evidence, frame)
     return Finding(
         strength,
         "certain" if certain else "likely",
-        TITLE,
+        f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else TITLE,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",
         distinct(
@@ -152,16 +154,25 @@ def _note(call: ast.Call | None, again: bool) -> str:
     return note
 
 
-def _event(evidence: Evidence, cut: Cut | None) -> Event | None:
-    """The journal's entry of the gradient: that of the cut's place, or the last one before the failure."""
+def _event(evidence: Evidence, cut: Cut | None) -> tuple[Event | None, bool]:
+    """The journal's entry of the gradient, and whether it is surely that: the call of the cut's own place; for a
+    ``p.grad`` the last backward that reaches ``p``, if no later one may have added to it."""
     before = [e for e in events_before_failure(evidence) if e.kind in ("grad", "backward")]
     at = innermost_user(cut.stack) if cut else None
     same = [e for e in before if at and (f := innermost_user(e.stack)) and (f.file, f.line) == (at.file, at.line)]
     if same:
-        return same[-1]
-    if at is not None:  # p.grad: some backward before it has written that gradient
-        return next((e for e in reversed(before) if e.kind == "backward"), None)
-    return next((e for e in reversed(before) if e.kind == "grad"), None)
+        return same[-1], True
+    if cut is None or at is None:
+        return next((e for e in reversed(before) if e.kind == "grad"), None), False
+    journal, wanted = program_of(evidence).journal, set(cut.behind)
+    sure = True
+    for event in reversed([e for e in before if e.kind == "backward"]):
+        reached = set(journal.reaches(event))
+        if not reached or not wanted:
+            sure = False
+        if not reached or not wanted or reached & wanted:
+            return event, sure
+    return None, False
 
 
 def _same_iteration(evidence: Evidence, event: Event) -> bool:

@@ -111,7 +111,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         at = every[0] if len(every) == 1 else None
     expected, got = (int(count.fields["expected"]), int(count.fields["got"])) if count else (0, 0)
     returns = _returns(evidence, at, got)
-    label = f"{_counted(got, 'value')} returned" if count else "these are the gradients that do not fit"
+    label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
+    label = f"{_counted(got, 'value')} returned" if count and len(returns) == 1 else label
     marks = [span("cause", f, label) for f in returns[:3]]
     frame = raised_at(evidence)
     if not marks and frame and frame.function == "backward":
@@ -148,9 +149,8 @@ def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) ->
         return f"An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place."
     if shape:
         return (
-            "A gradient has to have the shape of the argument that it belongs to. In "
-            f"`{name}.backward` the order is wrong, a factor is transposed, or what forward broadcast was not summed "
-            "back."
+            f"A gradient has to have the shape of the argument that it belongs to. Most often the order in "
+            f"`{name}.backward` is wrong, a factor is transposed, or what forward broadcast was not summed back."
         )
     if outputs:
         return (

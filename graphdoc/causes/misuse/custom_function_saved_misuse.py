@@ -152,19 +152,37 @@ def recognise(evidence: Evidence) -> Finding | None:
     if known is None:
         return _saved_twice(evidence)
     strength, confidence = weight(evidence, 0.9)
-    places = bindings.calls_named(evidence, known.looks_for) if known.looks_for else []
+    name, places = _statements(evidence, frame, known.looks_for)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
-    marks = [here] if here else places[:1] or ([frame] if frame else [])
+    marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{name}` misuses its ctx: what it saves, marks or how it is called" if name else TITLE,
         known.text,
         distinct(
             (*(span("cause", f, "against the rules of ctx", evidence) for f in marks), *raised_span(evidence, ""))
         ),
         (first_line(evidence),),
     )
+
+
+def _statements(evidence: Evidence, frame: Frame | None, looks_for: str) -> tuple[str, list[Frame]]:
+    """The Function whose ``apply`` was running, by name, and the calls of this name in it; in all of the sources where
+    another line raised."""
+    places = bindings.calls_named(evidence, looks_for) if looks_for else []
+    call = bindings.call_at(evidence, frame)
+    name, _, method = bindings.text_of(call.func).rpartition(".") if call is not None else ("", "", "")
+    if method != "apply" or not name.isidentifier():
+        return "", places
+    own = [
+        (file, node)
+        for file in evidence.sources
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        if isinstance(node, ast.ClassDef) and node.name == name
+    ]
+    inside = [p for p in places for file, n in own if p.file == file and n.lineno <= p.line <= (n.end_lineno or 0)]
+    return (name if own else ""), inside
 
 
 def _is_backward(message: Match) -> bool:

@@ -13,6 +13,7 @@ from graphdoc.program.exception import message_of, raised_at, raised_span, weigh
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import Reached, reached
 from graphdoc.remedies.places import remedy_at
+from graphdoc.story.wording import listing
 
 TITLE = "`copy.deepcopy` met a tensor that is the result of an operation"
 
@@ -86,22 +87,24 @@ def recognise(evidence: Evidence) -> Finding | None:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
     if message_of(evidence, "deepcopy-non-leaf") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
     frame = raised_at(evidence)
     copied = bindings.text_of(bindings.argument(bindings.call_at(evidence, frame), 0, "x"))
     found = _inside(evidence, copied)
+    strength, confidence = weight(evidence, 0.95, "certain" if found else "likely")
     made = [(f"`{t.path}`", _store(evidence, t) or t.made) for t in found if t.made]
     stored = [(n, f) for n, f in made if f] or [
         (f"`{n}`", f) for n, f in (_stored_in(evidence, copied) or _stored_by_forward(evidence))
     ]
-    places = [span("cause", _statement(evidence, f), f"{n} stays behind with its graph") for n, f in stored[:2]]
+    label = "holds the result of an operation" if made else "may hold the result of an operation"
+    places = [span("cause", _statement(evidence, f), f"{n} {label}") for n, f in stored[:2]]
     here = (span("failed" if places else "cause", frame, "copied here", evidence),) if frame else ()
     facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
-    only = stored[0][1] if len(stored) == 1 else None
+    inside = any("[" in t.path for t in found)  # of a container that the statement stores
+    only = stored[0][1] if len(stored) == 1 and not inside else None
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`copy.deepcopy` meets {listing(f'`{t.path}`' for t in found)}, made by an operation" if found else TITLE,
         "What is copied holds the result of a forward, and with it a graph. Only leaves can be copied: keep a "
         "detached copy "
         "of that result instead of the live tensor.",
@@ -150,9 +153,11 @@ def _read_by_method(evidence: Evidence, path: str) -> bool:
 
 
 def _inside(evidence: Evidence, copied: str) -> list[Reached]:
-    """Results with a graph that lie below the copied object; all that were found where its name is not known."""
+    """Results with a graph that lie below the copied object; all that were found where it was not looked into."""
     results = [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
-    below = [t for t in results if copied and t.path.startswith((copied + ".", copied + "[", copied))]
+    below = [t for t in results if copied and (t.path == copied or t.path.startswith((copied + ".", copied + "[")))]
+    if copied and any(t.path.split(".")[0].split("[")[0] == copied.split(".")[0] for t in results):
+        return below  # the run has looked there: what lies elsewhere is not copied
     held = [t for t in results if "." in t.path or "[" in t.path]
     return below or held or results
 
@@ -162,7 +167,7 @@ def _store(evidence: Evidence, tensor: Reached) -> Frame | None:
 
     The tensor may have been made lines before, under a local name.
     """
-    attribute = tensor.path.rpartition(".")[2]
+    attribute = tensor.path.partition("[")[0].rpartition(".")[2]
     made = tensor.made
     if made is None or "." not in tensor.path or not attribute.isidentifier():
         return None

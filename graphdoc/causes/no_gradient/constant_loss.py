@@ -154,6 +154,7 @@ def _assigned(evidence: Evidence) -> tuple[Span, ...]:
     """The constants that the loss starts from: assignments of a zero in the functions that made it."""
     found: list[Span] = []
     counts: list[Span] = []
+    others: list[Span] = []
     frame = raised_at(evidence)
     call = bindings.call_at(evidence, frame)
     name = bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
@@ -168,8 +169,8 @@ def _assigned(evidence: Evidence) -> tuple[Span, ...]:
                 told = counts if isinstance(value, ast.Constant) else found
                 told.append(span("cause", start, f"`{wanted}` starts as a constant"))
             elif at is frame and not made:
-                found.append(span("cause", start, f"`{wanted}` gets its value here"))
-    return distinct(found or counts)[:2]
+                others.append(span("cause", start, f"`{wanted}` gets its value here"))
+    return distinct(found or counts or others)[:2]
 
 
 def _set_by(evidence: Evidence, at: Frame, name: str) -> list[tuple[Frame, ast.expr]]:

@@ -7,12 +7,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.grad_mode import scoped
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import (
-    by_checkpoint,
     facts_of,
     is_gradient,
     same_line,

@@ -6,7 +6,7 @@ import ast
 from typing import cast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Cut, Evidence, Frame
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
@@ -25,6 +25,7 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
+from graphdoc.story.wording import folded
 
 TITLE = "All parameters that the loss depends on are frozen"
 
@@ -91,10 +92,10 @@ def recognise(evidence: Evidence) -> Finding | None:
     again = first_sign(evidence, "frozen-again")
     if again is not None and evidence.raised is None:
         return frozen_again(evidence, again)
-    marks = _freezing(evidence)
     if message_of(evidence, "ddp-no-grad-parameters"):
         strength, confidence = weight(evidence, 0.9)
         frame = raised_at(evidence)
+        marks = _freezing(evidence, _frozen(evidence))
         here = (span("cause", frame, "every parameter of this module is frozen", evidence),) if frame else ()
         return Finding(strength, confidence, TITLE, _DDP, distinct((*marks, *here, *raised_span(evidence, ""))))
     if not without_graph(evidence):
@@ -105,8 +106,12 @@ def recognise(evidence: Evidence) -> Finding | None:
     if cut is not None:
         strength, confidence = weigh(evidence, cut)
         told = story(evidence, cut, "computed from parameters that do not require gradients")
+        used = [*cut.behind, *_names_used(evidence, cut)] if cut.behind else _frozen(evidence)
+        marks = _freezing(evidence, used)
         facts = (*facts_of(evidence, cut), *_frozen_names(evidence))
-        return Finding(strength, confidence, TITLE, _FORWARD, distinct((*marks, *told)), facts, used_up(evidence))
+        title = f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE
+        return Finding(strength, confidence, title, _FORWARD, distinct((*marks, *told)), facts, used_up(evidence))
+    marks = _freezing(evidence, _frozen(evidence))
     trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
     if evidence.cuts or not recording_was_on(evidence) or not _frozen_names(evidence) or (trainable and not marks):
         return None
@@ -134,23 +139,77 @@ _DDP = (
 )
 
 
+def _frozen(evidence: Evidence) -> list[str]:
+    return [p.name for p in evidence.parameters if not p.buffer and not p.requires_grad]
+
+
+def _are_frozen(names: list[str]) -> str:
+    return f"{folded(names)} {'is' if len(names) == 1 else 'are'} frozen"
+
+
+def _names_used(evidence: Evidence, cut: Cut) -> list[str]:
+    """What the lines name on which the loss was computed: of several frozen networks those that it goes through."""
+    lines = {(f.file, f.line) for f in cut.stack if f.user}
+    return [
+        name
+        for file, line in sorted(lines)
+        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        if isinstance(node, ast.Name | ast.Attribute) and node.lineno == line
+        for name in bindings.names_in(node)
+    ]
+
+
 def _frozen_names(evidence: Evidence) -> tuple[str, ...]:
-    frozen = [p.name for p in evidence.parameters if not p.buffer and not p.requires_grad]
+    frozen = _frozen(evidence)
     if not frozen:
         return ()
     more = f" and {len(frozen) - 4} more" if len(frozen) > 4 else ""
     return (f"requires_grad is False for {', '.join(frozen[:4])}{more}",)
 
 
-def _freezing(evidence: Evidence) -> tuple[Span, ...]:
-    """The statements of the program that freeze: at most two, since the role ``cause`` allows three places in all."""
-    found: list[Frame] = []
+def _freezing(evidence: Evidence, names: list[str]) -> tuple[Span, ...]:
+    """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places.
+
+    One that names what it freezes, in its own words or in the loop around it, freezes nothing else.
+    """
+    owners = {part for name in names for part in name.split(".")}
+    found: list[tuple[bool, Frame]] = []
     for file in evidence.sources:
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
-            called = isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)")
-            if called or (isinstance(node, ast.Assign) and _sets_flag(node)):
-                found.append(bindings.frame_of(evidence, file, node))
-    return tuple(span("cause", f, "frozen here") for f in found[:2])
+        root = bindings.tree(evidence, file) or ast.Module([], [])
+        for node in ast.walk(root):
+            frozen = _freezes(node)
+            if frozen is None:
+                continue
+            told = {part for name in _named(root, node, frozen) for part in name.split(".")} - {"self"}
+            if told & owners or not told:
+                found.append((bool(told), bindings.frame_of(evidence, file, node)))
+    found.sort(key=lambda f: not f[0])
+    return tuple(span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2])
+
+
+def _freezes(node: ast.AST) -> ast.expr | None:
+    """What a statement or call sets ``requires_grad`` to False of."""
+    if isinstance(node, ast.Call) and bindings.text_of(node).endswith(".requires_grad_(False)"):
+        return node.func.value if isinstance(node.func, ast.Attribute) else None
+    if isinstance(node, ast.Assign) and _sets_flag(node):
+        return next((t.value for t in node.targets if isinstance(t, ast.Attribute)), None)
+    return None
+
+
+def _named(root: ast.Module, node: ast.AST, frozen: ast.expr) -> list[str]:
+    """The names of what is frozen: of what a loop runs over where it is the loop's own variable, else as written.
+
+    Empty for an argument or for ``self``, which say nothing of the module by themselves.
+    """
+    line = getattr(node, "lineno", 0)
+    names = bindings.names_in(frozen)
+    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and n.lineno <= line <= (n.end_lineno or 0)]
+    for loop in loops:
+        if set(names) & set(bindings.names_in(loop.target)):
+            names = bindings.names_in(loop.iter)
+    around = bindings.function_around(root, line)
+    given = {a.arg for a in around.args.args} if around is not None else set()
+    return [n for n in names if n.split(".")[0] not in given or n.startswith("self.")]
 
 
 def _sets_flag(node: ast.Assign) -> bool:

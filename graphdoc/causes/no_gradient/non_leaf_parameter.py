@@ -10,7 +10,7 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, met_none, raised_at, raised_span, weight
-from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
 from graphdoc.program.spans import code_at, distinct, innermost, span
 from graphdoc.program.tensors import frames, reached, tensor_named
 from graphdoc.remedies.places import remedy_at
@@ -79,16 +79,17 @@ def recognise(evidence: Evidence) -> Finding | None:
     name = reads_gradient(evidence, frame)
     if not name or not rebound(evidence, frame, name):
         return None
-    updates = [f for f, v in bindings.assignments(evidence, frame, name) if f"{name}.grad" in bindings.names_in(v)]
+    updates = [f for f, v in updates_of_itself(evidence, frame, name) if f"{name}.grad" in bindings.names_in(v)]
     if not updates:
         return None
+    known = tensor_named(evidence, name)
+    strength, confidence = weight(evidence, 0.95, "certain" if known is not None and not known.is_leaf else "likely")
     return Finding(
-        0.9,
-        "certain",
+        strength,
+        confidence,
         f"`{name}` is bound to a new tensor by its own update",
         f"The right-hand side makes a new tensor and the assignment gives it the name `{name}`. The leaf that holds "
-        "the "
-        "gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
+        "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
         distinct(
             (
                 span("cause", updates[0], f"`{name}` becomes another tensor here"),

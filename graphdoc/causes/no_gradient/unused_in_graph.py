@@ -153,14 +153,16 @@ def _idle(evidence: Evidence, frame: Frame | None) -> Idle | None:
 
 
 def _given(evidence: Evidence, idle: Idle, wanted: set[str]) -> bool:
-    """Whether a call of the function (of its object, for a forward) has one of these names among its arguments."""
-    function, _, place = idle
+    """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
+    function, argument, place = idle
+    position = bindings.position_of_argument(evidence, place, argument)
     for call in ast.walk(bindings.tree(evidence, place.file) or ast.Module([], [])):
         if not isinstance(call, ast.Call):
             continue
         called = bindings.text_of(call.func).rsplit(".", 1)[-1]
         if function in (called, "forward", "lambda"):
-            given = (*call.args, *(k.value for k in call.keywords))
+            given = [k.value for k in call.keywords if k.arg == argument]
+            given += call.args if position is None else call.args[position : position + 1]
             if any(wanted & _names(a) for a in given):
                 return True
     return False
@@ -253,12 +255,21 @@ def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     )
 
 
+def _steps_these(evidence: Evidence, failing: Event, step: Event) -> bool:
+    """Whether the optimizer that stepped holds what the gradient is asked for, by the names of both."""
+    optimizer = evidence.optimizer(step.optimizer)
+    frame = innermost(failing.stack)
+    inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
+    wanted = {*_names(inputs), *_iterated(evidence, frame)} - {"parameters"}
+    return optimizer is not None and any(wanted & {*name.split(".")} for name in optimizer.parameters)
+
+
 def _step_between(evidence: Evidence) -> Event | None:
     """A step that stands above the failing call in the same function, with the backward that fed it above it."""
     failing = failing_event(evidence)
     before = events_before_failure(evidence)
     last = next((e for e in reversed(before) if e.kind == "step"), None)
-    if failing is None or last is None:
+    if failing is None or last is None or not _steps_these(evidence, failing, last):
         return None
     here, step = innermost(failing.stack), innermost_user(last.stack)
     fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)

@@ -96,12 +96,19 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         0.96,
         "certain",
-        f"{what} is written in place, and it is a view whose writes autograd does not track",
+        f"{what} is written in place, and {_brief(evidence)}",
         f"{where(frame)} writes into {what}, {_kind(evidence)}. Write into a clone of it, or compute a new tensor.",
         distinct((*spans, span("mutated", frame, f"{what} is written here", evidence), *_switch(evidence))),
         (),
         _remedies(evidence, places, target),
     )
+
+
+def _brief(evidence: Evidence) -> str:
+    """The same for a title."""
+    if message_of(evidence, *OVERLAP):
+        return "several of its elements are one place in memory"
+    return "it is a view whose writes autograd does not track"
 
 
 def _kind(evidence: Evidence) -> str:
@@ -145,7 +152,7 @@ def _remedies(evidence: Evidence, places: list[Frame], target: Target) -> tuple[
     auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
     clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
     lines = ", ".join(where(f) for f in places[:3])
-    note = "The write makes a new tensor and is differentiated; what it was a view of keeps its numbers."
+    note = "The write makes a new tensor; what it was a view of keeps its numbers."
     out = [
         *together(auto, f"write out of place, at {lines}", "unsafe", note),
         *together(clones, f"clone the view before it is written, at {lines}", "unsafe", note),

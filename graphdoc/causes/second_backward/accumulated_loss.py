@@ -8,8 +8,8 @@ from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
-from graphdoc.program.reuse import Lifetime
-from graphdoc.program.spans import distinct
+from graphdoc.program.reuse import Lifetime, Reuse
+from graphdoc.program.spans import distinct, innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
@@ -81,13 +81,11 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.lifetime is not Lifetime.SUMMED:
         return None
-    named = names_of(evidence, reuse.carries, 1)
+    named = names_of(evidence, reuse.carries, 1) if reuse.same_line else _summed(evidence, reuse)
     return Finding(
         0.97,
         "certain",
-        f"{named} adds up the losses with their graphs, and each backward walks the earlier ones again"
-        if named
-        else TITLE,
+        f"{named} adds up the losses with their graphs, which an earlier backward has walked" if named else TITLE,
         "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
         "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",
         distinct((*accumulators(evidence, reuse), *flow(evidence, reuse), *calls_of(evidence, reuse))),
@@ -95,6 +93,13 @@ def recognise(evidence: Evidence) -> Finding | None:
         remedies_for(evidence, reuse),
         because=f"a term of this loss was made {before(evidence, reuse)}, which differentiated it already",
     )
+
+
+def _summed(evidence: Evidence, reuse: Reuse) -> str:
+    """The sum by the expression of the call that failed, where its terms were differentiated by another line."""
+    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+    what, call, _ = short_code(evidence, frame).partition(".backward(")
+    return f"`{what}`" if call else ""
 
 
 def _from_text(evidence: Evidence) -> Finding | None:

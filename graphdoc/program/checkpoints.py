@@ -1,0 +1,57 @@
+"""Activation checkpoints: where the program asks for them, of which kind they are, and what ran inside of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.program.bindings import argument, call_at, dotted
+from graphdoc.program.library_calls import library_calls
+from graphdoc.program.spans import code_at
+
+
+def checkpoint_calls(evidence: Evidence) -> list[Frame]:
+    """Every call of ``torch.utils.checkpoint`` in the sources."""
+    return library_calls(evidence, "checkpoint", "checkpoint_sequential")
+
+
+def reentrant_calls(evidence: Evidence) -> list[Frame]:
+    """Those that are not written as non-reentrant: without the keyword PyTorch takes the reentrant form, with a
+    warning (torch/utils/checkpoint.py)."""
+    return [f for f in checkpoint_calls(evidence) if "use_reentrant=False" not in code_at(evidence, f)]
+
+
+def checkpointed(evidence: Evidence, call: Frame) -> str:
+    """What a call hands to the checkpoint, by its name: ``self.block``; empty where it is no plain name."""
+    given = argument(call_at(evidence, call), 0, "function")
+    return dotted(given) if given is not None else ""
+
+
+def ran_inside(evidence: Evidence) -> set[tuple[str, str]]:
+    """The user's functions that ran below a checkpoint in the failing graph, as (file, function)."""
+    found: set[tuple[str, str]] = set()
+    for node in evidence.nodes:
+        at = next((i for i, f in enumerate(node.stack) if _is_checkpoints(f)), None)
+        if at is not None:
+            found |= {(f.file, f.function) for f in node.stack[at:] if f.user}
+    return found
+
+
+def in_checkpoint(stack: Sequence[Frame]) -> bool:
+    """Whether a stack passes through ``torch.utils.checkpoint``."""
+    return any(_is_checkpoints(f) for f in stack)
+
+
+def by_checkpoint(cut: Cut) -> bool:
+    """Whether the checkpoint itself has cut here, by its own ``no_grad``, and no switch of the user's inside it."""
+    return in_checkpoint(cut.stack) and (not cut.switch or in_checkpoint(cut.switch[-1:]))
+
+
+def outside(stack: Sequence[Frame]) -> list[Frame]:
+    """The part of a stack outside of the checkpoint, so that its innermost user frame is the checkpoint's call."""
+    at = next((i for i, f in enumerate(stack) if _is_checkpoints(f)), len(stack))
+    return list(stack[:at])
+
+
+def _is_checkpoints(frame: Frame) -> bool:
+    return frame.file.replace("\\", "/").endswith("torch/utils/checkpoint.py")
