@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
+from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source
@@ -21,18 +21,14 @@ KIND = "detach_assigned"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    at = place(required(args, "place"))
-    source = source_of(sources, at)
-    anchor = source.node_statement(at)
-    if anchor is None:
-        raise CannotFix(f"no statement stands at {at.file}:{at.line}")
+    source, anchor = statement(sources, required(args, "place"))
     edits: list[Edit] = []
     behind: list[str] = []
     for entry in required(args, "targets"):
         path, structure = (entry, "tensor") if isinstance(entry, str) else (entry[0], entry[1])
         wanted = parse_expression(path)
         if wanted is None or not any(same(t, wanted) for t in targets_of(anchor)):
-            raise CannotFix(f"{path} is not assigned at {at.file}:{at.line}")
+            raise CannotFix(f"{path} is not assigned at {source.file}:{anchor.lineno}")
         value = _value_of(anchor, wanted)
         if value is not None:
             edits += convert_expression(source, value, structure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 _MISSING = "\\ No newline at end of file\n"
 
@@ -12,21 +12,10 @@ def unified(old: Mapping[str, str], new: Mapping[str, str], context: int = 3) ->
     """The unified diff of all files in ``new`` that differ, with ``a/`` and ``b/`` headers; empty where none does.
 
     Lines end at ``\\n`` alone, as they do for git: a carriage return belongs to its line. The text is to be written
-    with ``newline=""`` and, for a file that is not UTF-8, in that file's encoding (see ``encoded``).
+    with ``newline=""`` and, for a file that is not UTF-8, in that file's encoding.
     """
-    return "".join(text for _, text in _files(old, new, context))
-
-
-def encoded(old: Mapping[str, str], new: Mapping[str, str], encodings: Mapping[str, str]) -> bytes:
-    """The same as bytes, each file's hunks in the encoding of that file (UTF-8 where ``encodings`` has none)."""
-    return b"".join(text.encode(encodings.get(file, "utf-8"), "surrogateescape") for file, text in _files(old, new, 3))
-
-
-def _files(old: Mapping[str, str], new: Mapping[str, str], context: int) -> Iterator[tuple[str, str]]:
-    for file, text in new.items():
-        before = old.get(file, "")
-        if before != text:
-            yield file, _one(file, before, text, context)
+    changed = {file: old.get(file, "") for file, text in new.items() if old.get(file, "") != text}
+    return "".join(_one(file, before, new[file], context) for file, before in changed.items())
 
 
 def _one(file: str, before: str, after: str, context: int) -> str:

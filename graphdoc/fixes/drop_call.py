@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
+from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, statement
 from graphdoc.fixes.contexts import last_name
 from graphdoc.source.blocks import delete
 from graphdoc.source.module import Source
@@ -33,14 +33,10 @@ _ALONG = frozenset({"detach", "cpu", "numpy", "data", "item", "tolist"})
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    at = place(required(args, "place"))
-    source = source_of(sources, at)
-    owner = source.node_statement(at)
-    if owner is None:
-        raise CannotFix(f"no statement stands at {at.file}:{at.line}")
+    source, owner = statement(sources, required(args, "place"))
     if _cover_up(owner):
         return delete(source, owner)
-    node = source.node_expression(at)
+    node = source.node_expression(place(args["place"]))
     if node is None and isinstance(getattr(owner, "value", None), ast.Call):
         node = owner.value  # type: ignore[attr-defined]
     core = _inside(node) if node is not None else None

@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, source_of
+from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, statement
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
@@ -36,12 +36,8 @@ KEEPS_NUMBERS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    at = place(required(args, "place"))
-    source = source_of(sources, at)
-    owner = source.node_statement(at)
-    if owner is None:
-        raise CannotFix(f"no statement stands at {at.file}:{at.line}")
-    node = source.node_expression(at)
+    source, owner = statement(sources, required(args, "place"))
+    node = source.node_expression(place(args["place"]))
     if node is None and isinstance(owner, ast.Expr | ast.Return | ast.Assign) and isinstance(owner.value, ast.Call):
         node = owner.value
     if isinstance(node, ast.Call):

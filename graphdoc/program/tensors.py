@@ -13,7 +13,7 @@ from graphdoc.program.spans import innermost
 class Reached:
     """One such tensor. ``path`` is how the program reaches it (``self.state[0]``), ``made`` the place of its node.
 
-    ``op`` is the node's name, empty where it has none. ``gradient`` tells whether ``.grad`` holds something.
+    ``op`` is the node's name, empty where it has none.
     """
 
     path: str
@@ -22,7 +22,6 @@ class Reached:
     is_leaf: bool
     op: str
     dtype: str
-    gradient: bool
     inference: bool
     made: Frame | None
     shape: tuple[int, ...] = ()
@@ -41,7 +40,6 @@ def reached(evidence: Evidence) -> Iterator[Reached]:
             bool(entry.get("is_leaf")),
             str(entry.get("op", "")),
             str(entry.get("dtype", "")),
-            entry.get("grad") == "present",
             bool(entry.get("inference")),
             innermost(frames(entry.get("made"))),
             tuple(n for n in entry.get("shape") or () if isinstance(n, int)),

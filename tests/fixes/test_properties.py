@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from properties import check, decoded
 
 from graphdoc.fixes import kinds
-from graphdoc.fixes.diff import encoded
+from graphdoc.fixes.diff import unified
 
 UGLY = Path(__file__).parents[1] / "ugly"
 
@@ -27,7 +27,7 @@ def test_ugly_sources(path, tmp_path):
 
 def patch_applies(folder: Path, name: str, old: str, new: str, encoding: str = "utf-8") -> None:
     """The diff turns the old file into the new one, byte for byte, with git and with patch."""
-    diff = encoded({name: old}, {name: new}, {name: encoding})
+    diff = unified({name: old}, {name: new}).encode(encoding, "surrogateescape")
     for command in (["git", "apply", "-"], ["patch", "-p1", "-s"]):
         root = folder / command[0]
         file = root / name

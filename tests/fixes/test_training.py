@@ -225,15 +225,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"near": "scaled and unscaled again"},
     ),
     (
-        "add_param_group",
-        {"parameters": "other.parameters()"},
-        "opt = «torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)»\nfor i in range(3):\n    opt.zero_grad()\n"
-        "    other(net(x)).pow(2).sum().backward()\n    opt.step()\n    other.zero_grad()\n",
-        "opts = [torch.optim.SGD(n.parameters(), lr=0.1, momentum=0.9) for n in nets]\nfor i in range(3):\n    net.zero_grad()\n"
-        "    other.zero_grad()\n    other(net(x)).pow(2).sum().backward()\n    for o in opts: o.step()\n",
-        {"silent": True},
-    ),
-    (
         "add_statement",
         {"statement": "opt.step()"},
         "opt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"
@@ -262,16 +253,6 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "import copy\ntarget = copy.deepcopy(net)\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
         "for i in range(3):\n    opt.zero_grad()\n    (net(x) - 0.9 * target(x + 1).detach()).pow(2).sum().backward()\n"
         "    opt.step()\n    target.load_state_dict(net.state_dict())\n",
-        {"silent": True},
-    ),
-    (
-        "module_list",
-        {},
-        "class Deep(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = «[net, nn.Tanh()]»\n"
-        "        self.out = other\n    def forward(self, x):\n        for layer in self.layers: x = layer(x)\n        return self.out(x)\n"
-        "deep = Deep()\nopt = torch.optim.Adam(deep.parameters())\nfor i in range(3):\n    opt.zero_grad()\n    deep(x).pow(2).sum().backward()\n    opt.step()\n",
-        "opt = torch.optim.Adam([*net.parameters(), *other.parameters()])\nfor i in range(3):\n    opt.zero_grad()\n"
-        "    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
         {"silent": True},
     ),
 ]
