@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from made import FILE, NO_GRAPH, UNUSED, Program, cause, library, local
 
-from graphdoc.evidence import Cut, Event, Evidence, Optimizer, Parameter
+from graphdoc.evidence import Cut, Event, Evidence, Parameter
 from graphdoc.finding import Finding
 
 CUTS = ("cut-by-conversion", "cut-by-detach", "cut-by-no-grad", "nondifferentiable-op", "frozen-parameters")
@@ -280,12 +280,10 @@ def test_a_step_in_between_is_the_reason() -> None:
     grad = program.at("torch.autograd.grad(clean, [w])")
     events = [
         Event(0, "backward", stack=[program.at("(w * loss).backward()")]),
-        Event(1, "step", stack=[program.at("inner.step()")], optimizer=0),
+        Event(1, "step", stack=[program.at("inner.step()")]),
         Event(2, "grad", stack=[grad], failed=True),
     ]
-    evidence = program.evidence(UNUSED, grad, events=events)
-    evidence.optimizers = [Optimizer(0, "SGD", "inner", ["w"])]
-    _, finding = best(evidence)
+    _, finding = best(program.evidence(UNUSED, grad, events=events))
     assert lines(finding) == [2, 3]
     later = [events[0], Event(1, "step", stack=[grad]), events[2]]
     assert lines(best(program.evidence(UNUSED, grad, events=later))[1]) == [3]

@@ -298,7 +298,7 @@ def test_an_argument_that_is_idle_is_told_where_it_was_given_the_input(tmp_path:
 def test_a_step_of_other_parameters_is_no_reason(tmp_path: Path) -> None:
     found = seen(tmp_path, OTHER_STEP)
     assert "opt.step()" not in found.lines("cause")
-    assert "stepped these parameters" not in found.found[0].finding.explanation
+    assert "has stepped" not in found.found[0].finding.explanation
 
 
 def test_a_name_bound_anew_by_the_line_that_fails(tmp_path: Path) -> None:

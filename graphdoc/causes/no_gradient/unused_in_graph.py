@@ -13,6 +13,7 @@ from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_inputs import OfAnother, of_another_output
 from graphdoc.program.exception import events_before_failure, failing_event, message_of, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import first_derivative
+from graphdoc.program.observed import program_of
 from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
 from graphdoc.program.tensors import tensor_named
 from graphdoc.remedies.places import remedy_at
@@ -236,11 +237,9 @@ def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     if frame:
         return (
             (span("cause", frame, "the step writes new parameters in place and carries no graph", evidence),),
-            "Before the call an optimizer stepped these parameters. A step is an in-place write under `no_grad`: the "
-            "new "
-            "parameters do not know from which gradients they came, so nothing behind those gradients is reached. A "
-            "step "
-            "that is to be differentiated has to be written out, with `create_graph=True`.",
+            "Before the call an optimizer has stepped. A step is an in-place write under `no_grad`: the new parameters "
+            "do not know from which gradients they came, so nothing behind those gradients is reached. A step that is "
+            "to be differentiated has to be written out, with `create_graph=True`.",
         )
     if idle is not None:
         function, argument, place = idle
@@ -255,13 +254,14 @@ def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     )
 
 
-def _steps_these(evidence: Evidence, failing: Event, step: Event) -> bool:
-    """Whether the optimizer that stepped holds what the gradient is asked for, by the names of both."""
-    optimizer = evidence.optimizer(step.optimizer)
+def _has_reached(evidence: Evidence, fed: Event, failing: Event) -> bool:
+    """Whether the backward that fed the step can have come to what the gradient is asked for; True where no one knows
+    what it reached."""
+    reached = {part for name in program_of(evidence).journal.reaches(fed) for part in name.split(".")}
     frame = innermost(failing.stack)
     inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
     wanted = {*_names(inputs), *_iterated(evidence, frame)} - {"parameters"}
-    return optimizer is not None and any(wanted & {*name.split(".")} for name in optimizer.parameters)
+    return not reached or bool(wanted & reached)
 
 
 def _step_between(evidence: Evidence) -> Event | None:
@@ -269,12 +269,12 @@ def _step_between(evidence: Evidence) -> Event | None:
     failing = failing_event(evidence)
     before = events_before_failure(evidence)
     last = next((e for e in reversed(before) if e.kind == "step"), None)
-    if failing is None or last is None or not _steps_these(evidence, failing, last):
+    if failing is None or last is None:
         return None
     here, step = innermost(failing.stack), innermost_user(last.stack)
     fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)
     source = innermost_user(fed.stack) if fed else None
-    if here is None or step is None or source is None:
+    if here is None or step is None or fed is None or source is None or not _has_reached(evidence, fed, failing):
         return None
     mine = [f for f in failing.stack if f.user and f.file == step.file and f.function == step.function]
     above = any(source.line <= step.line < f.line for f in mine) and source.function == step.function
