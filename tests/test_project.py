@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import graphdoc
 
 from graphdoc.fixes.diff import unified
 from graphdoc.project import git_top, naming, project_root, where_to_apply
@@ -128,12 +128,6 @@ def used_twice():
     loss.backward()
     return loss
 """
-
-
-def graphdoc(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "graphdoc", *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=120)
 
 
 @pytest.mark.parametrize("marked", [True, False])

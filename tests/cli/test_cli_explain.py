@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from commands import graphdoc
 
 SECOND = (
     "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they "
@@ -33,15 +33,7 @@ ZeroDivisionError: x
 
 
 def explain(*words: str, given: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    env = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "GITHUB_ACTIONS")}
-    return subprocess.run(
-        [sys.executable, "-m", "graphdoc", "explain", *words],
-        input=given if given is not None else "",
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**env, "COLUMNS": "100"},
-    )
+    return graphdoc(cwd, "explain", *words, given=given or "", COLUMNS="100")
 
 
 @pytest.mark.parametrize("name", ["GD101", "gd101", "carried-state"])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import graphdoc
 
 from graphdoc.evidence import Evidence, Frame, Process, Raised, Stale, Tensor
 
@@ -67,9 +68,7 @@ class Repository:
         return run
 
     def __call__(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        env = {**os.environ, "XDG_STATE_HOME": str(self.state), "NO_COLOR": "1"}
-        command = [sys.executable, "-m", "graphdoc", *words]
-        return subprocess.run(command, cwd=cwd or self.folder, env=env, capture_output=True, text=True, timeout=120)
+        return graphdoc(cwd or self.folder, *words, XDG_STATE_HOME=str(self.state))
 
 
 @pytest.fixture

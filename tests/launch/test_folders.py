@@ -9,6 +9,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from commands import graphdoc
 
 from graphdoc.launch import Request, launch
 from graphdoc.launch.folders import KEPT_RUNS, LOCK, PLACE, new_run, release, temporary_run
@@ -116,13 +117,6 @@ loss.backward()
 {before}
 loss.backward()
 """
-
-
-def graphdoc(cwd: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "graphdoc", *words]
-    return subprocess.run(
-        command, cwd=cwd, env={**os.environ, "NO_COLOR": "1", **env}, capture_output=True, text=True, timeout=120
-    )
 
 
 def test_a_program_that_deletes_the_folder_is_diagnosed_all_the_same(tmp_path: Path) -> None:
