@@ -16,6 +16,7 @@ import ast
 import builtins
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.program_slices import reads
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import is_bare_call
 from graphdoc.source.module import Function, Loop, Source
@@ -44,6 +45,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if owner in source.node_ancestors(node):
             raise CannotFix("the statement already runs there")
         _check_value(sources, node)
+        _check_start(node, chosen)
         if isinstance(owner, Function):
             _check_names(source, node, owner)
         elif source.node_function(node) is not source.node_function(owner):
@@ -71,6 +73,15 @@ def _check_value(sources: Sources, node: ast.stmt) -> None:
         library = parts[-1].lstrip("_")[:1].isupper() and bool({"nn", "optim"} & set(parts[:-1]))
         if parts[-1] in classes or library:
             raise CannotFix(f"the statement builds a {parts[-1]}")
+
+
+def _check_start(node: ast.stmt, chosen: list[ast.stmt]) -> None:
+    """``x = f(x)`` starts from its own last result in each round, unless what it starts from is computed there too."""
+    value = getattr(node, "value", None)
+    own = {key(t) for t in targets_of(node)} & (reads(value) if value is not None else set())
+    above = {key(t) for n in chosen[: chosen.index(node)] for t in targets_of(n)}
+    if own - above:
+        raise CannotFix(f"it starts from {min(own - above)} itself, and would do so from its own result")
 
 
 def _header_reads(owner: ast.stmt) -> set[str]:

@@ -88,6 +88,14 @@ def binds(node: ast.stmt) -> set[str]:
     return set()
 
 
+def bound_within(node: ast.stmt) -> set[str]:
+    """What the assignments inside of a branch, a loop or a ``with`` bind; of those of inner functions nothing."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return set()
+    inner = [n for n in ast.walk(node) if isinstance(n, ast.Assign | ast.AnnAssign | ast.AugAssign)]
+    return {name for n in inner for name in ({key(n.target)} if isinstance(n, ast.AugAssign) else binds(n))}
+
+
 def needed(following: list[ast.stmt], backward: ast.stmt | None) -> tuple[list[ast.stmt], bool]:
     """The statements from the anchor to the backward call, and whether it was found among them."""
     if backward is None:
@@ -111,6 +119,8 @@ def wanted_behind(following: list[ast.stmt], backward: ast.stmt | None, names: s
                 live = (live - bound) | reads(s)
             elif isinstance(s, ast.AugAssign) and key(s.target) in live:
                 live |= reads(s.value)
+            elif bound_within(s) & live:
+                live |= reads(s)  # a branch or loop: it may bind the name, or leave it as it was
         return live & names
     decided: set[str] = set()
     for s in steps:

@@ -15,7 +15,7 @@ from typing import Any
 
 from graphdoc.fixes.base import CannotFix
 from graphdoc.source.module import Source
-from graphdoc.source.numbers import may_be_number, tensor_part
+from graphdoc.source.numbers import may_be_none, may_be_number, tensor_part
 from graphdoc.source.paths import binding, is_atom, is_path, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable, name_for, torch_name
@@ -163,7 +163,9 @@ def rebinding(
     if structure == "tensor" and may_be_number(source, path, at):
         torch = torch_name(source, at)
         return [f"if {torch.text}.is_tensor({path}): {path} = {path}.{method}()"], [*edits, *torch.edits]
-    return [f"{path} = {converted(structure, path, method)}"], edits
+    holder = may_be_none(source, node, at)
+    guard = f"if {holder} is not None: " if holder else ""
+    return [f"{guard}{path} = {converted(structure, path, method)}"], edits
 
 
 def _in_place(path: str, structure: Any, method: str) -> str:

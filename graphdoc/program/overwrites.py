@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, Stale, Write
+from graphdoc.program.compared_values import is_reference
 from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
@@ -164,6 +165,8 @@ class Overwrite:
 
         Where the same loss was differentiated before, for another optimizer, a constant would end what that one learns.
         """
+        if self._learns_on_the_way:
+            return False
         return self._trained is not None and bool(self.behind) and not self.own and not self.same_loss
 
     @cached_property
@@ -177,12 +180,27 @@ class Overwrite:
 
         Then it is the order of the step and the calls that is wrong, not the connection.
         """
-        if self.same_loss:
+        if self.same_loss or self._learns_on_the_way:
             return True
         if self.reuse is None:
             return False
         learns = is_needed(self._evidence, self.reuse.carries, self._trained)
         return learns or (bool(self.own) and self._of_one_update)
+
+    @cached_property
+    def _learns_on_the_way(self) -> bool:
+        """Whether this loss trains something that lies between it and the stale part, in the same pass.
+
+        A discriminator that learns from scores which were computed before the generator's step: the images are a
+        constant for it, and the scores are not. Not where the values are what it compares its own output with.
+        """
+        reuse = self.reuse
+        if reuse is None or not self._trained or not reuse.carries or reuse.lifetime is not Lifetime.SAME_PASS:
+            return False
+        if any(c in self._evidence.siblings for c in reuse.carries):
+            return False
+        own = [self._trained & set(c.behind) for c in reuse.carries]
+        return all(own) and not is_reference(self._evidence, reuse.carries, set().union(*own))
 
     @cached_property
     def _of_one_update(self) -> bool:

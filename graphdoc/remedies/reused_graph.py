@@ -14,7 +14,7 @@ from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
-from graphdoc.remedies.merged_backward import merge
+from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, start_anew
 from graphdoc.remedies.second_forward import second_forward
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
@@ -51,7 +51,8 @@ def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         return as_constant(evidence, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
-        return [*first, *second_forward(evidence, reuse), *compute_again(evidence, reuse)]
+        kept = kept_for_second(evidence, reuse)
+        return [*first, *kept, *second_forward(evidence, reuse), *compute_again(evidence, reuse)]
     return []
 
 
@@ -87,6 +88,27 @@ def kept_for_each(reuse: Reuse) -> list[Remedy]:
             f"keep the graph for the next loss, at {where(call)}",
             "safe",
             "Nothing is stepped between the calls: each gives its loss's own gradient. The graph goes with the losses.",
+            {"place": place(call), "name": "retain_graph", "value": "True"},
+        )
+    ]
+
+
+def kept_for_second(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+    """Keep the graph for the second loss of one step, where no function has both calls in its hands to make them one.
+
+    Both calls then add to the same gradients, with the same parameters: what the flag keeps is not stale.
+    """
+    call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
+    if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(evidence, reuse):
+        return []
+    if reuse.freeing is None or reuse.freeing.kind != "backward" or reuse.journal.zeroed_before(reuse.failing):
+        return []
+    return [
+        Remedy(
+            "set_keyword",
+            f"keep the graph for the second loss, at {where(call)}",
+            "safe",
+            "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses.",
             {"place": place(call), "name": "retain_graph", "value": "True"},
         )
     ]

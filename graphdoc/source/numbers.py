@@ -1,4 +1,4 @@
-"""Expressions that are a number in one case and a tensor in another: ``max(0, x)``, ``x if c else 0``, ``c and x``."""
+"""What is a tensor in one case only: ``max(0, x)``, ``x if c else 0``, an attribute of what may be None."""
 
 from __future__ import annotations
 
@@ -37,3 +37,17 @@ def may_be_number(source: Source, path: str, at: ast.AST) -> bool:
     reaching = inside or source.node_assignments(path, function)
     values = [getattr(s, "value", None) for s in reaching]
     return any(isinstance(v, ast.expr) and (tensor_part(v) is not None or is_number(v)) for v in values)
+
+
+def may_be_none(source: Source, path: ast.expr, at: ast.AST) -> str:
+    """The variable that an attribute path starts from, where an assignment of the same scope gives it None in one case
+    (``buffer = None``); empty where none does.
+    """
+    root = path
+    while isinstance(root, ast.Attribute | ast.Subscript):
+        root = root.value
+    if root is path or not isinstance(root, ast.Name):
+        return ""
+    values = [getattr(s, "value", None) for s in source.node_assignments(root.id, source.node_function(at))]
+    nothing = (isinstance(v, ast.Constant) and v.value is None for v in values)
+    return root.id if len(values) > 1 and any(nothing) else ""

@@ -74,11 +74,15 @@ def stopped_flows(
     )
 
 
-def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: float) -> list[str]:
+def changed_first_call(
+    base: Trace, patched: Trace, failing: int, tolerance: float, once: frozenset[str] = frozenset()
+) -> list[str]:
     """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now.
 
     Where gradient vanishes from a parameter altogether, ``stopped_flows`` speaks; where the patch has taken a backward
-    call away (merged it with another, be it from the same place), the first one is meant to be another.
+    call away (merged it with another, be it from the same place), the first one is meant to be another. What was
+    computed ``once`` for all calls (names of the parameters behind it) can send gradient through the first one alone:
+    that this ends is what a constant means, as long as the call gives them gradient in another way.
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
         return []
@@ -87,7 +91,11 @@ def changed_first_call(base: Trace, patched: Trace, failing: int, tolerance: flo
     if first is None or now is None or first.index >= failing >= 0 or first.place != now.place:
         return []
     least = max(first.gained.values(), default=0.0) / 100
-    changed = [k for k, gain in first.gained.items() if _apart(gain, now.gained.get(k, gain), least) > tolerance]
+    changed = [
+        k
+        for k, gain in first.gained.items()
+        if _apart(gain, now.gained.get(k, gain), least) > tolerance and not (base.name(k) in once and now.gained.get(k))
+    ]
     if not changed or _merged(base, patched, first.place, changed):
         return []
     where, names = told_place(first.place), names_of(base, changed)

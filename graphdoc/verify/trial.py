@@ -18,10 +18,13 @@ from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.exception import SECOND_TIME, message_of
+from graphdoc.program.observed import program_of
+from graphdoc.program.reuse import Lifetime
 from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import back_to_original, original_line
+from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.verdict import Baseline, Outcome, Verdict, crashed, judge
+from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crashed, judge
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
@@ -30,7 +33,8 @@ _OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedE
 
 
 class Trial:
-    """Tries the fixes of one failed run; the original is run again at most twice for all of them.
+    """Tries the fixes of one failed run; the original is run again at most three times for all of
+    them.
 
     Use as a context manager: what the runs leave is thrown away at its end. They share the import of torch where that
     makes no difference (see ``graphdoc.launch.isolation.forks``). ``stop`` ends a run that is going on;
@@ -50,6 +54,7 @@ class Trial:
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
         self._baseline: Baseline | None = None
         self._looked = False
+        self._asked_twice = False
         self._folders: list[str] = []
         self._forks = Forks()
 
@@ -92,7 +97,26 @@ class Trial:
         if early is not None or trace is None:
             return early or Verdict(None, "the changed program left no trace to compare")
         back_to_original(trace, self._original_texts(texts), texts, self._cwd)
-        return judge(outcome, trace, self.baseline(rest), safe, same_numbers)
+        verdict = judge(outcome, trace, self.baseline(rest), safe, same_numbers)
+        if verdict.differs and not self._is_steady(rest):
+            return judge(outcome, trace, self._baseline, safe, same_numbers)
+        return verdict
+
+    def _is_steady(self, seconds: float) -> bool:
+        """Whether the original has the same numbers in another run; asked once, where numbers were found to differ.
+
+        Where it has not, the baseline is none to compare numbers with from here on.
+        """
+        base = self._baseline
+        if base is None or self._asked_twice or seconds <= 1 or self.evidence.went_on:
+            return base is None or base.steady
+        self._asked_twice = True
+        folder, _ = self._run("verify", None, min(self.limit, seconds))
+        again = read_trace(folder)
+        if again is None or repeats(base.trace, again, self.failing, TOLERANCE * 10):
+            return True
+        self._baseline = replace(base, no_reference=UNSTEADY, steady=False)
+        return False
 
     def baseline(self, seconds: float) -> Baseline | None:
         """The original's trace: made to go on behind the failure where that is possible, else up to it."""
@@ -119,15 +143,16 @@ class Trial:
         if trace is not None and self.failing >= 0 and any(e.index >= beyond for e in trace.order):
             stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
-            own = own_graph(self.evidence)
-            return Baseline(trace, self.failing, why if stepped else "", expected, sound, own)
+            own, once = own_graph(self.evidence), behind_what_was_made_once(self.evidence)
+            return Baseline(trace, self.failing, why if stepped else "", expected, sound, own, once=once)
         left = seconds - ended.seconds
         if left > 1:
             folder, ended = self._run("verify", None, min(self.limit, left))
             plain = read_trace(folder)
             if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
                 trace = plain
-        return Baseline(trace, self.failing, expected=expected, sound=sound) if trace is not None else None
+        once = behind_what_was_made_once(self.evidence)
+        return Baseline(trace, self.failing, expected=expected, sound=sound, once=once) if trace is not None else None
 
     def _plain_baseline(self, expected: frozenset[str], seconds: float) -> Baseline | None:
         """The trace of a program that went on by itself: what it did was wrong from its first call on."""
@@ -249,6 +274,13 @@ def same_signs(a: Evidence, b: Evidence) -> bool:
 def own_graph(evidence: Evidence) -> frozenset[str]:
     """Parameters that a second backward reached by nodes newer than the first, whatever is done about the old ones."""
     return frozenset(evidence.fresh_reaches) if message_of(evidence, *SECOND_TIME) else frozenset()
+
+
+def behind_what_was_made_once(evidence: Evidence) -> frozenset[str]:
+    """Parameters behind a value that was computed once, and that each call of the failing place takes in."""
+    reuse = program_of(evidence).reuse
+    made_once = reuse is not None and reuse.lifetime is Lifetime.MADE_ONCE
+    return frozenset(reuse.behind) if reuse is not None and made_once else frozenset()
 
 
 def expected_names(evidence: Evidence) -> frozenset[str]:

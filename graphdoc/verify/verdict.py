@@ -60,6 +60,12 @@ class Verdict:
     def equal(self) -> bool:
         return bool(self.data.get("max_relative_difference", 0.0) <= TOLERANCE)
 
+    @property
+    def differs(self) -> bool:
+        """Whether numbers of the patched run were found to differ from the original's, or something was doubted."""
+        gaps = (self.data.get("reference_gradients", 0.0), self.data.get("reference_loss", 0.0))
+        return bool(self.data.get("doubts")) or (self.verified is not False and max(gaps) > TOLERANCE)
+
     def to_json(self) -> dict[str, Any]:
         return {**self.data, "summary": self.summary}
 
@@ -101,7 +107,9 @@ class Baseline:
     of parameters that the evidence says are to receive gradient. ``sound`` is False where what the original did before
     it failed was wrong already: gradients that were never exchanged between ranks. ``own_graph`` are names of the
     parameters that the failing call reached by nodes newer than the earlier calls. ``spared`` are names of parameters
-    that are to receive no gradient any more. ``gone`` says in a sentence's first half what a patch has to achieve.
+    that are to receive no gradient any more, ``once`` of those behind a value that was computed once for all calls.
+    ``steady`` is False where the original's own numbers differ from run to run. ``gone`` says in a sentence's first
+    half what a patch has to achieve.
     """
 
     trace: Trace
@@ -111,6 +119,8 @@ class Baseline:
     sound: bool = True
     own_graph: frozenset[str] = frozenset()
     spared: frozenset[str] = frozenset()
+    once: frozenset[str] = frozenset()
+    steady: bool = True
     gone: str = "the crash is gone"
 
 
@@ -204,6 +214,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     later = not_compared(base, trace)
     if later:
         data["not_compared"] = later
+    if not baseline.steady:
+        data["reference"] = f"none: {baseline.no_reference}"
     allowed, suspect = stopped_flows(base, trace, baseline.failing, baseline.own_graph, baseline.spared)
     if allowed:
         data["stopped_elsewhere"] = allowed
@@ -212,8 +224,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     missed = never_reached(base, trace)
     if missed:
         doubts.append(f"{_list(missed)} {_receive(missed)} no gradient at any step")
-    if baseline.sound:
-        doubts += changed_first_call(base, trace, baseline.failing, TOLERANCE * 10)
+    if baseline.sound and baseline.steady:
+        doubts += changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
     doubts += graph_grows(trace)
     doubts += new_warnings(base, trace)
     if doubts:
@@ -223,7 +235,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
         data["unmeasured"] = True
         return Verdict(None, f"{baseline.gone}, but {_unmeasured(data)}", data)
-    return Verdict(True, _praise(outcome, trace, data, bool(base.used()), went_on), data)
+    return Verdict(True, _praise(outcome, trace, data, bool(base.used()), went_on, baseline.steady), data)
 
 
 def _unmeasured(data: dict[str, Any]) -> str:
@@ -238,7 +250,7 @@ def _further(trace: Trace, baseline: Baseline) -> bool:
     return trace.total_calls >= calls + MORE or trace.total_steps >= len(before) - calls + MORE
 
 
-def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, went_on: bool) -> str:
+def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, went_on: bool, steady: bool) -> str:
     end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
     if outcome.stopped:
         end = "went on until it was stopped" if went_on else "went on behind the failure until it was stopped"
@@ -259,6 +271,8 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
     if gap:
         told = " and ".join(f"{what} by {100 * size:.2g} %" for what, size in gap.items())
         parts.append(f"behind the failure it differs from the program as it is written: {told}")
+    if not steady:
+        parts.append("the program's numbers differ from one run to the next, and were not compared")
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     if data.get("not_compared"):

@@ -48,6 +48,12 @@ RECOMPUTED = [
         ONE,
         "def fit():\n\tfor x in xs:\n\t\tif due:\n\t\t\topt.step()\n\t\ty = net(\n\t\t\tx)\n\t\tuse(y)\n",
     ),
+    # the loss takes the value up in a branch: it may, so the value is wanted behind the step
+    (
+        "«y = net(x)»\ny.sum().backward()\n«opt.step()»\nif w:\n    z = y * 2\n«z.sum().backward()»\n",
+        {**ONE, "backward": "@2"},
+        "y = net(x)\ny.sum().backward()\nopt.step()\ny = net(x)\nif w:\n    z = y * 2\nz.sum().backward()\n",
+    ),
     # two forwards keep their order
     (
         "«a = f(x)»\n«b = g(a)»\n«opt.step()»\nh(a, b)\n",

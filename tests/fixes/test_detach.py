@@ -148,6 +148,14 @@ AFTER = [
         [["o", {"attribute": {"h": "tensor", "c": PAIR}}]],
         "b()\no.h = o.h.detach()\no.c = tuple(t.detach() for t in o.c)\n",
     ),
+    # what holds the value may be missing in another configuration
+    (
+        "buffer = None\nif big: buffer = Buffer()\n«b()»\n",
+        ["buffer.kept.x"],
+        "buffer = None\nif big: buffer = Buffer()\nb()\n"
+        "if buffer is not None: buffer.kept.x = buffer.kept.x.detach()\n",
+    ),
+    ("buffer = Buffer()\n«b()»\n", ["buffer.x"], "buffer = Buffer()\nb()\nbuffer.x = buffer.x.detach()\n"),
     # a child of a list of modules, as PyTorch names it
     ("«b()»\n", ["net.layers.0.mem"], "b()\nnet.layers[0].mem = net.layers[0].mem.detach()\n"),
     # a global is not bound anew inside a function

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tracing import Sick
+from tracing import Sick, traced
 
+from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.traces import Trace
 from graphdoc.verify.trial import stepped_between
 from graphdoc.verify.verdict import Outcome, crashed, judge
@@ -509,3 +510,71 @@ def test_what_the_reference_did_later_is_not_lost_by_a_run_that_was_stopped(carr
     late.trace.order.append(replace(step, index=failing + 9, optimizer=1))
     assert judge(Outcome(0, False, 1.0), short, late, False).verified is False
     assert "Adam" not in judge(Outcome(0, False, 1.0, stopped=True), short, late, False).summary
+
+
+ONCE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+policy, critic = nn.Linear(4, 3), nn.Linear(4, 1)
+optimizer = torch.optim.Adam([*policy.parameters(), *critic.parameters()])
+states, rewards = torch.randn(6, 4), torch.randn(6, 1)
+advantages = rewards - critic(states)
+for _ in range(3):
+    learned = (critic(states) - rewards).square().mean()
+    loss = learned - (policy(states).log_softmax(-1) * advantages).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_was_computed_once_may_become_a_constant_from_the_first_call_on(tmp_path):
+    sick = Sick(tmp_path, ONCE)
+    assert sick.judge(sick.edited(("* advantages)", "* advantages.detach())"))).verified is True
+    learned = ("learned = (critic(states) - rewards).square().mean()", "learned = 0.0 * critic(states).mean()")
+    assert sick.judge(sick.edited(("* advantages)", "* advantages.detach())"), learned)).verified is not True
+    scaled = sick.judge(sick.edited(("* advantages)", "* 2 * advantages.detach())")))
+    assert scaled.verified is None and "policy.weight" in scaled.summary
+
+
+DRAWN = """\
+import torch
+from torch import nn
+
+net = nn.Linear(3, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+state = torch.zeros(1, 3)
+for x in torch.randn(4, 1, 3):
+    state = net(x + state)
+    optimizer.zero_grad()
+    state.square().sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_program_that_never_repeats_itself_is_known_by_its_first_calls(tmp_path):
+    def of(name, text):
+        return traced(tmp_path / name, text, "verify:-1").trace
+
+    assert repeats(of("a", DRAWN), of("b", DRAWN), 2, 1e-3)  # without a seed PyTorch begins with the same one
+    drawn = DRAWN.replace("net = nn", "torch.seed()\nnet = nn")
+    assert not repeats(of("c", drawn), of("d", drawn), 2, 1e-3)
+
+
+def test_numbers_of_a_program_that_does_not_repeat_itself_are_not_compared(carried):
+    other = carried.edited(
+        ("lr=1e-2)", "lr=1e-2)\ntorch.manual_seed(1)"),
+        ("    optimizer.step()\n", f"    optimizer.step()\n    {DETACH}"),
+    )
+    compared = carried.judge(other)
+    assert compared.verified is None and "the first backward" in compared.summary and compared.differs
+    steady = carried.baseline
+    carried.baseline = replace(steady, steady=False, no_reference=UNSTEADY)
+    try:
+        told = carried.judge(other)
+    finally:
+        carried.baseline = steady
+    assert told.verified is True and UNSTEADY in told.summary
+    assert "reference_gradients" not in told.data and told.data["reference"] == f"none: {UNSTEADY}"

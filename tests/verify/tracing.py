@@ -13,7 +13,7 @@ from graphdoc.capture import install
 from graphdoc.evidence import Evidence
 from graphdoc.verify.lines import back_to_original
 from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.trial import expected_names, failing_index, own_graph, refused_views
+from graphdoc.verify.trial import behind_what_was_made_once, expected_names, failing_index, own_graph, refused_views
 from graphdoc.verify.verdict import Baseline, Outcome, Verdict, judge
 
 
@@ -59,7 +59,12 @@ class Sick:
         why = "" if beyond else "not beyond"
         evidence = self.original.evidence
         self.baseline = Baseline(
-            reference.trace, self.failing, why, expected_names(evidence), own_graph=own_graph(evidence)
+            reference.trace,
+            self.failing,
+            why,
+            expected_names(evidence),
+            own_graph=own_graph(evidence),
+            once=behind_what_was_made_once(evidence),
         )
 
     def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False) -> Verdict:
