@@ -14,6 +14,64 @@ from graphdoc.fixes.kinds import kinds
 
 CASES = [
     Case(
+        "set_flag",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        encoder, head = nn.Linear(4, 6), nn.Linear(6, 2)
+        nets, x = [encoder, head], torch.randn(3, 4)
+        model = nn.Sequential(encoder, nn.Tanh(), head)
+        """,
+        sick="""\
+        for name, p in model.named_parameters():
+            if name.startswith("0."):
+                p.requires_grad = False
+            else:
+                p.requires_grad = False
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad()
+            model(x).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad()
+            model(x).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
+        "add_statement",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        encoder, head = nn.Linear(4, 6), nn.Linear(6, 2)
+        nets, x = [encoder, head], torch.randn(3, 4)
+        model = nn.Sequential(encoder, nn.Tanh(), head)
+        """,
+        sick="""\
+        model.requires_grad_(False)
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad()
+            model(x).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad()
+            model(x).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
         "torch_instead_of_numpy",
         start="""\
         import numpy as np

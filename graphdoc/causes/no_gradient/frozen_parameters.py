@@ -13,6 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.remedies.unfreezing import unfreeze
 from graphdoc.remedies.used_up import used_up
 from graphdoc.story.frozen_again import frozen_again
 from graphdoc.story.missing_graph import (
@@ -108,9 +109,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         told = story(evidence, cut, "computed from parameters that do not require gradients")
         used = [*cut.behind, *_names_used(evidence, cut)] if cut.behind else _frozen(evidence)
         marks = _freezing(evidence, used)
+        remedies = (*used_up(evidence), *unfreeze(evidence, [f for _, f in _statements(evidence, used)]))
         facts = (*facts_of(evidence, cut), *_frozen_names(evidence))
         title = f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE
-        return Finding(strength, confidence, title, _FORWARD, distinct((*marks, *told)), facts, used_up(evidence))
+        return Finding(strength, confidence, title, _FORWARD, distinct((*marks, *told)), facts, remedies)
     marks = _freezing(evidence, _frozen(evidence))
     trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
     if evidence.cuts or not recording_was_on(evidence) or not _frozen_names(evidence) or (trainable and not marks):
@@ -168,7 +170,13 @@ def _frozen_names(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _freezing(evidence: Evidence, names: list[str]) -> tuple[Span, ...]:
-    """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places.
+    """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places."""
+    found = _statements(evidence, names)
+    return tuple(span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2])
+
+
+def _statements(evidence: Evidence, names: list[str]) -> list[tuple[bool, Frame]]:
+    """The statements that freeze these, those first that say so.
 
     One that names what it freezes, in its own words or in the loop around it, freezes nothing else.
     """
@@ -183,8 +191,7 @@ def _freezing(evidence: Evidence, names: list[str]) -> tuple[Span, ...]:
             told = {part for name in _named(root, node, frozen) for part in name.split(".")} - {"self"}
             if told & owners or not told:
                 found.append((bool(told), bindings.frame_of(evidence, file, node)))
-    found.sort(key=lambda f: not f[0])
-    return tuple(span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2])
+    return sorted(found, key=lambda f: not f[0])
 
 
 def _freezes(node: ast.AST) -> ast.expr | None:
