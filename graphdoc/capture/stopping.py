@@ -7,10 +7,12 @@ and a GradScaler on its way to the right scale. With such a scaler only the para
 from __future__ import annotations
 
 import sys
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.places import OURS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,7 @@ class Stopping:
         """Look at the parameters after each step; returns what undoes it."""
         from torch.optim import optimizer
 
-        undo = [optimizer.register_optimizer_step_post_hook(self._stepped).remove]
+        undo = [optimizer.register_optimizer_step_post_hook(self._stepped).remove, _keep_out_of_traceback()]
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         try:
             undo.append(insert_calls(scaler.scale, before=self._scales))  # type: ignore[union-attr]
@@ -75,3 +77,32 @@ class Stopping:
                 return bool(self._torch.isnan(tensor.detach()).any())
         except Exception:
             return False
+
+
+def _keep_out_of_traceback() -> Callable[[], None]:
+    """Let Python print the exceptions that are raised here without the functions of ours that raise them."""
+    told = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, FloatingPointError) and str(error).endswith(WORDS):
+            trace = _without_ours(trace)
+            error.__traceback__ = trace
+        told(kind, error, trace)
+
+    def undo() -> None:
+        if sys.excepthook is hook:
+            sys.excepthook = told
+
+    sys.excepthook = hook
+    return undo
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    entries = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(OURS):
+            entries.append(trace)
+        trace = trace.tb_next
+    for entry in reversed(entries):
+        trace = TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return trace

@@ -28,6 +28,8 @@ from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crash
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
+_NONFINITE = "nonfinite"
+"""The kind of sign of a nan or inf (``graphdoc.capture.finite``)."""
 _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
 _OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
 
@@ -187,6 +189,7 @@ class Trial:
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
         failed = read_processes(self.kept, ended.evidence).first
         outcome.still = failed is not None and same_signs(self.evidence, failed)
+        outcome.left = left_over(self.evidence, failed) if failed is not None else ""
         if failed is None or failed.raised is None or failed.went_on:
             return outcome
         raised = failed.raised
@@ -269,6 +272,17 @@ def same_signs(a: Evidence, b: Evidence) -> bool:
         for t in b.signs
         if not t.weak
     )
+
+
+def left_over(a: Evidence, b: Evidence) -> str:
+    """A doubt if a run that was to end a nan still meets one, in other places than the original."""
+    mine = any(s.kind == _NONFINITE for s in a.signs)
+    other = next((s for s in b.signs if s.kind == _NONFINITE and not s.weak), None)
+    if not mine or other is None:
+        return ""
+    more = f" and {len(other.parameters) - 2} more" if len(other.parameters) > 2 else ""
+    whose = f" in {', '.join(other.parameters[:2])}{more}" if other.parameters else ""
+    return f"another value that is not finite is still met{whose}"
 
 
 def own_graph(evidence: Evidence) -> frozenset[str]:

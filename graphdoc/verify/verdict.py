@@ -77,6 +77,7 @@ class Outcome:
     ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
     kept from the user's files, and ``printed`` the last line of its output. ``outside``: the exception is one about
     files or the network. ``still``: what had been seen in the original, which went on, is seen in it too.
+    ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
     raised it, and ``place`` names where, as the end of a sentence.
     """
@@ -93,6 +94,7 @@ class Outcome:
     printed: str = ""
     outside: bool = False
     still: bool = False
+    left: str = ""
     next: Evidence | None = None
     elsewhere: bool = False
     place: str = ""
@@ -190,7 +192,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     old = walks_old_graph(base, trace, baseline.failing, baseline.gone)
     if old:
         return Verdict(False, old, data)
-    doubts: list[str] = []
+    doubts: list[str] = [outcome.left] if outcome.left else []
     difference = None
     if safe or same_numbers:
         how = ""

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from tracing import Sick, traced
 
+from graphdoc.evidence import Evidence, Sign
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.traces import Trace
-from graphdoc.verify.trial import stepped_between
+from graphdoc.verify.trial import left_over, same_signs, stepped_between
 from graphdoc.verify.verdict import Outcome, crashed, judge
 
 CARRIED = """\
@@ -578,3 +579,21 @@ def test_numbers_of_a_program_that_does_not_repeat_itself_are_not_compared(carri
         carried.baseline = steady
     assert told.verified is True and UNSTEADY in told.summary
     assert "reference_gradients" not in told.data and told.data["reference"] == f"none: {UNSTEADY}"
+
+
+def test_a_second_nan_in_other_parameters_is_left_over():
+    first = Evidence(signs=[Sign("nonfinite", parameters=["actor.weight"])])
+    second = Evidence(signs=[Sign("nonfinite", parameters=["critic.weight"])])
+    other = Evidence(signs=[Sign("step-missing", parameters=["critic.weight"])])
+    assert not same_signs(first, second)
+    assert left_over(first, second) == "another value that is not finite is still met in critic.weight"
+    assert left_over(first, other) == left_over(other, second) == left_over(first, Evidence()) == ""
+
+
+def test_a_patch_that_leaves_a_second_nan_is_not_verified(carried):
+    left = "another value that is not finite is still met in critic.weight"
+    right = carried.judge(carried.source + "    " + DETACH)
+    verdict = carried.judge(carried.source + "    " + DETACH, left=left)
+    assert right.verified is True
+    assert verdict.verified is None
+    assert "still met in critic.weight" in verdict.summary

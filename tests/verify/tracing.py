@@ -67,7 +67,7 @@ class Sick:
             once=behind_what_was_made_once(evidence),
         )
 
-    def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False) -> Verdict:
+    def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False, left: str = "") -> Verdict:
         """The verdict on a patched version, which must run to its end."""
         text = textwrap.dedent(patched)
         ran = traced(self.folder / "patched", text, f"verify:{self.failing}")
@@ -76,7 +76,7 @@ class Sick:
         back_to_original(ran.trace, {path: self.source}, {path: text}, str(self.folder / "patched"))
         for file in (self.folder / "patched").iterdir():
             file.unlink()
-        return judge(Outcome(0, False, 1.0), ran.trace, self.baseline, safe, same_numbers)
+        return judge(Outcome(0, False, 1.0, left=left), ran.trace, self.baseline, safe, same_numbers)
 
     def edited(self, *edits: tuple[str, str]) -> str:
         """The program with each (old, new) text replaced; old must be there."""
