@@ -47,6 +47,27 @@ def test_as_failing_tests(tmp_path: Path) -> None:
     assert [told(part) for part in parts] == [on_the_command_line(sick) for sick in SEEDS], done.stdout
 
 
+@pytest.mark.parametrize("sick", SEEDS, ids=lambda sick: sick.name)
+def test_by_the_environment_and_in_a_block(tmp_path: Path, sick: Program) -> None:
+    """Where nobody can say `graphdoc run`: one variable, or a block around it. (Lightning and the trainers have
+    fixtures of their own, in test_block.py and test_trainers.py.)
+    """
+    folder = shutil.copytree(sick.folder, tmp_path / sick.name)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "GRAPHDOC"))}
+    seen = {**env, "GRAPHDOC_OBSERVE": str(tmp_path / "seen")}
+    assert subprocess.run([sys.executable, sick.program], cwd=folder, env=seen, capture_output=True).returncode == 1
+    show = [sys.executable, "-m", "graphdoc", "show", str(tmp_path / "seen"), "--rerun"]
+    shown = subprocess.run(show, cwd=folder, env=env, capture_output=True, text=True, timeout=300).stdout
+    assert told(shown) == on_the_command_line(sick)
+    (folder / "around.py").write_text(
+        "import runpy, sys\nimport graphdoc\n\nwith graphdoc.observe():\n"
+        "    runpy.run_path(sys.argv[1], run_name='__main__')\n"
+    )
+    words = [sys.executable, "around.py", sick.program]
+    shown = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300).stderr
+    assert told(shown) == on_the_command_line(sick) or "= possible:" in shown, shown
+
+
 def test_as_cells(tmp_path: Path) -> None:
     pytest.importorskip("ipykernel")
     pytest.importorskip("nbclient")
