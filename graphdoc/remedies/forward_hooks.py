@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, tree
-from graphdoc.program.overwrites import Writer
 from graphdoc.program.spans import place, where
+from graphdoc.program.writers import Writer
 
 REGISTERING = ("register_forward_hook", "register_module_forward_hook")
 

@@ -9,8 +9,9 @@ from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.in_place_writes import builders, is_statement, operands_named, target_of
-from graphdoc.program.overwrites import Overwrite, Writer
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.writers import Writer
 
 SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."

@@ -10,9 +10,10 @@ from graphdoc.evidence import Evidence, Frame, Stale
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.observed import program_of
-from graphdoc.program.overwrites import By, Overwrite
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, depth, scene, shared_levels
+from graphdoc.program.writers import By
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.reordering import steps_behind

@@ -17,8 +17,9 @@ from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
 from graphdoc.program.loop_owner import caller_of, driver, inside, is_at, names_place
 from graphdoc.program.observed import program_of
-from graphdoc.program.overwrites import By, Overwrite, Writer
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import distinct, moment, span, where
+from graphdoc.program.writers import By, Writer
 from graphdoc.story.overwrite import called, readable, saved_by
 
 MOST_DEEDS = 3

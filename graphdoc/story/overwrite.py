@@ -8,8 +8,9 @@ from graphdoc.evidence import Evidence, Node, Stale
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
-from graphdoc.program.overwrites import By, Overwrite, Writer, writer_of
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import distinct, moment, span, span_of, where
+from graphdoc.program.writers import By, Writer, writer_of
 
 MOST_FACTS = 4
 MOST_WRITERS = 6

@@ -1,0 +1,99 @@
+"""Who wrote into a tensor: a step, load_state_dict, a library below the user's line, or the line itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from graphdoc.evidence import Event, Evidence, Frame, Stale, Write
+from graphdoc.program.spans import innermost_user
+from graphdoc.program.step_closures import is_around, is_optimizers, own_step
+
+
+class By(Enum):
+    """Whose deed a write is."""
+
+    STEP = "an optimizer's step"
+    LOAD = "load_state_dict"
+    LIBRARY = "code inside what the user's line calls"
+    LINE = "the user's line itself"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """One place that wrote. ``frame`` is the user's line; ``op`` how the write is called (``Adam.step()``, ``add_``).
+
+    ``event`` is the step, where one wrote; ``stale`` the first tensor that it is known to have written.
+    """
+
+    op: str
+    frame: Frame | None
+    stack: tuple[Frame, ...]
+    by: By
+    count: int
+    version: int
+    grad_mode: bool
+    event: Event | None
+    stale: Stale | None = None
+
+
+def writers_of(evidence: Evidence, stales: Sequence[Stale]) -> list[Writer]:
+    """The distinct places that wrote, those of the first stale tensor first, each set in the order of the writes."""
+    out: list[Writer] = []
+    seen: set[tuple[object, ...]] = set()
+    for stale in stales:
+        for w in sorted(stale.writes, key=lambda w: w.version):
+            writer = writer_of(evidence, w)
+            at = writer.frame
+            key = (at.file, at.line, at.column, writer.by) if at else (writer.op,)
+            if key not in seen:
+                seen.add(key)
+                out.append(replace(writer, stale=stale))
+    return out
+
+
+def writer_of(evidence: Evidence, write: Write) -> Writer:
+    """A write of the evidence with the user's line, and whether an optimizer or a library did it there."""
+    stack = write.stack
+    if write.op.endswith(".step") or (at := own_step(evidence, stack)) >= 0:
+        # An optimizer of the user's own steps inside PyTorch's wrapper: its caller is the line to show.
+        outside = stack if write.op.endswith(".step") else stack[:at]
+        frame = innermost_user(outside) or innermost_user(stack)
+        op = write.op if write.op.endswith(".step") else _optimizer_type(evidence, stack, frame)
+        return _writer(evidence, write, f"{op}()", frame, By.STEP)
+    frame = innermost_user(stack)
+    functions = [f.function for f in stack if not f.user]
+    if any("load_state_dict" in f for f in functions):
+        return _writer(evidence, write, "load_state_dict()", frame, By.LOAD)
+    inside = bool(stack) and frame is not None and any(_does_work(f) for f in stack[stack.index(frame) + 1 :])
+    return _writer(evidence, write, write.op, frame, By.LIBRARY if inside else By.LINE)
+
+
+def _does_work(frame: Frame) -> bool:
+    """Whether a library's frame is more than what PyTorch puts around every operator in a second run."""
+    return not frame.user and not is_around(frame)
+
+
+def _optimizer_type(evidence: Evidence, stack: Sequence[Frame], frame: Frame | None) -> str:
+    named = next((f.function for f in reversed(stack) if is_optimizers(f) and f.function.endswith(".step")), "")
+    event = _step_at(evidence, frame)
+    known = evidence.optimizer(event.optimizer) if event is not None else None
+    return f"{known.type}.step" if known is not None else named or "Optimizer.step"
+
+
+def _step_at(evidence: Evidence, frame: Frame | None) -> Event | None:
+    for e in reversed(evidence.events):
+        at = innermost_user(e.stack) if e.kind == "step" else None
+        if at is None or frame is None:
+            continue
+        if (at.file, at.line, at.column) == (frame.file, frame.line, frame.column):
+            return e
+    return None
+
+
+def _writer(evidence: Evidence, write: Write, op: str, frame: Frame | None, by: By) -> Writer:
+    event = evidence.event(write.event) if write.event >= 0 else None
+    if by is By.STEP and event is None:
+        event = _step_at(evidence, frame)
+    return Writer(op, frame, tuple(write.stack), by, write.count, write.version, write.grad_mode, event)
