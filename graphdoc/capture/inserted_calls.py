@@ -69,7 +69,8 @@ def _new_code(function: FunctionType, guarding: bool) -> CodeType:
         definition = tree.body[0]
         if not isinstance(definition, ast.FunctionDef):
             raise CannotInsert(f"{function.__qualname__} is not a plain function")
-        return _compile(definition, function, first, guarding)
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        return _compile(definition, function, first, indent, guarding)
     except (OSError, TypeError, SyntaxError, ValueError) as e:
         raise CannotInsert(str(e)) from e
 
@@ -84,7 +85,7 @@ def _key(function: FunctionType) -> str:
     return _PREFIX + "".join(c if c.isalnum() else "_" for c in function.__qualname__)
 
 
-def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, guarding: bool) -> CodeType:
+def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, indent: int, guarding: bool) -> CodeType:
     key = _key(function)
     if definition.decorator_list:
         # A function begins at its first decorator, and the line table counts from there.
@@ -134,7 +135,6 @@ def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, gu
     # getsourcelines counts from the first decorator; dedent removed the indentation, which tracebacks do not show,
     # but columns must be put back for the carets to stand where they stood.
     ast.increment_lineno(module, first - 1)
-    indent = len(inspect.getsourcelines(function)[0][0]) - len(inspect.getsourcelines(function)[0][0].lstrip())
     if indent:
         for node in ast.walk(module):
             if isinstance(node, ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.alias):
