@@ -85,19 +85,24 @@ class Canvas:
         ops: Counter[str] = Counter()
         for part in parts:
             ops.update(part.ops)
-        frame = innermost(parts[0].stack)
+        frames = [f for f in (innermost(p.stack) for p in parts) if f is not None]
+        files = {f.file for f in frames}
+        lines = sorted({f.line for f in frames}) if len(files) == 1 else []
+        functions = list(dict.fromkeys(f.function for f in frames))
+        several = functions[0] if len(functions) == 1 else f"{len(functions)} functions"
         return Box(
             len(self.boxes),
             "operations",
-            "" if frame else "operations without a place",
+            "operations without a place" if not frames else several if len(lines) != 1 else "",
             self._iterations(parts),
-            frame.file if frame else "",
-            frame.line if frame else 0,
+            frames[0].file if lines else "",
+            lines[0] if lines else 0,
             tuple((short(op), n) for op, n in ops.most_common()),
             nodes,
             state_of(parts),
             all(p.older for p in parts),
             fatal,
+            last=lines[-1] if len(lines) > 1 else 0,
         )
 
     def _iterations(self, parts: Sequence[Part]) -> str:
@@ -123,16 +128,17 @@ def short(op: str) -> str:
 
 
 def common(names: Sequence[str]) -> str:
-    """What parameters have in common: their module (``policy.net.0.*``), or the name of a single one."""
+    """What parameters have in common: their module (``policy.net.0.*``, ``blocks.*.attention.*`` of many blocks), or
+    the name of a single one."""
     if len(names) == 1:
         return names[0]
     split = [n.split(".") for n in names]
     shared: list[str] = []
     for parts in zip(*split, strict=False):
-        if len(set(parts)) > 1:
+        if len(set(parts)) > 1 and not all(part.isdecimal() for part in parts):
             break
-        shared.append(parts[0])
-    if shared:
-        return ".".join([*shared, "*"])
+        shared.append(parts[0] if len(set(parts)) == 1 else "*")
+    if any(part != "*" for part in shared):
+        return ".".join(shared if all(len(parts) == len(shared) for parts in split) else [*shared, "*"])
     modules = list(dict.fromkeys(n.partition(".")[0] for n in names))
     return ", ".join(modules[:2]) + (f" and {len(modules) - 2} more" if len(modules) > 2 else "")

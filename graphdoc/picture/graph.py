@@ -53,10 +53,11 @@ class _Drawing:
         return self._folded.homes[ident] if 0 <= ident < len(self._folded.homes) else -1
 
     def _fatal(self) -> Iterable[tuple[int, int]]:
-        """The edges between parts by which the failing call went into what is gone."""
+        """The edges between parts by which the failing call went into what is gone; else those to where it failed."""
         parts = self._folded.parts
         crossing = [(self._home(c.consumer), self._home(c.producer)) for c in self._evidence.carries if c.dead]
-        newest = [(a, b) for a, b in crossing if 0 <= a < len(parts) and not parts[a].older] or crossing
+        gone = [(a, b) for a, b in crossing if 0 <= b < len(parts) and (parts[b].released or parts[b].stale)]
+        newest = [(a, b) for a, b in gone if 0 <= a < len(parts) and not parts[a].older] or gone
         if newest:
             return newest
         failing = self._home(self._evidence.failing)
@@ -64,10 +65,13 @@ class _Drawing:
 
     def _draw_releases(self) -> None:
         freed: dict[tuple[str, int], dict[int, tuple[Event, set[int]]]] = {}
-        for carry in self._evidence.carries:
-            part = self._home(carry.producer)
-            event = self._evidence.event(carry.freed_by)
-            if carry.dead and event is not None and part in self._homes and self._folded.parts[part].released:
+        released = [(c.freed_by, self._home(c.producer)) for c in self._evidence.carries if c.dead]
+        index = self._evidence.extras.get("freed_by")  # the call that released the very node at which it failed
+        if isinstance(index, int):
+            released.append((index, self._home(self._evidence.failing)))
+        for index, part in released:
+            event = self._evidence.event(index)
+            if event is not None and part in self._homes and self._folded.parts[part].released:
                 frame = innermost_user(event.stack)
                 place = (frame.file, frame.line) if frame else ("", 0)
                 freed.setdefault(place, {}).setdefault(event.index, (event, set()))[1].add(self._homes[part])

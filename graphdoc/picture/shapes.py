@@ -15,6 +15,7 @@ class Box:
     """One box of the graph.
 
     ``file`` and ``line`` (from 1) are where it lies in the user's source; empty and 0 for one that has no place there.
+    ``last`` is the last line of one that stands for several lines, 0 for the others.
     ``text`` is its first line where that is no source line, ``note`` the last; ``ops`` counts the nodes by name.
     ``nodes`` says how many nodes it stands for, ``optimizers`` are the ids of those that hold the parameters, empty for
     none. ``older`` tells what was made before the latest backward call, ``fatal`` where it failed.
@@ -33,6 +34,7 @@ class Box:
     fatal: bool = False
     optimizers: tuple[int, ...] = ()
     parameters: tuple[str, ...] = ()
+    last: int = 0
 
 
 @dataclass(frozen=True)

@@ -66,5 +66,5 @@ def draw_reach(canvas: Canvas) -> None:
         canvas.gaps.append("What lies behind the calls of this run was not recorded.")
         return
     failed = canvas.evidence.failing_event == call.index
-    canvas.parameters(canvas.call(call, "the call that failed" if failed else "one of its kind", failed), reaches)
+    canvas.parameters(canvas.call(call, "the call that failed" if failed else "leads to these", failed), reaches)
     canvas.gaps.append("The operations between the call and the parameters were not recorded.")

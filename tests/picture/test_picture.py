@@ -179,3 +179,57 @@ def test_the_journal_is_told_from_its_end_and_the_rest_is_counted(tmp_path: Path
     assert dict(picture.before)["backward"] + sum(m.kind == "backward" for m in picture.moments) == 20
     assert [m.iteration for m in picture.moments if m.kind == "backward"][-2:] == [18, 19]
     assert all(m.made > 0 for m in picture.moments if m.kind == "forward")
+
+
+DEEP = """
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = torch.nn.ModuleList(torch.nn.ModuleDict({"up": torch.nn.Linear(3, 3)}) for _ in range(20))
+            self.head = torch.nn.Linear(3, 3)
+        def forward(self, x, memory):
+            x = x + memory
+            for block in self.blocks:
+                x = block["up"](x).tanh()
+            return self.head(x), x.mean() + 0.0
+    net = Net()
+    optimizer = torch.optim.SGD(net.blocks.parameters(), lr=0.1)
+    memory = torch.zeros(1)
+    for _ in range(2):
+        out, memory = net(torch.randn(2, 3), memory)
+        optimizer.zero_grad()
+        out.sum().backward()
+"""
+
+
+def test_the_release_of_the_node_that_failed_is_drawn_behind_operations_that_save_nothing(tmp_path: Path) -> None:
+    evidence = evidence_of(tmp_path, DEEP)
+    picture = picture_of(evidence)
+    (failed,) = [box for box in picture.boxes if box.fatal and box.kind == "operations"]
+    (old,) = [b for b in at(picture, evidence, 'block["up"](x).tanh()') if b.state == "released"]
+    assert failed == old
+    (call,) = [box for box in picture.boxes if box.note == "releases its graph"]
+    assert arrows(picture, "freed") == [(call.id, old.id)]
+    assert {head for _, head in arrows(picture, "fatal")} == {old.id}
+
+
+def test_the_same_module_of_many_blocks_is_one_box_that_is_called_so(tmp_path: Path) -> None:
+    picture = picture_of(evidence_of(tmp_path, DEEP))
+    held = {box.text: (box.note, bool(box.optimizers)) for box in picture.boxes if box.kind == "parameters"}
+    assert held == {"net.blocks.*.up.*": ("40 parameters", True), "net.head.*": ("2 parameters", False)}
+
+
+def test_lines_that_became_one_box_are_told_with_their_function(tmp_path: Path) -> None:
+    lines = "\n".join(f"        x = x * {1 + i / 100}" for i in range(60))
+    source = f"""
+    def grow(x):
+{lines}
+        return x
+    x = torch.ones(2, requires_grad=True)
+    loss = grow(x).prod()
+    loss.backward()
+    loss.backward()
+"""
+    picture = picture_of(evidence_of(tmp_path, source))
+    (box,) = [b for b in picture.boxes if b.text == "grow"]
+    assert box.last - box.line == 59 and box.nodes == 60

@@ -152,7 +152,7 @@ def test_the_graph_is_a_list_where_it_cannot_be_drawn(monkeypatch: pytest.Monkey
 def test_a_drawing_names_what_it_shows_for_those_who_cannot_see_it() -> None:
     pytest.importorskip("pygraphviz")
     text = page(PAGES["ppo"])
-    assert '<svg class="graph" role=group aria-labelledby="graph-t graph-d"' in text
+    assert '<svg class=graph role=group aria-labelledby="graph-t graph-d"' in text
     assert "18 nodes, live: Sub 1, Mul 17" in text and "<summary>The graph as a list</summary>" in text
 
 

@@ -16,7 +16,12 @@ WIDEST = 29
 _CELL, _LINE, _PAD = 7.25, 17.0, 10.0
 _EDGE = 6.0  # pixels around the drawing
 _FEWEST = 14
-_WIDE = 800.0  # pixels; a narrower drawing is never made smaller than it is
+_WIDE, _SMALLER = 900.0, 0.85  # a drawing of more pixels is made somewhat smaller
+_BROAD = 1150.0  # pixels of a drawing that leaves no room for the source beside it
+    900.0,
+    0.85,
+    1150.0,
+)  # a drawing of more pixels is made somewhat smaller, one of still more has no source beside it
 _KIND = {
     "operations": "operations",
     "parameters": "parameters",
@@ -45,7 +50,11 @@ def graph_section(picture: Picture, places: Places) -> str:
     lines = [_lines(box, picture, places) for box in picture.boxes]
     sizes = [(max(_FEWEST, *(cells(t) for t in told)) * _CELL + 2 * _PAD, len(told) * _LINE + _PAD) for told in lines]
     layout = lay_out(sizes, [(a.tail, a.head, a.way not in _ASIDE) for a in picture.arrows])
-    parts = ["<section id=graph aria-labelledby=graph-h><h2 id=graph-h>The graph</h2>", _about(picture)]
+    broad = layout is not None and layout.width > _BROAD
+    parts = [
+        f"<section id=graph{' class=broad' if broad else ''} aria-labelledby=graph-h><h2 id=graph-h>The graph</h2>",
+        _about(picture),
+    ]
     if layout is None:
         parts.append(f"<p class=gap>{prose(MISSING)}</p>")
     else:
@@ -70,13 +79,16 @@ def _lines(box: Box, picture: Picture, places: Places) -> list[str]:
     """What stands in a box, one text a line."""
     place = places.name(box.file, box.line)
     code = " ".join(places.text(box.file, box.line).split())
+    note = box.note
+    if box.last:
+        place, note, code = f"{place} to {box.last}", "", " \u00b7 ".join(t for t in (box.text, note) if t)
     if box.kind == "parameters":
         names = called(picture.optimizers)
         owners = ", ".join(names.get(o, "?") for o in box.optimizers) or "in no optimizer"
         told = [box.text, box.note, owners]
     elif box.kind == "operations":
         ops = ", ".join(f"{op} \u00d7{n}" if n > 1 else op for op, n in box.ops)
-        told = [" \u00b7 ".join(t for t in (place or box.text, box.note) if t), code, ops or box.text]
+        told = [" \u00b7 ".join(t for t in (place or box.text, note) if t), code, ops or box.text]
     else:
         told = [" \u00b7 ".join(t for t in (box.text, place) if t), code, box.note]
     return [_clip(flat(text)) for text in told if text]
@@ -94,6 +106,7 @@ def _svg(
     picture: Picture, places: Places, layout: Layout, lines: list[list[str]], sizes: list[tuple[float, float]]
 ) -> str:
     wide, high = layout.width + 2 * _EDGE, layout.height + 2 * _EDGE
+    scale = _SMALLER if wide > _WIDE else 1.0
     ways = sorted({arrow.way for arrow in picture.arrows})
     heads = "".join(
         f'<marker id="head-{way}" class="{way}" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="7" markerHeight="7"'
@@ -101,8 +114,8 @@ def _svg(
         for way in ways
     )
     drawn = [
-        f'<svg class="graph{" wide" * (wide > _WIDE)}" role=group aria-labelledby="graph-t graph-d"'
-        f' width="{wide:.0f}" height="{high:.0f}"'
+        f'<svg class=graph role=group aria-labelledby="graph-t graph-d" width="{wide * scale:.0f}"'
+        f' height="{high * scale:.0f}"'
         f' viewBox="0 0 {wide:.0f} {high:.0f}">',
         "<title id=graph-t>The graph behind the call</title>",
         f"<desc id=graph-d>{escape(_described(picture))}</desc><defs>{heads}</defs>",
@@ -161,7 +174,11 @@ def _title(box: Box, picture: Picture, places: Places) -> str:
     """All of what a box clips, in words."""
     names = called(picture.optimizers)
     told = [f"{_KIND[box.kind]} {box.text}".strip()]
-    told += [f"{flat(box.file)} line {box.line}: {flat(places.text(box.file, box.line))}"] if box.line else []
+    told += (
+        [f"{flat(box.file)} line {box.line}{f' to {box.last}' if box.last else f': {places.text(box.file, box.line)}'}"]
+        if box.line
+        else []
+    )
     if box.kind == "operations" and box.nodes:
         told.append(f"{box.nodes} nodes, {box.state}: " + ", ".join(f"{op} {n}" for op, n in box.ops[:12]))
     if box.parameters:
