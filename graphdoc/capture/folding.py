@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.places import is_user_file, spot
 from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import Evidence, Folded, Part
@@ -22,7 +22,7 @@ only functions are."""
 MOST_EDGES = 2_000
 MOST_NAMES = 40
 """Parameters of one module that are named."""
-MOST_NODES = 300_000
+MOST_NODES = 200_000
 """Nodes of a graph that is folded: a larger one is no more readable, and takes seconds."""
 FRAMES = 4
 """Frames that are kept of a part's stack."""
@@ -39,7 +39,7 @@ class Folding:
         self._seen = seen
         calls = [e.sequence for e in seen.entries if e.kind in ("backward", "grad") and not e.failed]
         self._latest = max(calls, default=-1)
-        self._sites: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._callers: dict[int, tuple[int, ...]] = {}
         self._functions: dict[int, int] = {}
         self._owners = seen.owners if hasattr(seen, "owners") else {}
 
@@ -66,17 +66,24 @@ class Folding:
         return folded
 
     def _site(self, found: Found) -> tuple[int, ...]:
+        """The user's frames that led to a node, innermost first; what the nodes of one running function share is read
+        once."""
         kept = kept_in(found.node) if found.leaf is None else None
         if not isinstance(kept, Stack):
             return site_of(kept) if isinstance(kept, list) else ()
-        key = (id(kept.chain), kept.lasti)
-        site = self._sites.get(key)
-        if site is None:
-            site = self._sites[key] = site_of(kept)
-            if site:
-                own = next(code for code in kept.raw[::2] if is_user_file(code.co_filename))
-                self._functions[site[0]] = id(own)
-        return site
+        code = kept.chain[0]
+        callers = self._callers.get(id(kept.chain))
+        if callers is None:
+            raw = kept.raw[2:]
+            callers = self._callers[id(kept.chain)] = site_of(raw)
+            own = next((c for c in raw[::2] if is_user_file(c.co_filename)), None)
+            if own is not None:
+                self._functions[callers[0]] = id(own)
+        if not is_user_file(code.co_filename):
+            return callers
+        place = spot(code, kept.lasti)
+        self._functions[place] = id(code)
+        return (place, *callers)
 
     def _key(self, found: Found, site: tuple[int, ...], depth: int) -> Key:
         if found.leaf is not None:

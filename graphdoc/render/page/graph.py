@@ -18,10 +18,6 @@ _EDGE = 6.0  # pixels around the drawing
 _FEWEST = 14
 _WIDE, _SMALLER = 900.0, 0.85  # a drawing of more pixels is made somewhat smaller
 _BROAD = 1150.0  # pixels of a drawing that leaves no room for the source beside it
-    900.0,
-    0.85,
-    1150.0,
-)  # a drawing of more pixels is made somewhat smaller, one of still more has no source beside it
 _KIND = {
     "operations": "operations",
     "parameters": "parameters",
