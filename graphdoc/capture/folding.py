@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.places import is_user_file, spot
+from graphdoc.capture.places import is_user_file, position, spot
 from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import Evidence, Folded, Part
@@ -40,7 +40,8 @@ class Folding:
         calls = [e.sequence for e in seen.entries if e.kind in ("backward", "grad") and not e.failed]
         self._latest = max(calls, default=-1)
         self._callers: dict[int, tuple[int, ...]] = {}
-        self._functions: dict[int, int] = {}
+        self._spots: dict[int, tuple[int, int]] = {}
+        """By the number of an expression: its function, and its line."""
         self._owners = seen.owners if hasattr(seen, "owners") else {}
 
     def fold(self, evidence: Evidence) -> Folded | None:
@@ -56,6 +57,8 @@ class Folding:
                 break
         folded = Folded([Part() for _ in places], root=part_of[0])
         self._count(folded, part_of)
+        if depth == 0:
+            self._add_lines(folded, part_of, sites)
         edges: Counter[tuple[int, int]] = Counter()
         for found in order:
             edges.update((part_of[found.number], part_of[m]) for m in found.following)
@@ -76,13 +79,14 @@ class Folding:
         if callers is None:
             raw = kept.raw[2:]
             callers = self._callers[id(kept.chain)] = site_of(raw)
-            own = next((c for c in raw[::2] if is_user_file(c.co_filename)), None)
+            own = next((i for i in range(0, len(raw), 2) if is_user_file(raw[i].co_filename)), None)
             if own is not None:
-                self._functions[callers[0]] = id(own)
+                self._spots[callers[0]] = (id(raw[own]), position(raw[own], raw[own + 1])[0])
         if not is_user_file(code.co_filename):
             return callers
         place = spot(code, kept.lasti)
-        self._functions[place] = id(code)
+        if place not in self._spots:
+            self._spots[place] = (id(code), position(code, kept.lasti)[0])
         return (place, *callers)
 
     def _key(self, found: Found, site: tuple[int, ...], depth: int) -> Key:
@@ -93,7 +97,7 @@ class Folding:
         fresh = found.sequence >= self._latest
         if not site:
             return (fresh, found.op)
-        return (fresh, *site[:depth]) if depth else (fresh, "in", self._functions.get(site[0]))
+        return (fresh, *site[:depth]) if depth else (fresh, "in", self._spots.get(site[0], site)[0])
 
     def _count(self, folded: Folded, part_of: list[int]) -> None:
         seen = self._seen
@@ -116,6 +120,13 @@ class Folding:
                 bounds[part_of[found.number]] = min(low, found.sequence), max(high, found.sequence)
         for number, (low, high) in bounds.items():
             folded.parts[number].first, folded.parts[number].last = seen.iteration(low), seen.iteration(high)
+
+    def _add_lines(self, folded: Folded, part_of: list[int], sites: list[tuple[int, ...]]) -> None:
+        for number, site in enumerate(sites):
+            spot_of = self._spots.get(site[0]) if site else None
+            if spot_of is not None:
+                part, line = folded.parts[part_of[number]], spot_of[1]
+                part.lines = [min(line, *part.lines), max(line, *part.lines)] if part.lines else [line, line]
 
     def _name(self, part: Part, leaf: Any) -> None:
         name = self._seen.census.parameter_names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>"

@@ -87,7 +87,7 @@ class Canvas:
             ops.update(part.ops)
         frames = [f for f in (innermost(p.stack) for p in parts) if f is not None]
         files = {f.file for f in frames}
-        lines = sorted({f.line for f in frames}) if len(files) == 1 else []
+        lines = sorted({f.line for f in frames}.union(*(p.lines for p in parts))) if len(files) == 1 else []
         functions = list(dict.fromkeys(f.function for f in frames))
         several = functions[0] if len(functions) == 1 else f"{len(functions)} functions"
         return Box(
@@ -138,7 +138,9 @@ def common(names: Sequence[str]) -> str:
         if len(set(parts)) > 1 and not all(part.isdecimal() for part in parts):
             break
         shared.append(parts[0] if len(set(parts)) == 1 else "*")
-    if any(part != "*" for part in shared):
-        return ".".join(shared if all(len(parts) == len(shared) for parts in split) else [*shared, "*"])
+    while shared and shared[-1] == "*":
+        shared.pop()
+    if shared:
+        return ".".join([*shared, "*"])
     modules = list(dict.fromkeys(n.partition(".")[0] for n in names))
     return ", ".join(modules[:2]) + (f" and {len(modules) - 2} more" if len(modules) > 2 else "")

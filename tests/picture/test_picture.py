@@ -156,6 +156,8 @@ def test_a_graph_of_twenty_thousand_nodes_folds_to_what_can_be_read(tmp_path: Pa
     picture = picture_of(evidence)
     assert 4 < len(picture.boxes) <= 60
     assert sum(b.nodes for b in picture.boxes) == evidence.graph_size
+    (net,) = [box for box in picture.boxes if box.text == "net"]
+    assert (net.file, net.line, net.last, net.nodes) == ("net.py", 3, 402, 20_000)
 
 
 def test_a_damaged_evidence_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:
