@@ -65,7 +65,8 @@ def disabled() -> bool:
 def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
     global _installed
     from graphdoc.capture.marks import leave
-    from graphdoc.capture.witness import Witness, note_trouble
+    from graphdoc.capture.trouble import note_trouble
+    from graphdoc.capture.witness import Witness
 
     try:
         if "_graphdoc_inside" in sys.modules:  # a run that is kept from the user's files from within

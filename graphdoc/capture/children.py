@@ -94,4 +94,4 @@ if sys.version_info >= (3, 13):
         monitoring.use_tool_id(free[0], "graphdoc")
         monitoring.register_callback(free[0], monitoring.events.PY_UNWIND, left)
         monitoring.set_events(free[0], monitoring.events.PY_UNWIND)
-        witness._undo.append(stop)
+        witness.undoing.append(stop)

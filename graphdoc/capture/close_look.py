@@ -37,7 +37,7 @@ class CloseLook:
     def __init__(self, witness: Witness, start: int) -> None:
         self._witness = witness
         self._start = start
-        self._births = Births(witness._trouble)
+        self._births = Births(witness.trouble)
         self._roots: list[Any] = []
         self._leaves: dict[int, Any] = {}
         self._mark = 0
@@ -56,9 +56,9 @@ class CloseLook:
         look = cls(witness, int(detail) if detail.lstrip("-").isdigit() else 0)
         from torch.optim import optimizer
 
-        witness._undo.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
-        witness._undo.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
-        witness._undo += look._births.watch_loading()
+        witness.undoing.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
+        witness.undoing.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
+        witness.undoing += look._births.watch_loading()
         look._births.active = look._start <= 0
         look._births.__enter__()  # type: ignore[no-untyped-call]
         witness.audits = [look]
@@ -86,7 +86,7 @@ class CloseLook:
             else:
                 self._since, self._mark = self._mark, self._births.now
         except Exception as e:
-            self._witness._trouble(e)
+            self._witness.trouble(e)
 
     def _before_step(self, optimizer: Any, *_: Any) -> None:
         if self.over:
@@ -109,7 +109,7 @@ class CloseLook:
             if bad:
                 self._finish("gradient", [p.grad for p in bad], bad)
         except Exception as e:
-            self._witness._trouble(e)
+            self._witness.trouble(e)
 
     def _after_step(self, optimizer: Any, *_: Any) -> None:
         self._births.stepping = False
@@ -121,7 +121,7 @@ class CloseLook:
                 self._call = stack_here(2)
                 self._finish("parameter", bad, bad)
         except Exception as e:
-            self._witness._trouble(e)
+            self._witness.trouble(e)
 
     # -- what was found ------------------------------------------------------------------------------------------
 

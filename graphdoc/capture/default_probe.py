@@ -24,7 +24,7 @@ class DefaultProbe:
     @classmethod
     def start(cls, witness: Witness) -> DefaultProbe:
         probe = cls(witness)
-        witness._undo += probe._scaler.watch(witness)
+        witness.undoing += probe._scaler.watch(witness)
         return probe
 
     @property
@@ -51,4 +51,4 @@ class DefaultProbe:
             try:
                 tell()
             except Exception as e:
-                self._witness._trouble(e)
+                self._witness.trouble(e)

@@ -27,7 +27,7 @@ def watch_ignored(witness: Witness) -> Callable[[], None]:
             if isinstance(args.exc_value, Exception):
                 witness.ignore(args.exc_value, _where(args.object, str(args.err_msg)))
         except Exception as e:
-            witness._trouble(e)
+            witness.trouble(e)
         finally:
             told(args)
 

@@ -51,7 +51,7 @@ class ScalerCalls:
                 optimizer = id(values[1]) if kind != "update" else 0
                 self.calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
             except Exception as e:
-                witness._trouble(e)
+                witness.trouble(e)
 
         return before
 

@@ -145,10 +145,10 @@ class StepTrace:
 
     def _guard(self, function: Any, *args: Any) -> Any:
         try:
-            with self.witness._quiet(), self.torch.no_grad():
+            with self.witness.quiet(), self.torch.no_grad():
                 return function(*args)
         except Exception as e:
-            self.witness._trouble(e)
+            self.witness.trouble(e)
             return None
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ class StepTrace:
             self.stream.write(json.dumps(record) + "\n")
             self.stream.flush()
         except Exception as e:
-            self.witness._trouble(e)
+            self.witness.trouble(e)
 
 
 def _tell_sparse_apart(graph: Any) -> None:

@@ -104,7 +104,7 @@ witness.undo()
 import torch.fx.traceback, torch.optim.optimizer as o
 print(torch.fx.traceback.format_stack.__module__, torch.is_anomaly_enabled(), torch._C.is_anomaly_enabled())
 print([k for m in list(sys.modules.values()) for k in list(getattr(m, "__dict__", None) or {}) if "_graphdoc_" in k])
-print(len(o._global_optimizer_post_hooks), warnings.filters.count(witness._filter), sys._getframe().f_trace)
+print(len(o._global_optimizer_post_hooks), warnings.filters.count(witness.calls._filter), sys._getframe().f_trace)
 print(torch.set_anomaly_enabled is torch._C.set_anomaly_enabled, (w * 2).grad_fn.metadata)
 """
     seen = run(script(tmp_path, W + touched + source))

@@ -184,10 +184,10 @@ step()
 FAILURES = """
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 // 2**20
-from graphdoc.capture import witness
+from graphdoc.capture import failures
 written = []
-write = witness.write_document
-witness.write_document = lambda *args: (written.append(1), write(*args))
+write = failures.write_document
+failures.write_document = lambda *args: (written.append(1), write(*args))
 def fail(steps, size):
     x = torch.ones(size, requires_grad=True)
     y = x

@@ -69,7 +69,7 @@ class Audit:
     @classmethod
     def start(cls, witness: Witness) -> Audit:
         audit = witness.audit = cls(witness)
-        witness._undo += audit.clips.watch()
+        witness.undoing += audit.clips.watch()
         return audit
 
     # -- what happens --------------------------------------------------------------------------------------------
@@ -148,5 +148,5 @@ class Audit:
 
     def tell_early(self) -> None:
         """Something is certain now; a run that is ended from outside has no end of its own to tell it at."""
-        if self.early and self.witness.evidence is None:
+        if self.early and self.witness.failures.evidence is None:
             self.witness.write_audit()

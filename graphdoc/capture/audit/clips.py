@@ -64,7 +64,7 @@ class Clips:
             self._note(parameters, bound, norm)
         except Exception as e:
             self._over = True
-            self._audit.witness._trouble(e)
+            self._audit.witness.trouble(e)
 
     def _note(self, parameters: Any, bound: Any, norm: Any) -> None:
         audit = self._audit

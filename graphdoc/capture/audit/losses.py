@@ -135,7 +135,7 @@ class Losses:
     ) -> None:
         witness, frame = self._witness, _getframe(1)
         with Unseen(self._audit.torch, witness.anomaly, frame):
-            evidence = witness._start(RuntimeError(NO_GRAPH))
+            evidence = witness.failures.begin(RuntimeError(NO_GRAPH))
             assert evidence.raised is not None
             evidence.raised.uncaught = False
             evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
@@ -143,7 +143,7 @@ class Losses:
             autopsy.fill_program(evidence)
             evidence.failing_event = noted[0]
             evidence.extras["failing_call"] = "backward"
-            witness._fill_extras(
+            witness.failures.fill_extras(
                 evidence, autopsy, Glimpse(self._audit.torch, witness.switches, self._audit.journal.count, None, "")
             )
             for probe in witness.probes:

@@ -74,7 +74,7 @@ class Stale:
     def _tell(self, noted: Noted, roots: list[Any]) -> None:
         audit, witness, frame = self._audit, self._audit.witness, _getframe(1)
         with Unseen(audit.torch, witness.anomaly, frame):
-            evidence = witness._start(RuntimeError(STALE_UNSEEN))
+            evidence = witness.failures.begin(RuntimeError(STALE_UNSEEN))
             assert evidence.raised is not None
             evidence.raised.uncaught = False
             evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
@@ -86,7 +86,7 @@ class Stale:
             autopsy.fill_graph(evidence, roots, None, "", entry)
             glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
             self._add_steps(evidence, autopsy)
-            witness._fill_extras(evidence, autopsy, glimpse)
+            witness.failures.fill_extras(evidence, autopsy, glimpse)
             evidence.extras["failing_call"] = "backward"
             sign = Sign("stale-parameter", evidence.raised.stack, event=noted[0], count=1)
             sign.parameters = sorted({s.tensor.name for s in evidence.stale if s.tensor.name})

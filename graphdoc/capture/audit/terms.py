@@ -89,7 +89,7 @@ class TermWatch(CutWatch):
             return
         self.__enter__()  # type: ignore[no-untyped-call]
         self.entered = True
-        self._witness._undo.append(self.end)
+        self._witness.undoing.append(self.end)
 
     def stepped(self) -> None:
         """An optimizer has stepped."""

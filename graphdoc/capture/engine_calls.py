@@ -1,0 +1,172 @@
+"""The calls into the autograd engine: what is noted before each, and the glimpse that is kept where one fails.
+
+Three of these functions are inserted into PyTorch's own function that calls the engine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from sys import _getframe
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from torch.autograd import graph
+
+from graphdoc.capture import stacks
+from graphdoc.capture.anomaly import UsersView
+from graphdoc.capture.calls import Call, Glimpse, came_through, noted_of
+from graphdoc.capture.hints import Hints
+from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_name
+from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.ours import is_ours
+from graphdoc.capture.roots import root_of, roots_of_call
+from graphdoc.capture.source_texts import remember_modules
+from graphdoc.capture.stopping import Stopping
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+
+class _AnomalyMessage:
+    """Reads the warnings of anomaly mode as a warning filter does, and matches those that the user did not ask for.
+
+    They begin with "Error detected in ExpBackward0. Traceback of …" (PyAnomalyMetadata::print_stack).
+    """
+
+    def __init__(self, view: UsersView) -> None:
+        self._view = view
+        self.node = ""
+
+    def match(self, text: str) -> bool:
+        text = text.lstrip()
+        if text.startswith("Error detected in "):
+            self.node = self.node or text[len("Error detected in ") :].partition(".")[0].split()[0]
+        elif not text.startswith("Previous calculation was induced by "):
+            return False
+        return not self._view.wanted
+
+
+class EngineCalls:
+    """One for each witness. ``code`` is the function that calls the engine, ``token`` the local name under which it
+    keeps each call; None and empty where nothing could be inserted."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._anomaly = witness.anomaly
+        self._message = _AnomalyMessage(witness.anomaly)
+        self._hints = Hints(witness.torch, witness.anomaly)
+        self._filter = ("ignore", self._message, UserWarning, None, 0)
+        self.code: CodeType | None = None
+        self.token = ""
+        self.failing: stacks.Stack | None = None
+        """The stack that PyTorch has printed first, while a call fails."""
+
+    def watch(self) -> Any:
+        """Insert our functions; gives back what undoes it.
+
+        Raises:
+            CannotInsert: PyTorch's function is not the one that we know.
+        """
+        engine = graph._engine_run_backward
+        if not isinstance(engine, FunctionType):
+            raise CannotInsert("it is no Python function")
+        before, after = self.before, self.after
+        if "nan-stop" in self._witness.mode.split(":"):
+            before, after = self.before_or_stop, self.after_or_stop
+        undo = insert_calls(engine, before=before, failed=self.failed, after=after)
+        self.code, self.token = engine.__code__, token_name(engine)
+        return undo
+
+    def before(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call begins: note it. What is given back lies in the frame of PyTorch's function until the call is over."""
+        try:
+            # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
+            # accumulate_grad=…): backward accumulates, grad does not.
+            kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
+            witness = self._witness
+            journal = witness.journal
+            remember_modules()
+            seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
+            stacks.another_call()
+            first = root_of(outputs[0]) if outputs else None
+            sequence, op = -1, ""
+            if first is not None:
+                sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
+            leaves = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) or witness.looking else None
+            reaches = frozenset(leaves) if leaves is not None else None
+            known = sequence if sequence < 1 << 62 else -1
+            how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
+            noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
+            if leaves is not None and witness.audit is not None:
+                witness.audit.called(noted, outputs, leaves)
+            witness.finite.root(outputs, noted[0])
+            if self._anomaly.wanted:
+                self._anomaly.hide_ours(roots_of_call(outputs))
+            # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
+            # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
+            warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+            # Lives as long as the call does, which holds the same tensors.
+            return [noted, outputs, args]
+        except Exception as e:
+            self._witness.trouble(e)
+            return None
+
+    def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same where the program is to be stopped at nan, which is looked for before the call."""
+        if self._witness.stopping is None:
+            self._witness.stopping = Stopping(self._witness)
+            self._witness.undoing += self._witness.stopping.watch()
+        with self._witness.quiet():
+            self._witness.stopping.before(outputs, roots_of_call(outputs))
+        return self.before(outputs, args, kwargs)
+
+    def after_or_stop(self, call: Any) -> None:
+        """The call is over, and nan is looked for in what it has made."""
+        self.after(call)
+        if self._witness.stopping is not None:
+            with self._witness.quiet():
+                self._witness.stopping.after()
+
+    def failed(self, call: Call | None, error: BaseException) -> None:
+        """The engine has raised. The program may catch this, and do so thousands of times: no more than a glance.
+
+        Only the first failure of its kind is examined here. Any other is examined when it has ended the program: the
+        exception's own traceback keeps all that is needed for it, as long as anybody keeps the exception.
+        """
+        if call is None:
+            return
+        witness = self._witness
+        failures = witness.failures
+        try:
+            witness.journal.failed(noted_of(call))
+            if not self._anomaly.wanted:
+                self._hints.put_back(error)
+            trace = error.__traceback__  # begins in the frame that has caught it
+            if trace is not None and came_through(trace.tb_next, self.code):
+                return  # an inner call (a custom Function's backward) has seen this very exception already
+            failures.last = noted_of(call)[0]
+            name = self._message.node
+            call.append(Glimpse(witness.torch, witness.switches, witness.journal.count, self.failing, name))
+            if is_ours(error) and failures.is_first(call, error):
+                # failed < the function of PyTorch's < who called it
+                failures.examine(call, error, _getframe(2), False)
+        except Exception as e:
+            witness.trouble(e)
+        finally:
+            self.failing, self._message.node = None, ""
+
+    def after(self, call: Any) -> None:
+        """The call is over, whether it has failed or not."""
+        if call is not None:
+            try:
+                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+            except ValueError:
+                pass
+
+    def printed(self, stack: stacks.Stack) -> bool:
+        """PyTorch prints the stack of the node that failed first; its parents follow and are not it."""
+        if self.failing is None:
+            self.failing = stack
+        if not self._anomaly.wanted and stacks.made_in_backward(stack, self.code):
+            stacks.disown(stack)
+        return self._anomaly.wanted

@@ -1,0 +1,162 @@
+"""The failures of a run: each kind is examined once, when it is raised; the one that ends the program in any case."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
+from graphdoc.capture.document import start_document, write_document
+from graphdoc.capture.engine_calls import EngineCalls
+from graphdoc.capture.facts import frames_of_traceback, user_frames
+from graphdoc.capture.frames import frames_of
+from graphdoc.capture.journal import DEPTH, Entry, Place
+from graphdoc.capture.ours import chain_of, is_ours, text_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.roots import roots_of_call
+from graphdoc.capture.switches import frames_of_place
+from graphdoc.capture.walk import DEEP
+from graphdoc.evidence import Evidence, Raised
+
+if TYPE_CHECKING:
+    from graphdoc.capture.witness import Witness
+
+MOST_ASKED = 64
+"""Inputs of a call of autograd.grad whose names are told."""
+MOST_KINDS = 25
+"""Kinds of failure, by place and words, of which one each is examined before it is known whether the program ends by
+it: it may be killed first, or wait for ever for other ranks."""
+
+
+class Failures:
+    """What has been told of the failures so far. ``evidence`` is the last that was written, ``last`` the journal's
+    index of the call that failed last (-1 for none)."""
+
+    def __init__(self, witness: Witness, calls: EngineCalls) -> None:
+        self._witness = witness
+        self._calls = calls
+        self.evidence: Evidence | None = None
+        self.last = -1
+        self._told = -1
+        self._whole = True
+        self._kinds: set[tuple[Any, ...]] = set()
+
+    def forget(self) -> None:
+        """What failed so far has been told."""
+        self.evidence = None
+        self._told = self.last = -1
+        self._kinds = set()
+
+    def is_told(self, error: BaseException) -> bool:
+        """Whether this exception, or one behind it, is one that was examined or can be."""
+        calls = self._calls
+        return any(
+            is_ours(e) and failed_call(e.__traceback__, calls.code, calls.token) is not None for e in chain_of(error)
+        )
+
+    def is_first(self, call: Call, error: BaseException) -> bool:
+        """Whether nothing like this has been examined: the same calls, the same beginning of the message."""
+        seen = noted_of(call)[3][:-1][: 2 * DEPTH]
+        kind = (type(error), text_of(error)[:40], *map(id, seen[::2]), *seen[1::2])
+        if kind in self._kinds or len(self._kinds) >= MOST_KINDS:
+            return False
+        self._kinds.add(kind)
+        return True
+
+    def examine(self, call: Call, error: BaseException, frame: FrameType, ending: bool) -> None:
+        """Look at the graph of a call that has failed and write down what was seen. ``frame`` made the call.
+
+        While it is not known whether the program ends by it, a very large graph is looked at in part only.
+        """
+        noted, outputs, args, glimpse = call
+        witness = self._witness
+        with Unseen(witness.torch, witness.anomaly, frame):
+            evidence = self.begin(error)
+            assert evidence.raised is not None
+            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            frames, seen = user_frames(frame), self._watch()
+            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count)
+            if not ending:
+                autopsy.limit = DEEP - 1
+            autopsy.fill_program(evidence)
+            entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
+            roots = roots_of_call(outputs)
+            autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
+            if any(found.sequence < witness.began for found in autopsy.order):
+                evidence.degraded.append("part of this graph was made before it was observed: where is not known")
+            self.fill_extras(evidence, autopsy, glimpse)
+            inputs = args[3] if len(args) > 3 else None
+            evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
+            known = autopsy.census.parameter_names
+            evidence.extras["asked"] = [known.get(id(t), "") for t in (inputs or ())[:MOST_ASKED]]
+            for probe in witness.probes:
+                probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
+            if "returned nan" in evidence.message:
+                witness.finite.tell_failed(evidence, noted[0])
+            self.evidence = evidence
+            self._told, self._whole = noted[0], len(autopsy.order) < autopsy.limit
+            write_document(witness, evidence, ending)
+
+    def examine_ending(self, chain: list[BaseException]) -> bool:
+        """Whether the exception that ends the program, or one behind it, came out of the engine and is told now."""
+        for e in chain:
+            found = failed_call(e.__traceback__, self._calls.code, self._calls.token) if is_ours(e) else None
+            if found is not None:
+                call, frame = found
+                if self._told != noted_of(call)[0] or not self._whole:
+                    self.examine(call, e, frame, True)
+                return True
+        raised = self.evidence.raised if self.evidence is not None and self._told == self.last else None
+        # Who raises it again without its traceback, or clears its frames, means the last failure that there was.
+        same = [e for e in chain if raised and (raised.type, raised.message) == (_type_name(e), text_of(e))]
+        return any(raised_again(e.__traceback__) or came_through(e.__traceback__, self._calls.code) for e in same)
+
+    def examine_uncaught(self, error: BaseException, chain: list[BaseException]) -> None:
+        """An exception that did not come out of the engine: its traceback still holds the frames."""
+        witness = self._witness
+        with Unseen(witness.torch, witness.anomaly, None):
+            innermost = chain[-1]
+            evidence = self.begin(error)
+            assert evidence.raised is not None
+            evidence.raised.stack = frames_of(stacks.stack_of_traceback(error.__traceback__), witness.cwd)
+            evidence.raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[1:]]
+            frames = frames_of_traceback(innermost.__traceback__)
+            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames)
+            autopsy.fill_program(evidence)
+            now = Glimpse(witness.torch, witness.switches, witness.journal.count, None, "")
+            self.fill_extras(evidence, autopsy, now)
+            for probe in witness.probes:
+                probe.fill(evidence, autopsy, [], [])
+            witness.frames = frames
+            witness.tell_audits(evidence)
+            witness.frames = []
+            write_document(witness, evidence)
+
+    def fill_extras(self, evidence: Evidence, autopsy: Autopsy, glimpse: Glimpse) -> None:
+        """The tensors near the failure, and the switches of recording as they stood."""
+        evidence.extras["locals"] = autopsy.locals_of()
+        evidence.extras["switches"] = {
+            kind: [vars(f) for f in frames_of_place(at, self._witness.cwd)] for kind, at in glimpse.switches.items()
+        }
+        evidence.extras["grad_enabled"] = glimpse.recording
+
+    def _watch(self) -> Any:
+        """The probe that has seen who wrote, if one runs."""
+        return next((p for p in self._witness.probes if hasattr(p, "writes_to")), None)
+
+    def begin(self, error: BaseException) -> Evidence:
+        """A document about this exception, with nothing of the graph in it yet."""
+        evidence = start_document(self._witness)
+        compiled = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+        if compiled and compiled["frames"]:
+            evidence.degraded.append("inside what torch.compile has compiled, operations were not seen one by one")
+        evidence.raised = Raised(_type_name(error), text_of(error))
+        return evidence
+
+
+def _type_name(error: BaseException) -> str:
+    cls = type(error)
+    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"

@@ -1,0 +1,19 @@
+"""What a backward call was called with: the graph nodes that it starts from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.autograd.graph import GradientEdge
+
+from graphdoc.capture.facts import grad_fn_of
+
+
+def root_of(output: Any) -> Any:
+    """The graph node of what backward was called with: a tensor, or an edge of ``torch.autograd.graph``."""
+    return output.node if isinstance(output, GradientEdge) else grad_fn_of(output)
+
+
+def roots_of_call(outputs: Any) -> list[Any]:
+    """The graph nodes of all that backward was called with."""
+    return [root_of(output) for output in outputs]
