@@ -1,27 +1,66 @@
-"""Names that go round a loop: a statement that takes a value up and binds its name to what it makes of it."""
+"""The names under which a carried value goes on: one that is taken up and bound anew, or one that it is stored as."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
 
-from graphdoc.evidence import Frame, Node
-from graphdoc.program.stored_values import meeting
-from graphdoc.source.module import Source
+from graphdoc.evidence import Carry, Evidence, Frame
+from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.container_entries import pairs, statements
+from graphdoc.program.stored_values import bound_names, meeting, operands_in
 
 
-def carried_on(sources: Mapping[str, str], made: Node | None, taken_up: Node | None) -> tuple[Frame, str] | None:
+def carried_on(evidence: Evidence, carry: Carry) -> tuple[Frame, str] | None:
     """The statement ``state = cell(x, state)`` that carries a value on, and the name; None where none does.
 
-    ``made`` is the node that made the value, ``taken_up`` the one that uses it. The statement around the use has to
-    bind a name under which the value was made, in the same function, at another place.
+    The statement around the use has to bind a name under which the value was made, in the same function, at another
+    place, and the name has to hold that value still when it is taken up.
     """
-    pair = meeting(made, taken_up) if made is not None and taken_up is not None else None
-    if pair is None:
+    pair = _ends(evidence, carry)
+    if pair is None or (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column) or _renewed(carry, *pair):
         return None
-    text = sources.get(pair[0].file)
-    if text is None or (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column):
-        return None
-    source = Source(pair[0].file, text)
-    before, after = (source.names_bound_by(f.line, f.column or 1) for f in pair)
+    before, after = (bound_names(evidence, f) for f in pair)
     name = next((n for n in after if n in before), "")
     return (pair[1], name) if name else None
+
+
+def stored_on(evidence: Evidence, carry: Carry) -> tuple[Frame, str] | None:
+    """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
+
+    Told where the name under which it was made holds a newer value by then: the old one comes in under another. None
+    where no statement of the same function stores it so.
+    """
+    pair = _ends(evidence, carry)
+    if pair is None or not _renewed(carry, *pair):
+        return None
+    made, used = pair
+    root = tree(evidence, made.file)
+    scope: ast.AST | None = (function_around(root, made.line) or root) if root is not None else None
+    names = bound_names(evidence, made)
+    for s in reversed(list(statements(scope))) if scope is not None else ():
+        for target, value in pairs(s):
+            path = ast.unparse(target)
+            if ast.unparse(value) in names and path not in names and operands_in(evidence, used, [path]):
+                return frame_of(evidence, made.file, s, made.function), path
+    return None
+
+
+def names_taken_up(evidence: Evidence, carry: Carry) -> list[str]:
+    """The names by which the function that makes a value and takes it up again may read it there."""
+    stored = stored_on(evidence, carry)
+    if stored is not None:
+        return [stored[1]]
+    pair = _ends(evidence, carry)
+    return bound_names(evidence, pair[0]) if pair is not None and not _renewed(carry, *pair) else []
+
+
+def _ends(evidence: Evidence, carry: Carry) -> tuple[Frame, Frame] | None:
+    """Where the value was made and where it was taken up, in the innermost function that does both."""
+    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    return meeting(producer, consumer) if producer is not None and consumer is not None else None
+
+
+def _renewed(carry: Carry, made: Frame, used: Frame) -> bool:
+    """Whether the statement that made the value ran again before the one that takes it up: it stands above it, and has
+    given this pass a value of its own, which owes nothing to the old one."""
+    return carry.remade and not carry.recurrent and made.line < used.line

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.program.loops import loop_of
 from graphdoc.program.tensors import reached
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -89,6 +90,14 @@ def inside(evidence: Evidence, stack: Sequence[Frame]) -> list[Frame]:
         return users
     at = next((i for i in range(len(users) - 1, -1, -1) if is_at(users[i], line)), -1)
     return users[at + 1 :]
+
+
+def once_a_batch(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> bool:
+    """Whether a place of a stack stands in the function that a package calls for each batch, and in no loop there."""
+    if driver(evidence) is None or loop_of(evidence.sources, frame) is not None:
+        return False
+    users = inside(evidence, stack)
+    return bool(users) and is_at(users[0], frame)
 
 
 def caller_of(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> str:

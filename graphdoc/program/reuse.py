@@ -363,8 +363,7 @@ class Reuse:
 
     def carrying(self, carry: Carry) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""
-        node = self._evidence.node
-        return carried_on(self._evidence.sources, node(carry.producer), node(carry.consumer))
+        return carried_on(self._evidence, carry)
 
     def is_start(self, carry: Carry) -> bool:
         """Whether a value of a recurrence was made before it: the state with which the first round begins."""

@@ -323,6 +323,22 @@ def behind_the_step(evidence: Evidence, frame: Frame) -> tuple[Frame, Frame]:
     return anchor, frame_of(evidence, frame.file, steps[-1], frame.function) if steps else anchor
 
 
+def read_behind(evidence: Evidence, frame: Frame, path: str) -> bool:
+    """Whether the statements behind the one at ``frame``, in its function, read a path that it assigns."""
+    root = tree(evidence, frame.file)
+    scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+    last = max(frame.line, frame.end_line)
+    return any(
+        isinstance(n, ast.Name | ast.Attribute)
+        and isinstance(n.ctx, ast.Load)
+        and n.lineno > last
+        and _spelling(ast.unparse(n)) == _spelling(path)
+        for s in (statements(scope) if scope is not None else ())
+        if (s.end_lineno or s.lineno) > last
+        for n in ast.walk(s)
+    )
+
+
 def started_again(evidence: Evidence, frame: Frame, anchor: Frame, path: str) -> bool:
     """Whether a path may hold a plain start value (``total = 0.0``, ``h = None``) behind the statement at ``anchor``.
 

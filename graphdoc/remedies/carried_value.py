@@ -6,11 +6,12 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Holder
+from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.carried_names import stored_on
 from graphdoc.program.container_entries import entry_of, given, putting
-from graphdoc.program.expression_values import UNKNOWN, calls_into, in_training, known
+from graphdoc.program.expression_values import UNKNOWN, calls_into, in_training, known, value_at
 from graphdoc.program.loop_owner import driver, inside, is_at
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, place, where
@@ -20,6 +21,7 @@ from graphdoc.program.stored_values import (
     element_of,
     kept_at,
     kept_name,
+    read_behind,
     started_again,
     user_frames,
 )
@@ -29,12 +31,21 @@ from graphdoc.story.older_graph import aliases, distinct_carries
 
 def from_carrying(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
+    kept = detach_where_kept(evidence, reuse)
+    read = any(_read_on(evidence, edit) for r in kept for edit in r.args["edits"])
+    at_use = constant_at_use(evidence, reuse.carries, constant)
+    # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     return [
         *copy_of_entry(evidence, reuse),
         *detach_behind_step(evidence, reuse),
-        *detach_where_kept(evidence, reuse),
-        *constant_at_use(evidence, reuse.carries, constant),
+        *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
+
+
+def _read_on(evidence: Evidence, edit: dict[str, Any]) -> bool:
+    """Whether the function that keeps a value goes on to compute with it under that name."""
+    at = frame_at(edit["args"]["place"])
+    return any(read_behind(evidence, at, path) for path, _ in edit["args"]["targets"])
 
 
 def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
@@ -200,7 +211,7 @@ def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             for frame in kept_at(evidence, [holder], producer)[:1]
             if (edit := _assignment(evidence, frame, holder)) is not None
         )
-        edit = next(found, None)
+        edit = next(found, None) or _where_stored(evidence, c, producer)
         if edit is not None and edit not in edits:
             edits.append(edit)
     if not edits:
@@ -216,6 +227,16 @@ def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             {"edits": edits},
         )
     ]
+
+
+def _where_stored(evidence: Evidence, carry: Carry, producer: Node) -> dict[str, Any] | None:
+    """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
+    stored = stored_on(evidence, carry)
+    made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
+    structure = value_at(evidence, producer.stack, made) if made is not None else None
+    if stored is None or structure is None:
+        return None
+    return {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
 
 
 def _assignment(evidence: Evidence, frame: Frame, holder: Holder) -> dict[str, Any] | None:

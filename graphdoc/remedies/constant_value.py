@@ -7,8 +7,10 @@ from typing import Any
 
 from graphdoc.evidence import Carry, Evidence, Frame, Node
 from graphdoc.finding import Remedy
+from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.connections import is_needed
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
+from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
@@ -37,7 +39,7 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
         if pair is None:
             continue
         made, used = pair
-        use = _use(evidence, c, producer, made, _inwards(consumer, used))
+        use = _use(evidence, c, producer, consumer.stack, made, _inwards(consumer, used))
         if use is not None:
             edit = {"kind": "detach_expression", "args": {"place": place(use[0]), "operands": [[use[1], use[2]]]}}
             if edit not in at_use:
@@ -76,13 +78,13 @@ def _inwards(node: Node, frame: Frame) -> list[Frame]:
 
 
 def _use(
-    evidence: Evidence, c: Carry, producer: Node, made: Frame, levels: list[Frame]
+    evidence: Evidence, c: Carry, producer: Node, taking: list[Frame], made: Frame, levels: list[Frame]
 ) -> tuple[Frame, str, Any] | None:
     """Where the loss takes up the value under a name that holds a tensor (or a known nest): place, name, structure."""
     for level, frame in enumerate(levels):
-        if place(frame) == place(made):
-            continue
-        bound = bound_names(evidence, made) if level == 0 else []
+        if place(frame) == place(made) and not once_a_batch(evidence, taking, frame):
+            continue  # in a loop over time it would cut within the pass, too
+        bound = names_taken_up(evidence, c) if level == 0 else []
         for name in operands_in(evidence, frame, [*bound, *paths_of(c)]):
             structure = known(evidence, frame.file, frame.function, name)
             if structure is UNKNOWN and name in bound:

@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
+from graphdoc.program.carried_names import names_taken_up, stored_on
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse
@@ -31,7 +32,7 @@ def called(evidence: Evidence, carry: Carry) -> str:
         return f"`{carry.tensor.name}`"
     producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-    names = bound_names(evidence, pair[0]) if pair is not None else []
+    names = names_taken_up(evidence, carry) or (bound_names(evidence, pair[0]) if pair is not None else [])
     return f"`{names[0]}`" if names else ""
 
 
@@ -186,10 +187,11 @@ def cause_places(evidence: Evidence, reuse: Reuse, label: str, making: str = "")
         producer = evidence.node(c.producer)
         if producer is None:
             continue
-        for frame in _in_rounds(evidence, reuse, kept_at(evidence, c.tensor.holders, producer)[:2]):
+        for frame in _in_rounds(evidence, reuse, producer, kept_at(evidence, c.tensor.holders, producer)[:2]):
             kept.append(span("cause", frame, label, evidence, moment(producer)))
-        carrying = reuse.carrying(c) if reuse.lifetime is Lifetime.RECURS else None
-        if carrying is not None and not any(h.exact for h in c.tensor.holders):
+        recurs = reuse.lifetime is Lifetime.RECURS and not any(h.exact for h in c.tensor.holders)
+        carrying = (reuse.carrying(c) or stored_on(evidence, c)) if recurs else None
+        if carrying is not None:
             kept.append(span("cause", carrying[0], label, evidence, moment(evidence.node(c.consumer))))
         frame_made = innermost_user(producer.stack)
         if frame_made is not None and not reuse.is_start(c):
@@ -202,11 +204,20 @@ def cause_places(evidence: Evidence, reuse: Reuse, label: str, making: str = "")
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
 
-def _in_rounds(evidence: Evidence, reuse: Reuse, kept: list[Frame]) -> list[Frame]:
-    """Of the statements that keep a value which recurs, those in a loop; all of them where none stands in one."""
+def _in_rounds(evidence: Evidence, reuse: Reuse, producer: Node, kept: list[Frame]) -> list[Frame]:
+    """Of the statements that keep a value which recurs, those in a loop and the one that made it: the others give it
+    its start. All of them where none is of these, as where a package runs the loop and the value has another name."""
     if reuse.lifetime is not Lifetime.RECURS:
         return kept
-    return [f for f in kept if loop_of(evidence.sources, f) is not None] or kept
+    made = [f for f in producer.stack if f.user]
+    return [f for f in kept if loop_of(evidence.sources, f) is not None or _runs_below(f, made)] or kept
+
+
+def _runs_below(statement: Frame, stack: list[Frame]) -> bool:
+    """Whether one of the frames of a stack stands in a statement."""
+    return any(
+        f.file == statement.file and statement.line <= f.line <= max(statement.line, statement.end_line) for f in stack
+    )
 
 
 def _within(place: Span, told: Span) -> bool:

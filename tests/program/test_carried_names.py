@@ -1,0 +1,47 @@
+"""Under which name an older value comes into a pass: each answer by a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from questions import asked
+
+from graphdoc.program.carried_names import carried_on, names_taken_up, stored_on
+
+START = """
+body, head = nn.Linear(4, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+x = torch.randn(3, 4)
+"""
+UPDATE = """
+    opt.zero_grad()
+    head(h).square().mean().backward()
+    opt.step()
+"""
+
+STORED = (
+    "memory = None\nfor _ in range(3):\n    h = body(x).tanh()\n    if memory is not None:\n        h = h + memory\n"
+)
+AGAIN = "memory = None\nfor _ in range(3):\n    h = body(x).tanh()\n    old = h\n    if memory is not None:\n"
+FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h + 1)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "line"),
+    [
+        pytest.param(STORED + "    memory = h" + UPDATE, ["memory"], "memory = h", id="stored-after-the-sum"),
+        pytest.param(
+            AGAIN + "        h = h * memory\n    memory = old" + UPDATE, [], "", id="stored-by-way-of-another-name"
+        ),
+        pytest.param(FROM_A_START + UPDATE, ["h"], "h = h * torch.tanh(h + 1)", id="bound-anew"),
+    ],
+)
+def test_name_at_the_use(code: str, names: list[str], line: str, tmp_path: Path) -> None:
+    program = asked(tmp_path, START + code)
+    assert program.reuse is not None
+    evidence, carry = program.evidence, program.reuse.carries[-1]
+    assert names_taken_up(evidence, carry) == names
+    place = carried_on(evidence, carry) or stored_on(evidence, carry)
+    told = evidence.sources[place[0].file].splitlines()[place[0].line - 1].strip() if place is not None else ""
+    assert told == line
