@@ -28,7 +28,18 @@ def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: 
 
 
 def out_of_place(evidence: Evidence, writers: Sequence[Writer]) -> list[Remedy]:
-    """New tensors instead of writes at every writing place; then clones before the writes."""
+    """New tensors instead of writes, then clones before the writes: at every writing place.
+
+    Where some of them write what a caller passed, which changes its numbers, the others alone come first: a name that
+    is bound to a new tensor takes the later writes along.
+    """
+    own = [w for w in writers if not _of_caller(evidence, w)]
+    groups = [own, writers] if 0 < len(own) < len(writers) else [writers]
+    made = [_instead(evidence, group) for group in groups]
+    return [r for remedies in made for r in remedies[0]] + [r for remedies in made for r in remedies[1]]
+
+
+def _instead(evidence: Evidence, writers: Sequence[Writer]) -> tuple[list[Remedy], list[Remedy]]:
     auto: list[dict[str, Any]] = []
     clones: list[dict[str, Any]] = []
     shown: list[str] = []
@@ -39,13 +50,18 @@ def out_of_place(evidence: Evidence, writers: Sequence[Writer]) -> list[Remedy]:
             clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone"}})
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
-    targets = [target_of(evidence, w.frame) for w in writers]
-    safety: Safety = "unsafe" if any(t.parameter and not t.local for t in targets) else "safe"
+    safety: Safety = "unsafe" if any(_of_caller(evidence, w) for w in writers) else "safe"
     note = SAME if safety == "safe" else CALLER
-    return [
-        *together(auto, f"write out of place, at {lines}", safety, note),
-        *together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
-    ]
+    return (
+        together(auto, f"write out of place, at {lines}", safety, note),
+        together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
+    )
+
+
+def _of_caller(evidence: Evidence, writer: Writer) -> bool:
+    """Whether a write goes into what the function around was given: its caller's tensor gets other numbers."""
+    target = target_of(evidence, writer.frame)
+    return target.parameter and not target.local
 
 
 def write_places(evidence: Evidence, writer: Writer) -> list[Frame]:
