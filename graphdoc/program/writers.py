@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from graphdoc.evidence import Event, Evidence, Frame, Stale, Write
-from graphdoc.program.spans import innermost_user
+from graphdoc.program.spans import Moment, innermost_user, moment
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
 
 
@@ -68,6 +68,13 @@ def writer_of(evidence: Evidence, write: Write) -> Writer:
         return _writer(evidence, write, "load_state_dict()", frame, By.LOAD)
     inside = bool(stack) and frame is not None and any(_does_work(f) for f in stack[stack.index(frame) + 1 :])
     return _writer(evidence, write, write.op, frame, By.LIBRARY if inside else By.LINE)
+
+
+def written(evidence: Evidence, writer: Writer) -> Moment | None:
+    """When a write was made: with its step, else as early as it can be, behind the node that had saved the tensor."""
+    saving = evidence.node(writer.stale.node) if writer.stale is not None else None
+    at = moment(saving) if writer.event is None else moment(writer.event)
+    return (at[0], at[1] + 1 + max(writer.version, 0)) if at is not None and writer.event is None else at
 
 
 def _does_work(frame: Frame) -> bool:

@@ -11,6 +11,7 @@ from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, span, where
+from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import move_behind
 from graphdoc.story.message_alone import from_message, mismatch
@@ -111,7 +112,8 @@ def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
     out: list[Span] = []
     for w in found.writers[:2]:
         if w.frame is not None:
-            out.append(span("cause", w.frame, f"{readable(w)} updates {called(found.stale)} in place", evidence))
+            text = f"{readable(w)} updates {called(found.stale)} in place"
+            out.append(span("cause", w.frame, text, evidence, written(evidence, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
         out.append(span("cause", used, f"{called(found.stale)} itself is saved here, without a copy", evidence))

@@ -11,6 +11,7 @@ from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span, where
+from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
@@ -112,7 +113,7 @@ def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
         if w.frame is None:
             continue
         what = called(w.stale or found.stale)
-        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", evidence))
+        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", evidence, written(evidence, w)))
         for built in write_places(evidence, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):
                 out.append(span("cause", built, "built to write in place", evidence))

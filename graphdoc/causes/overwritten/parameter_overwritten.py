@@ -12,6 +12,7 @@ from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span, where
 from graphdoc.program.update_function import scene
+from graphdoc.program.writers import written
 from graphdoc.remedies.forward_hooks import Hook, hook_of
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
@@ -123,7 +124,8 @@ def _causes(evidence: Evidence, found: Overwrite, hook: Hook | None) -> list[Spa
     at = scene(evidence, found)
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
-        out.append(span("cause", writer.frame, f"{readable(writer)} overwrites {called(found.stale)}", evidence))
+        text = f"{readable(writer)} overwrites {called(found.stale)}"
+        out.append(span("cause", writer.frame, text, evidence, written(evidence, writer)))
     if hook is not None:
         return [*out, *(span("cause", f, "registered to run behind the layer", evidence) for f in hook.registered[:2])]
     if found.constant and found.reuse is not None and found.reuse.carries:

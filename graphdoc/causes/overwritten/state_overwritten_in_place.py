@@ -11,6 +11,7 @@ from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span
+from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import called, facts_of, reason, story, trust
@@ -96,7 +97,7 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
     return [
-        span("cause", w.frame, "writes into the tensor that earlier steps have saved", evidence)
+        span("cause", w.frame, "writes into the tensor that earlier steps have saved", evidence, written(evidence, w))
         for w in found.writers
         if w.frame is not None
     ]
