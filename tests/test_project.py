@@ -145,6 +145,7 @@ def test_a_project_started_from_a_subfolder_is_one_project(tree: Path, marked: b
     assert (tree / "model.py").read_text() != MODEL or (tree / "train.py").read_text() != CRASH.format(path=str(tree))
 
 
+@pytest.mark.slow
 def test_undo_is_told_from_where_the_user_stands(tree: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
     here, elsewhere = tree / "sub", tree.parent / "else where"

@@ -292,6 +292,7 @@ def test_a_crash_in_autograd_keeps_its_traceback_and_is_kept(tmp_path: Path) -> 
     assert len(list((tmp_path / ".graphdoc" / last["runs"]).glob("evidence-*.json"))) == 1
 
 
+@pytest.mark.slow
 def test_nan_stop_ends_the_program_where_nan_is_met_and_tells_what_made_it(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\n"

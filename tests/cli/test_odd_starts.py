@@ -57,6 +57,7 @@ def test_a_deleted_working_directory(tmp_path: Path) -> None:
         assert (done.stdout, done.returncode) == ("", 2)
 
 
+@pytest.mark.slow
 def test_closed_streams(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TWICE.replace("print('once')", "open('ran', 'w')"))
     done = shell(tmp_path, f"{RUN} run --report json:r.json train.py >&-")

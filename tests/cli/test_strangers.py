@@ -99,6 +99,7 @@ def test_show_runs_nothing(repository: Repository) -> None:
     assert not repository.mark.exists()
 
 
+@pytest.mark.slow
 def test_a_seal_is_good_for_one_place_one_command_and_one_user(repository: Repository, tmp_path: Path) -> None:
     real = repository("run", "--no-rerun", "train.py")
     assert real.returncode == 1, real.stderr

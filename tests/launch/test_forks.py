@@ -92,6 +92,7 @@ def run(folder: Path, name: str, forks: Forks | None, kind: str = "script", **mo
         pytest.param("module", True, marks=pytest.mark.slow, id="module"),
     ],
 )
+@pytest.mark.slow
 def test_a_program_cannot_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, patched: bool) -> None:
     monkeypatch.setattr(apart, "_MOST_PRINTED", 1_000_000)
     folder = tmp_path / "project"
@@ -123,6 +124,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.slow
 def test_it_ends_as_it_would(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()

@@ -108,6 +108,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_no_hostile_text_can_hang_a_pattern() -> None:
     """A catastrophic pattern needs hours for one of these; all of them together take some seconds."""
     done = subprocess.run([sys.executable, "-c", HOSTILE], capture_output=True, text=True, timeout=120)

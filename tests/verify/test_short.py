@@ -121,6 +121,7 @@ def test_a_failure_that_came_late_is_not_run_up_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")
+@pytest.mark.slow
 def test_all_runs_of_one_fix_share_the_import_of_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = kept_run(tmp_path, "import torch\ntorch.ones(1, requires_grad=True).numpy()\n")
     evidence = read_processes(kept).first
