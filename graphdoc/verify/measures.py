@@ -177,15 +177,40 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
 def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str:
     """A sentence if the call that had failed still walks what it has walked in an earlier iteration, although an
     optimizer has stepped what lies behind that: it adds gradients of older values to the parameters of now.
+
+    Gradients that are cleared before a step uses them do no harm.
     """
     at = next((c for c in base.calls if c.index == failing), None)
-    for call in patched.calls:
-        if call.old and at is not None and call.place == at.place:
-            return (
-                f"{gone}, but the backward at {told_place(call.place)} still walks the graph of an earlier "
-                f"iteration: {names_of(patched, call.old)} get gradients of values that have been stepped since"
-            )
-    return ""
+    again = [c for c in patched.calls if c.old and at is not None and c.place == at.place]
+    fates = [_fate(patched, c) for c in again]
+    # What stands open at the end of the trace goes the way of what was seen before.
+    bad = next((c for c, fate in zip(again, fates, strict=True) if fate is True), None)
+    if bad is None and again and False not in fates:
+        bad = again[0]
+    if bad is None:
+        return ""
+    return (
+        f"{gone}, but the backward at {told_place(bad.place)} still walks the graph of an earlier "
+        f"iteration: {names_of(patched, bad.old)} get gradients of values that have been stepped since"
+    )
+
+
+def _fate(trace: Trace, call: Call) -> bool | None:
+    """Whether a step used what this call gave to what had been stepped; False: all of it was cleared before; None: it
+    was neither used nor all cleared up to the end of the trace.
+    """
+    rest = trace.order[trace.order.index(call) + 1 :]
+    fates = [_first_use(rest, key) for key in call.old]
+    return True if True in fates else None if None in fates else False
+
+
+def _first_use(rest: list[Call | Step], key: str) -> bool | None:
+    for entry in rest:
+        if isinstance(entry, Step) and key in entry.each:
+            return True
+        if isinstance(entry, Call) and key in entry.fresh:
+            return False
+    return None
 
 
 def graph_grows(patched: Trace) -> list[str]:

@@ -18,6 +18,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.exception import SECOND_TIME, message_of
+from graphdoc.program.idle_optimizers import idle_optimizers
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime
 from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
@@ -298,8 +299,12 @@ def behind_what_was_made_once(evidence: Evidence) -> frozenset[str]:
 
 
 def expected_names(evidence: Evidence) -> frozenset[str]:
-    """Parameters that an optimizer owns and that received gradient, or were about to when the run failed."""
-    owned = {p.name for p in evidence.parameters if p.owners and not p.buffer}
+    """Parameters that an optimizer owns and that received gradient, or were about to when the run failed.
+
+    Not those of optimizers that are never stepped: networks that follow others are often given one all the same.
+    """
+    idle = idle_optimizers(evidence)
+    owned = {p.name for p in evidence.parameters if set(p.owners) - idle and not p.buffer}
     had = {p.name for p in evidence.parameters if p.steps_with_grad > 0}
     behind = {name for cut in evidence.cuts for name in cut.behind}
     return frozenset(owned & (had | set(evidence.reaches) | behind))

@@ -597,3 +597,28 @@ def test_a_patch_that_leaves_a_second_nan_is_not_verified(carried):
     assert right.verified is True
     assert verdict.verified is None
     assert "still met in critic.weight" in verdict.summary
+
+
+TEAM = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+actors = [nn.Linear(3, 4), nn.Linear(3, 4)]
+heads = [nn.Linear(4, 2), nn.Linear(4, 2)]
+optimizers = [torch.optim.SGD([*a.parameters(), *h.parameters()], lr=0.1) for a, h in zip(actors, heads)]
+for x in torch.randn(3, 5, 3):
+    joint = torch.cat([h(a(x)) for a, h in zip(actors, heads)], 1)
+    for i, optimizer in enumerate(optimizers):
+        optimizer.zero_grad()
+        (joint - i).square().mean().backward(retain_graph=True)
+        optimizer.step()
+"""
+
+
+def test_an_old_graph_may_be_walked_where_its_gradients_are_cleared_unused(tmp_path):
+    sick = Sick(tmp_path, TEAM)
+    clones = "torch.func.functional_call(h, {k: v.clone() for k, v in h.named_parameters()}, (a(x),))"
+    assert sick.judge(sick.edited(("h(a(x))", clones))).verified is True
+    added = sick.judge(sick.edited(("h(a(x))", clones), ("        optimizer.zero_grad()\n", "")))
+    assert added.verified is not True

@@ -1,0 +1,53 @@
+"""An optimizer that no line steps trains nothing; where a line may step it, it is not called idle."""
+
+from __future__ import annotations
+
+from questions import asked
+
+from graphdoc.program.idle_optimizers import idle_optimizers
+
+AGENTS = """
+class Net(nn.Linear):
+    def __init__(self):
+        super().__init__(3, 1)
+        self.optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class Agent:
+    def __init__(self):
+        self.actor, self.target = Net(), Net()
+
+
+agents = [Agent(), Agent()]
+x = torch.randn(4, 3)
+goals = torch.cat([agent.target(x) for agent in agents], 1)
+for agent in agents:
+    loss = (agent.actor(x) - goals).square().mean()
+    agent.actor.optimizer.zero_grad()
+    loss.backward()
+    %s
+"""
+
+
+def _idle(tmp_path, step: str) -> set[str]:
+    program = asked(tmp_path, AGENTS % step)
+    idle = idle_optimizers(program.evidence)
+    return {o.name.split(".")[-2] for o in program.evidence.optimizers if o.id in idle}
+
+
+def test_the_optimizer_of_a_network_that_only_follows(tmp_path):
+    assert _idle(tmp_path, "agent.actor.optimizer.step()") == {"target"}
+
+
+def test_what_may_be_stepped_later_is_not_idle(tmp_path):
+    later = "agent.actor.optimizer.step()\nfor agent in agents:\n    agent.target.optimizer.step()"
+    assert _idle(tmp_path, later) == set()
+
+
+def test_a_step_on_a_bare_name_may_mean_any(tmp_path):
+    assert _idle(tmp_path, "optimizer = agent.actor.optimizer\n    optimizer.step()") == set()
+
+
+def test_the_step_of_an_environment_is_none(tmp_path):
+    env = "def f():\n        state, reward = env.step(agent)\n    agent.actor.optimizer.step()"
+    assert _idle(tmp_path, env) == {"target"}
