@@ -13,7 +13,7 @@ from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
-from graphdoc.capture.audit.growing import Growing
+from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.refrozen import Refrozen
 from graphdoc.capture.audit.stale import Stale
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MOST_SNAPSHOTS = 8
 """Searches for names in one run; each may take a tenth of a second."""
 
+CLOSELY = 12
+"""Steps of an optimizer that every watch looks at."""
 MOST_LOADED = 100_000
 """Parameters that are known to come from elsewhere."""
 
@@ -105,11 +107,13 @@ class Audit:
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
-        self.clearing.stepped(optimizer, seen)
-        self.growing.stepped(seen)
-        self.clips.stepped()
-        self.deadends.stepped(optimizer, seen)
-        self.refrozen.stepped(optimizer, seen)
+        if seen.steps <= CLOSELY or seen.steps in LOOKS:
+            self.clearing.stepped(optimizer, seen)
+            self.growing.stepped(seen)
+            self.clips.stepped()
+            self.deadends.stepped(optimizer, seen)
+        if seen.steps == 1 or self.refrozen.followed:
+            self.refrozen.stepped(optimizer, seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

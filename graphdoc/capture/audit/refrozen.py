@@ -38,7 +38,8 @@ class Refrozen:
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
-        self._followed: dict[int, _Followed] = {}
+        self.followed: dict[int, _Followed] = {}
+        """By optimizer; those that held nothing frozen at their first step are not in it."""
         self._found: dict[int, tuple[_Followed, Sign]] = {}
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
@@ -46,9 +47,9 @@ class Refrozen:
         if seen.steps == 1:
             frozen = next((p for p in parameters_of(optimizer) if not p.requires_grad), None)
             if frozen is not None:
-                self._followed[seen.id] = _Followed(frozen)
+                self.followed[seen.id] = _Followed(frozen)
             return
-        followed = self._followed.get(seen.id)
+        followed = self.followed.get(seen.id)
         parameter = followed.ref() if followed is not None else None
         if followed is None or parameter is None or followed.changes > MOST_CHANGES:
             return
