@@ -89,7 +89,9 @@ class Canvas:
         files = {f.file for f in frames}
         lines = sorted({f.line for f in frames}.union(*(p.lines for p in parts))) if len(files) == 1 else []
         functions = list(dict.fromkeys(f.function for f in frames))
-        several = functions[0] if len(functions) == 1 else f"{len(functions)} functions"
+        several = (
+            functions[0].replace("<module>", "top level") if len(functions) == 1 else f"{len(functions)} functions"
+        )
         return Box(
             len(self.boxes),
             "operations",
