@@ -166,6 +166,8 @@ class Autopsy:
         evidence.failing = self.tell(evidence, self.failing) if self.failing >= 0 else -1
         evidence.failing_event = entry.index
         evidence.reaches = self.names(self.bits[0] if len(roots) == 1 else self._union(roots))
+        if stale and not saved.SHOWS:
+            evidence.degraded.append("this PyTorch does not show the tensor that was overwritten: who wrote is unknown")
         mismatches = Mismatches(self)
         for number in sorted(stale, key=lambda n: -order[n].sequence)[:MOST_PER_KIND]:
             mismatches.fill(evidence, order[number])

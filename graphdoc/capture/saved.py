@@ -16,6 +16,9 @@ from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 TELLS = hasattr(SavedTensor, "unpack_hook")
 """Whether a saved tensor says by itself if it has hooks: that of PyTorch 2.13 does, that of 2.6 cannot be asked."""
 
+SHOWS = hasattr(SavedTensor, "data")
+"""Whether a saved tensor is shown where its version is wrong: that of PyTorch 2.6 is not, that of 2.13 is."""
+
 _used = False
 """Where it does not: whether the program has used hooks at all. Then any saved tensor may have them."""
 
