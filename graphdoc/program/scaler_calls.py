@@ -27,6 +27,8 @@ class Refused:
     update: Frame | None
     backwards: int
     waiting: int
+    zeroed: bool = False
+    """Whether the gradients of the iteration before were cleared between the two calls."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def refused(evidence: Evidence, *kinds: str) -> Refused | None:
         innermost_user(update.stack) if update else None,
         sum(earlier.index <= i < last.index for i in back),
         sum(update.index <= i < last.index for i in back) if update else -1,
+        any(e.kind == "zero_grad" and earlier.index <= e.index < last.index for e in evidence.events),
     )
 
 
@@ -119,6 +122,27 @@ def condition(evidence: Evidence, found: Refused) -> Frame | None:
     ]
     inner = max(around, key=lambda n: n.lineno, default=None)
     return bindings.frame_of(evidence, found.now.file, inner.test) if inner is not None else None
+
+
+def under_condition(evidence: Evidence, found: Refused) -> tuple[Frame, Frame, str] | None:
+    """The ``update()`` that stands under a condition, the ``if`` around it, and its text; None where it cannot stand
+    behind the ``if`` as well: more of the ``if`` than its one body calls the scaler behind it, or the ``if`` has an
+    ``else``.
+    """
+    root = bindings.tree(evidence, found.now.file)
+    update = _update_statement(evidence, found, root) if root is not None else None
+    if root is None or update is None:
+        return None
+    owner = next((n for n in ast.walk(root) if isinstance(n, ast.If) and update in n.body), None)
+    if owner is None or owner.orelse or _holds(owner, found.now.line) or len(owner.body) < 2:
+        return None
+    text = bindings.text_of(update.value)
+    scaler = text.partition(".update(")[0]
+    behind = owner.body[owner.body.index(update) + 1 :]
+    if any(scaler in bindings.names_in(n) for s in behind for n in ast.walk(s) if isinstance(n, ast.expr)):
+        return None
+    file, function = found.now.file, found.now.function
+    return bindings.frame_of(evidence, file, update, function), bindings.frame_of(evidence, file, owner, function), text
 
 
 def _update_statement(evidence: Evidence, found: Refused, root: ast.Module) -> ast.Expr | None:

@@ -177,7 +177,30 @@ def _again(evidence: Evidence, found: scaler_calls.Refused) -> Finding:
         *(span("related", f, "and not at all on this way out", evidence) for f in exits[:2]),
         *(span("related", f, "the last `update()` was made here", evidence) for f in (found.update,) if f and not test),
     )
-    return Finding(0.95, "certain", TITLE, since + _ORDER.strip(), distinct(spans), facts)
+    remedies = _always(evidence, found) if test is not None and found.zeroed else ()
+    return Finding(0.95, "certain", TITLE, since + _ORDER.strip(), distinct(spans), facts, remedies)
+
+
+def _always(evidence: Evidence, found: scaler_calls.Refused) -> tuple[Remedy, ...]:
+    """Update in every iteration, where each has gradients of its own: it clears them, whether it stepped or not."""
+    stands = scaler_calls.under_condition(evidence, found)
+    if stands is None:
+        return ()
+    update, owner, text = stands
+    return (
+        Remedy(
+            "several",
+            f"Call `{text}` behind the condition, in every iteration",
+            "unsafe",
+            "An iteration that leaves its step out then ends for the scaler as well.",
+            {
+                "edits": [
+                    {"kind": "delete_statement", "args": {"place": place(update)}},
+                    {"kind": "add_statement", "args": {"place": place(owner), "statement": text}},
+                ]
+            },
+        ),
+    )
 
 
 def _fixes(exits: list[Frame], update: Frame) -> tuple[Remedy, ...]:
