@@ -1,0 +1,33 @@
+"""Register layers that sit in a plain list or dict: ``[nn.Linear(2, 2)]`` → ``nn.ModuleList([nn.Linear(2, 2)])``.
+
+Args:
+    place: the list (dict, comprehension), or the assignment of it.
+    parameters: True for ``nn.ParameterList`` and ``nn.ParameterDict``.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, expression, required
+from graphdoc.fixes.contexts import last_name
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import name_for
+from graphdoc.source.tokens import outer_span
+
+KIND = "module_list"
+
+_REGISTERED = ("ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Sequential")
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, node = expression(sources, required(args, "place"))
+    if last_name(node) in _REGISTERED:
+        raise CannotFix("the layers are registered already")
+    mapping = isinstance(node, ast.Dict | ast.DictComp) or last_name(node) == "dict"
+    group = "Parameter" if args.get("parameters") else "Module"
+    name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node, "import torch")
+    start, end = outer_span(source, node)
+    if isinstance(node, ast.Tuple) and not source.code.startswith("(", start):
+        raise CannotFix("the layers are not written as a list")
+    return [Edit(source.file, start, start, f"{name.text}("), Edit(source.file, end, end, ")"), *name.edits]
