@@ -255,6 +255,16 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "    opt.step()\n    target.load_state_dict(net.state_dict())\n",
         {"silent": True},
     ),
+    (
+        "module_list",
+        {},
+        "class Deep(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layers = «[net, nn.Tanh()]»\n"
+        "        self.out = other\n    def forward(self, x):\n        for layer in self.layers: x = layer(x)\n        return self.out(x)\n"
+        "deep = Deep()\nopt = torch.optim.Adam(deep.parameters())\nfor i in range(3):\n    opt.zero_grad()\n    deep(x).pow(2).sum().backward()\n    opt.step()\n",
+        "opt = torch.optim.Adam([*net.parameters(), *other.parameters()])\nfor i in range(3):\n    opt.zero_grad()\n"
+        "    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
 ]
 
 
