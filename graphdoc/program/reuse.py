@@ -346,11 +346,12 @@ class Reuse:
     @cached_property
     def _sums_up(self) -> bool:
         """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
-        results are in it, or the same line differentiates what grows. One result of another line is a loss of its own
-        that this one is computed from."""
+        results are in it, the same line differentiates what grows, or a statement adds to it under its own name. One
+        result of another line and name is a loss of its own that this one is computed from."""
         takers = [self._evidence.node(c.consumer) for c in self.earlier_roots]
         adds = bool(takers) and all(n is None or n.op.startswith(_ADDING) for n in takers)
-        return adds and (self.same_line or len({c.producer for c in self.earlier_roots}) > 1)
+        several = len({c.producer for c in self.earlier_roots}) > 1
+        return adds and (self.same_line or several or any(map(self.carrying, self.earlier_roots)))
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:

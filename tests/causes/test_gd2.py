@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,14 +53,26 @@ def test_some_fix_ends_the_error(seen, cause: Cause, example: Example, tmp_path:
 
 
 def _first_that_runs(told: Seen, folder: Path) -> str:
-    """The kind of the first patch with which the program runs to its end; empty where none does."""
+    """The kind of the first patch with which the program runs to its end, or to another of its faults at another line.
+
+    Empty where there is none.
+    """
     for number, (kind, texts) in enumerate(told.patches()):
         script = folder / f"patched_{number}.py"
         assert list(texts) == ["train.py"]
         script.write_text(texts["train.py"])
-        if run_forked(script).status == 0:
+        done = run_forked(script)
+        if done.status == 0 or _failing_line(done.stderr) != _failing_line(told.result.stderr):
             return kind
     return ""
+
+
+def _failing_line(traceback: str) -> str:
+    """The innermost line of the program in a traceback."""
+    places = [
+        code for at, code in pairwise(traceback.splitlines()) if re.match(r'  File ".*/(patched_\d+|train)\.py"', at)
+    ]
+    return places[-1].strip() if places else ""
 
 
 # Programs that sit between two causes: what is told, the line, and the first fix with which the program runs.
