@@ -160,6 +160,26 @@ def test_state_is_cut_where_it_is_kept_if_the_batchs_function_ends_with_it(folde
     assert run_forked(folder / "patched.py").status == 0
 
 
+def test_state_of_the_batchs_function_is_cut_where_it_is_read(folder: Path) -> None:
+    """The start is no kept place, and the recurrent cell goes on learning."""
+    short = program(CARRIED).replace(
+        "        loss = self(batch).pow(2).mean()\n        return loss",
+        "        if self.state is None:\n"
+        "            self.state = torch.zeros(2, 8) + 0.5\n"
+        "        self.state = self.cell(batch, self.state)\n"
+        "        return self.head(self.state).pow(2).mean()",
+    )
+    told = observe(folder, short)
+    assert told.slugs[0] == "carried-state"
+    assert told.lines("cause") == ["self.state = self.cell(batch, self.state)"]
+    text = patched(told)[0]["train.py"]
+    assert "self.state = self.cell(batch, self.state.detach())" in text
+    learns = "print(all(p.grad.any() for p in trainer._connector._module.cell.parameters()))\n"
+    (folder / "patched.py").write_text(text + learns)
+    done = run_forked(folder / "patched.py")
+    assert (done.status, done.stdout) == (0, "True\n")
+
+
 def test_names_are_the_users_and_not_the_librarys(folder: Path) -> None:
     told = observe(folder, program(CARRIED))
     assert "_connector" not in spoken(told) and "_module" not in spoken(told)
