@@ -12,18 +12,27 @@ from training import NETS, Case, check_proposed
 
 from graphdoc.fixes.kinds import kinds
 
+FROZEN_ENCODER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder, head = nn.Linear(4, 6), nn.Linear(6, 2)
+nets, x = [encoder, head], torch.randn(3, 4)
+model = nn.Sequential(encoder, nn.Tanh(), head)
+"""
+HEAD_ALONE = """\
+opt = torch.optim.SGD(head.parameters(), lr=0.1)
+for step in range(3):
+    opt.zero_grad()
+    model(x).square().mean().backward()
+    opt.step()
+"""
+
 CASES = [
     Case(
         "set_flag",
-        start="""\
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        encoder, head = nn.Linear(4, 6), nn.Linear(6, 2)
-        nets, x = [encoder, head], torch.randn(3, 4)
-        model = nn.Sequential(encoder, nn.Tanh(), head)
-        """,
+        start=FROZEN_ENCODER,
         sick="""\
         for name, p in model.named_parameters():
             if name.startswith("0."):
@@ -36,25 +45,11 @@ CASES = [
             model(x).square().mean().backward()
             opt.step()
         """,
-        right="""\
-        opt = torch.optim.SGD(head.parameters(), lr=0.1)
-        for step in range(3):
-            opt.zero_grad()
-            model(x).square().mean().backward()
-            opt.step()
-        """,
+        right=HEAD_ALONE,
     ),
     Case(
         "add_statement",
-        start="""\
-        import torch
-        from torch import nn
-
-        torch.manual_seed(0)
-        encoder, head = nn.Linear(4, 6), nn.Linear(6, 2)
-        nets, x = [encoder, head], torch.randn(3, 4)
-        model = nn.Sequential(encoder, nn.Tanh(), head)
-        """,
+        start=FROZEN_ENCODER,
         sick="""\
         model.requires_grad_(False)
         opt = torch.optim.SGD(head.parameters(), lr=0.1)
@@ -63,13 +58,7 @@ CASES = [
             model(x).square().mean().backward()
             opt.step()
         """,
-        right="""\
-        opt = torch.optim.SGD(head.parameters(), lr=0.1)
-        for step in range(3):
-            opt.zero_grad()
-            model(x).square().mean().backward()
-            opt.step()
-        """,
+        right=HEAD_ALONE,
     ),
     Case(
         "torch_instead_of_numpy",
