@@ -210,13 +210,23 @@ def _named(root: ast.Module, node: ast.AST, frozen: ast.expr) -> list[str]:
     """
     line = getattr(node, "lineno", 0)
     names = bindings.names_in(frozen)
+    around = bindings.function_around(root, line)
     loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and n.lineno <= line <= (n.end_lineno or 0)]
     for loop in loops:
         if set(names) & set(bindings.names_in(loop.target)):
-            names = bindings.names_in(loop.iter)
-    around = bindings.function_around(root, line)
+            names = bindings.names_in(_bound(around or root, loop.iter))
     given = {a.arg for a in around.args.args} if around is not None else set()
     return [n for n in names if n.split(".")[0] not in given or n.startswith("self.")]
+
+
+def _bound(scope: ast.AST, value: ast.expr) -> ast.expr:
+    """What a loop runs over, behind a name that one statement of the same scope binds."""
+    if not isinstance(value, ast.Name):
+        return value
+    made = [
+        n.value for n in ast.walk(scope) if isinstance(n, ast.Assign) and bindings.names_in(n.targets[0]) == [value.id]
+    ]
+    return made[0] if len(made) == 1 else value
 
 
 def _sets_flag(node: ast.Assign) -> bool:
