@@ -64,7 +64,9 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
         try:
             finding = cause.recognise(evidence)
             if finding is not None:
-                finding = with_cover_ups(evidence, retold(evidence, assign(evidence, cause.slug, finding)))
+                finding = with_cover_ups(
+                    evidence.sources, evidence.as_if, retold(evidence, assign(evidence, cause.slug, finding))
+                )
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue
@@ -97,7 +99,7 @@ def diagnose(evidence: Evidence) -> Report:
         exception={"type": raised.type, "message": redact(raised.message)} if raised else None,
         diagnoses=tuple(_diagnosis(f) for f in found),
         notes=(*(notes if evidence.as_if is None else ()), *evidence.degraded),
-        sources={**package_sources(evidence), **evidence.sources},
+        sources={**package_sources(evidence.packages), **evidence.sources},
         picture=_picture(evidence),
     )
 
@@ -209,16 +211,16 @@ def _raised_in_torch(evidence: Evidence, kind: str) -> bool:
     stack = evidence.raised.stack if evidence.raised else []
     if not stack or not stack[-1].user:
         return bool(stack) and "torch" in stack[-1].file
-    return kind in ("RuntimeError", "IndexError") and not line_text(evidence, stack[-1]).startswith("raise")
+    return kind in ("RuntimeError", "IndexError") and not line_text(evidence.sources, stack[-1]).startswith("raise")
 
 
 def _reads_a_gradient(evidence: Evidence) -> bool:
     """Whether a None was met on a line that reads ``.grad``: an ordinary exception with autograd behind it."""
     from graphdoc.program.spans import innermost_user, line_text
 
-    if not met_none(evidence) or evidence.raised is None:
+    if not met_none(evidence.message) or evidence.raised is None:
         return False
-    return ".grad" in line_text(evidence, innermost_user(evidence.raised.stack))
+    return ".grad" in line_text(evidence.sources, innermost_user(evidence.raised.stack))
 
 
 def _unexplained(match: Match) -> str:
@@ -233,7 +235,7 @@ def _unexplained(match: Match) -> str:
 
 def _made_at(evidence: Evidence) -> str:
     """Where the function was called whose backward gave something that is not a number."""
-    node = evidence.node(evidence.failing) if message_of(evidence, "nan-gradient") else None
+    node = evidence.failing_node if message_of(evidence.raised, "nan-gradient") else None
     frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
     return f" The function was called at {frame.file}:{frame.line}." if frame is not None else ""
 

@@ -12,6 +12,7 @@ import json
 import os
 import tempfile
 import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,8 @@ STALE_UNSEEN = "one of the variables needed for gradient computation has been mo
 """The same of a tensor that was written where no version counter tells."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
+SourceTexts = Mapping[str, str]
+"""The text of each file of the run, by its name in the frames."""
 LAST_LINE = 200_000
 """Lines of a package's file that can be shown lie above this one."""
 
@@ -433,6 +436,17 @@ class Evidence:
         return next((p for p in self.packages if file in p.files), None)
 
     @property
+    def failing_call(self) -> Event | None:
+        """The journal's entry of the backward or grad call that failed, or None where none is known."""
+        known = self.event(self.failing_event) if self.failing_event >= 0 else None
+        return known or next((e for e in reversed(self.events) if e.failed), None)
+
+    @property
+    def failing_node(self) -> Node | None:
+        """The node at which it failed, or None where none is known."""
+        return self.node(self.failing)
+
+    @property
     def as_if(self) -> Sign | None:
         """The sign for which this evidence tells of an exception that was not raised, or None."""
         return next((s for s in self.signs if s.kind in AS_IF), None)
@@ -516,9 +530,18 @@ def load(path: str) -> dict[str, Any]:
     Raises:
         EvidenceError: missing, truncated, longer than any that graphdoc writes, or not a JSON object.
     """
-    from graphdoc.documents import Unreadable, read_object
-
     try:
-        return read_object(path, MOST_BYTES)
-    except Unreadable as e:
-        raise EvidenceError(str(e)) from e
+        with open(path, "rb") as f:
+            text = f.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise EvidenceError(f"{path} is longer than {MOST_BYTES // 1_000_000} MB, which no evidence is")
+        data = json.loads(text)
+    except OSError as e:
+        raise EvidenceError(f"cannot read {path}: {e.strerror}") from e
+    except EvidenceError:
+        raise
+    except (ValueError, RecursionError, MemoryError) as e:
+        raise EvidenceError(f"{path} is truncated or not an evidence file: {e}") from e
+    if not isinstance(data, dict):
+        raise EvidenceError(f"{path}: not a graphdoc evidence document")
+    return data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,6 @@ from pathlib import Path
 from graphdoc.evidence import Evidence, EvidenceError, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
-from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.suspicions import suspicious
@@ -54,12 +54,12 @@ def question(evidence: Evidence) -> str:
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:
-        return "probe:cuts" if suspicious(evidence) else ""
+        return "probe:cuts" if suspicious(evidence.sources, evidence.signs) else ""
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
-    if message_of(evidence, *VERSION):
+    if message_of(evidence.raised, *VERSION):
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
-    return "probe:cuts" if message_of(evidence, *_MISSING_GRAPH) else ""
+    return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) else ""
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | None = None) -> Evidence | None:
@@ -129,7 +129,8 @@ def _told(evidence: Evidence, why: str) -> Evidence:
 
 
 def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
-    with scratch() as out:
+    with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
+        out = Path(folder)
         request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.causes import all_causes
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.messages import Failure, evidence_from
 from graphdoc.model import Diagnosis, Report
 from graphdoc.processes import as_ranks
@@ -53,7 +53,7 @@ def _tell(failure: Failure, folder: Path) -> Told:
     evidence = evidence_from(failure)
     _attach_sources(evidence, failure, folder)
     report = diagnose(evidence)
-    diagnoses = report.diagnoses or _possible(evidence, failure)
+    diagnoses = report.diagnoses or _possible(evidence.sources, failure)
     notes = [
         _means(failure, bool(diagnoses)),
         *_places(failure),
@@ -67,7 +67,7 @@ def _tell(failure: Failure, folder: Path) -> Told:
             "made it and the line at fault, with a patch."
         )
     outcome = "autograd-failure" if diagnoses else report.outcome
-    sources = {**_shown_code(evidence, failure), **report.sources}
+    sources = {**_shown_code(evidence.sources, failure), **report.sources}
     return Told(failure, replace(report, outcome=outcome, diagnoses=diagnoses, notes=tuple(notes), sources=sources))
 
 
@@ -79,13 +79,13 @@ def _means(failure: Failure, explained: bool) -> str:
     return match.means + (" This is not a fault of the graph." if innocent and "graph" not in match.means else "")
 
 
-def _possible(evidence: Evidence, failure: Failure) -> tuple[Diagnosis, ...]:
+def _possible(sources: SourceTexts, failure: Failure) -> tuple[Diagnosis, ...]:
     """The causes that the message allows, where no recogniser has more to say."""
     match = failure.match
     if match is None or match.kind != "error":
         return ()
     place = failure.place
-    spans = (span("failed", place, "noticed here", evidence),) if place else ()
+    spans = (span("failed", place, "noticed here", sources),) if place else ()
     by_slug = {cause.slug: cause for cause in all_causes()}
     causes = [by_slug[slug] for slug in match.causes if slug in by_slug]
     return tuple(
@@ -193,7 +193,7 @@ def _frame(frame: Frame) -> dict[str, Any]:
     return {"file": frame.file, "line": frame.line, "function": frame.function, "user": frame.user}
 
 
-def _shown_code(evidence: Evidence, failure: Failure) -> dict[str, str]:
+def _shown_code(sources: SourceTexts, failure: Failure) -> dict[str, str]:
     """Sources made of nothing but the lines that the log shows, for files that are not at hand."""
     lines: dict[str, dict[int, str]] = {}
     for (file, line), code in failure.code.items():
@@ -202,7 +202,7 @@ def _shown_code(evidence: Evidence, failure: Failure) -> dict[str, str]:
     return {
         file: "\n".join(known.get(n, "") for n in range(1, max(known) + 1)) + "\n"
         for file, known in lines.items()
-        if file not in evidence.sources
+        if file not in sources
     }
 
 

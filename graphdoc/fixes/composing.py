@@ -136,7 +136,7 @@ def told_of(candidate: Candidate) -> dict[str, Any]:
 
 def _link(failed: Evidence, code: str, title: str) -> dict[str, str]:
     """One failure of the chain as the user reads it: where, which cause, and its title."""
-    at = failing_place(failed)
+    at = failing_place(failed.failing_call, failed.raised)
     text = redact(" ".join(failed.message.split()))
     return {
         "at": f"{at.file}:{at.line}" if at is not None else "the next failure",

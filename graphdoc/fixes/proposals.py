@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphdoc.diagnose import Found, findings_for
 from graphdoc.errors import UsageError
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Process
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.candidates import Candidate
 from graphdoc.fixes.diff import unified
@@ -48,7 +48,9 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
     for diagnosis in report.diagnoses:
         candidates = [
             c
-            for c in _candidates(kept, evidence, sources, found.get(diagnosis.cause), notes, left_out)
+            for c in _candidates(
+                kept, evidence.hashes, evidence.process, sources, found.get(diagnosis.cause), notes, left_out
+            )
             if not any(c.texts and c.texts == other.texts for _, others in per_diagnosis for other in others)
         ]
         for candidate in candidates:
@@ -85,7 +87,8 @@ def evidence_of(kept: Kept) -> Evidence | None:
 
 def _candidates(
     kept: Kept,
-    evidence: Evidence,
+    hashes: dict[str, str],
+    process: Process,
     sources: Mapping[str, Source],
     found: Found | None,
     notes: list[str],
@@ -101,7 +104,7 @@ def _candidates(
         fix = Fix(remedy.kind, remedy.title, remedy.safety, note=remedy.note)
         try:
             texts = build(remedy.kind, sources, remedy.args)
-            paths = {file: _own_file(kept, evidence, file, root) for file in texts}
+            paths = {file: _own_file(kept, hashes, process, file, root) for file in texts}
         except CannotFix as e:
             if remedy.safety == "display":
                 candidates.append(Candidate(fix, remedy))
@@ -140,18 +143,18 @@ def _standing(kept: Kept, root: Path) -> Path:
     return here if here == root or root in here.parents else Path(os.path.realpath(kept.cwd))
 
 
-def _own_file(kept: Kept, evidence: Evidence, file: str, root: Path) -> str:
+def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, root: Path) -> str:
     """The absolute path of a file of the project whose text is, to the letter, the one that the evidence holds.
 
     Raises:
         CannotFix: it belongs to an installed package, lies outside the project, or its text is not known for certain.
     """
-    path = os.path.realpath(os.path.join(evidence.process.cwd or str(kept.cwd), file))
+    path = os.path.realpath(os.path.join(process.cwd or str(kept.cwd), file))
     if {"site-packages", "dist-packages"} & set(Path(path).parts):
         raise CannotFix(f"{file} belongs to an installed package")
     if root not in Path(path).parents:
         raise CannotFix(f"{file} lies outside the project in {root}; a run from its own project gives a patch")
-    if file not in evidence.hashes:
+    if file not in hashes:
         raise CannotFix(f"which text of {file} has run is not known")
     return path
 

@@ -57,7 +57,7 @@ def evidence_from(failure: Failure) -> Evidence:
         evidence.nodes.append(Node(FAILING, name, stack=list(failure.forward), state=state))
         evidence.failing = FAILING
     if match is not None and "expected" in fields and "version" in fields and match.group == "inplace":
-        evidence.stale.append(_stale(fields, evidence))
+        evidence.stale.append(_stale(fields, evidence.failing, evidence.nodes))
     if match is not None:
         evidence.extras["match"] = {
             "id": match.id,
@@ -73,7 +73,7 @@ def evidence_from(failure: Failure) -> Evidence:
     return evidence
 
 
-def _stale(fields: dict[str, str], evidence: Evidence) -> Stale:
+def _stale(fields: dict[str, str], failing: int, nodes: list[Node]) -> Stale:
     op = fields.get("op", "")
     current, expected = _number(fields["version"]), _number(fields["expected"])
     tensor = Tensor(
@@ -85,8 +85,8 @@ def _stale(fields: dict[str, str], evidence: Evidence) -> Stale:
         is_leaf=not op,
     )
     if op:
-        evidence.nodes.append(Node(PRODUCER, op, shape=list(tensor.shape)))
-    node = FAILING if evidence.failing == FAILING else -1
+        nodes.append(Node(PRODUCER, op, shape=list(tensor.shape)))
+    node = FAILING if failing == FAILING else -1
     return Stale(node, "", tensor, expected, current, producer=PRODUCER if op else -1)
 
 

@@ -39,7 +39,7 @@ class Canvas:
 
     def latest_call(self) -> Event | None:
         """The call that failed; without one the last that had been made when something was seen."""
-        failed = self.evidence.event(self.evidence.failing_event)
+        failed = self.evidence.failing_call
         if failed is not None:
             return failed
         limit = max((s.event for s in self.evidence.signs), default=1 << 60)
@@ -109,7 +109,7 @@ class Canvas:
 
     def _iterations(self, parts: Sequence[Part]) -> str:
         """Only where the failing call is one of several."""
-        call = self.evidence.event(self.evidence.failing_event)
+        call = self.evidence.failing_call
         first = min((p.first for p in parts if p.first >= 0), default=-1)
         last = max((p.last for p in parts), default=-1)
         if first < 0 or last < 0 or call is None or not call.occurrence:

@@ -42,7 +42,7 @@ class _Drawing:
                 edges[homes[tail], homes[head]] += count
         for (tail, head), count in edges.items():
             canvas.arrows.append(Arrow(tail, head, "fatal" if (tail, head) in fatal else "gradient", count))
-        call = self._evidence.event(self._evidence.failing_event)
+        call = self._evidence.failing_call
         if call is not None and folded.root in homes:
             canvas.arrows.append(Arrow(canvas.call(call, "the call that failed", True), homes[folded.root]))
         self._draw_releases()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.tensors import reached
 
@@ -39,28 +40,33 @@ class ArrayCall:
 
 def array_call(evidence: Evidence, frame: Frame | None) -> ArrayCall | None:
     """The call at the frame that the traceback of the conversion ends in, or None."""
-    call = bindings.call_at(evidence, frame)
+    call = bindings.call_at(evidence.sources, frame)
     if call is None or frame is None:
         return None
     first = call.args[0] if call.args else None
-    return ArrayCall(call, first, _holds(evidence, first), _in_forward(evidence) or _differentiated(evidence, frame))
+    return ArrayCall(
+        call,
+        first,
+        _holds(evidence.extras, first),
+        _in_forward(evidence.raised) or _differentiated(evidence.sources, frame),
+    )
 
 
-def _holds(evidence: Evidence, node: ast.expr | None) -> str:
+def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
     if isinstance(node, ast.List | ast.ListComp):
         return "list"
     if not isinstance(node, ast.Name | ast.Attribute):
         return ""
     text = ast.unparse(node)
-    paths = [t.path for t in reached(evidence)]
+    paths = [t.path for t in reached(extras)]
     if text in paths:
         return "tensor"
     return "list" if any(re.fullmatch(re.escape(text) + r"\[\d+\]", p) for p in paths) else ""
 
 
-def _in_forward(evidence: Evidence) -> bool:
+def _in_forward(raised: Raised | None) -> bool:
     """Whether a module was computing its output, with gradients recorded: the result becomes a part of it."""
-    stack = evidence.raised.stack if evidence.raised is not None else []
+    stack = raised.stack if raised is not None else []
     return any(f.file.replace("\\", "/").endswith(_MODULE_CALL) for f in _called(stack))
 
 
@@ -70,9 +76,9 @@ def _called(stack: list[Frame]) -> list[Frame]:
     return stack[users[-2] + 1 : users[-1]] if len(users) > 1 else []
 
 
-def _differentiated(evidence: Evidence, frame: Frame) -> bool:
+def _differentiated(sources: SourceTexts, frame: Frame) -> bool:
     """Whether backward is called on the name that the statement around the frame assigns."""
-    root = bindings.tree(evidence, frame.file)
+    root = bindings.tree(sources, frame.file)
     around = bindings.function_around(root, frame.line) if root is not None else None
     names: set[str] = set()
     ends: set[str] = set()

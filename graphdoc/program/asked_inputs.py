@@ -32,5 +32,7 @@ def of_another_output(evidence: Evidence, index: int | None) -> OfAnother | None
     reached = tuple(n for n in asked if n and n in evidence.reaches)
     if name in evidence.reaches or not reached:
         return None
-    other = next((e for e in reversed(events_before_failure(evidence)) if name in e.reaches), None)
+    other = next(
+        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if name in e.reaches), None
+    )
     return OfAnother(name, reached, other) if other is not None else None

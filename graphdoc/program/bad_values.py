@@ -247,13 +247,13 @@ class Trouble:
 
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
-        node = parsed(code_at(self.evidence, birth.place))
+        node = parsed(code_at(self.evidence.sources, birth.place))
         found = operand_of(node) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def code(self, birth: Birth) -> str:
         """The source text of the expression, on one line."""
-        return " ".join(code_at(self.evidence, birth.place).split())
+        return " ".join(code_at(self.evidence.sources, birth.place).split())
 
 
 def trouble_of(evidence: Evidence) -> Trouble | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -19,15 +19,15 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
-def tree(evidence: Evidence, file: str) -> ast.Module | None:
+def tree(sources: SourceTexts, file: str) -> ast.Module | None:
     """The syntax tree of a file of the run, or None where its source is missing or does not parse."""
-    text = evidence.sources.get(file)
+    text = sources.get(file)
     return parsed(text) if text else None
 
 
-def frame_of(evidence: Evidence, file: str, node: ast.AST, function: str = "") -> Frame:
+def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "") -> Frame:
     """A syntax node as a frame, columns in characters (Python counts them in UTF-8 bytes)."""
-    lines = evidence.sources[file].splitlines()
+    lines = sources[file].splitlines()
     line = int(getattr(node, "lineno", 1))
     end = int(getattr(node, "end_lineno", None) or line)
 
@@ -50,15 +50,15 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
     return found
 
 
-def call_at(evidence: Evidence, frame: Frame | None) -> ast.Call | None:
+def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     """The outermost call that begins on the frame's line, or exactly at its columns where they are known."""
-    root = tree(evidence, frame.file) if frame else None
+    root = tree(sources, frame.file) if frame else None
     if root is None or frame is None:
         return None
     calls = [n for n in ast.walk(root) if isinstance(n, ast.Call) and n.lineno <= frame.line <= (n.end_lineno or 0)]
     if frame.column > 0:
         for call in calls:
-            place = frame_of(evidence, frame.file, call)
+            place = frame_of(sources, frame.file, call)
             if (place.line, place.column, place.end_column) == (frame.line, frame.column, frame.end_column):
                 return call
     return next((c for c in calls if c.lineno == frame.line), calls[0] if calls else None)
@@ -103,13 +103,13 @@ def dotted(node: ast.expr) -> str:
     return ".".join([current.id, *reversed(parts)]) if isinstance(current, ast.Name) else ""
 
 
-def assignments(evidence: Evidence, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
+def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
     """The assignments to ``name`` that the code at ``frame`` can see, latest first.
 
     Those in the same function above the line; where there are none, those of the module. An attribute
     (``self.state``) is looked for in the whole file. The frame is the whole statement's place.
     """
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     if root is None or not name:
         return []
     inside = function_around(root, frame.line)
@@ -120,7 +120,7 @@ def assignments(evidence: Evidence, frame: Frame, name: str) -> list[tuple[Frame
         if not found and not (inside and _is_argument(inside, name)):
             found = [a for a in _assigned(root, name, deep=False) if inside or a[0].lineno < frame.line]
     found.sort(key=lambda a: a[0].lineno, reverse=True)
-    return [(frame_of(evidence, frame.file, statement), value) for statement, value in found]
+    return [(frame_of(sources, frame.file, statement), value) for statement, value in found]
 
 
 def _is_argument(function: _Function, name: str) -> bool:
@@ -164,12 +164,12 @@ def shallow(root: ast.AST) -> Iterator[ast.AST]:
             todo.extend(ast.iter_child_nodes(node))
 
 
-def method(evidence: Evidence, cls: str, name: str) -> tuple[str, ast.FunctionDef] | None:
+def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of ``cls.name`` in the sources of the run; None where it is missing or not unique."""
     found = [
         (file, item)
-        for file in evidence.sources
-        for node in ast.walk(tree(evidence, file) or ast.Module([], []))
+        for file in sources
+        for node in ast.walk(tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.ClassDef) and node.name == cls
         for item in node.body
         if isinstance(item, ast.FunctionDef) and item.name == name
@@ -177,25 +177,25 @@ def method(evidence: Evidence, cls: str, name: str) -> tuple[str, ast.FunctionDe
     return found[0] if len(found) == 1 else None
 
 
-def returns(evidence: Evidence, file: str, function: ast.FunctionDef) -> list[Frame]:
+def returns(sources: SourceTexts, file: str, function: ast.FunctionDef) -> list[Frame]:
     """The places of the return statements of a function itself, not of functions inside it."""
     found = sorted((n for n in shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
-    return [frame_of(evidence, file, n, function.name) for n in found]
+    return [frame_of(sources, file, n, function.name) for n in found]
 
 
-def calls_named(evidence: Evidence, *names: str) -> list[Frame]:
+def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []
-    for file in evidence.sources:
-        for node in ast.walk(tree(evidence, file) or ast.Module([], [])):
+    for file in sources:
+        for node in ast.walk(tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.Call) and text_of(node.func).rsplit(".", 1)[-1] in names:
-                found.append(frame_of(evidence, file, node))
+                found.append(frame_of(sources, file, node))
     return found
 
 
-def switches_around(evidence: Evidence, frame: Frame) -> list[Frame]:
+def switches_around(sources: SourceTexts, frame: Frame) -> list[Frame]:
     """``with torch.no_grad():`` blocks and decorators of that kind which enclose the frame's line, innermost first."""
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     if root is None:
         return []
     found: list[ast.expr] = []
@@ -206,7 +206,7 @@ def switches_around(evidence: Evidence, frame: Frame) -> list[Frame]:
             found.extend(i.context_expr for i in node.items if _switches_off(i.context_expr))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found.extend(d for d in node.decorator_list if _switches_off(d))
-    return [frame_of(evidence, frame.file, n) for n in sorted(found, key=lambda n: -n.lineno)]
+    return [frame_of(sources, frame.file, n) for n in sorted(found, key=lambda n: -n.lineno)]
 
 
 def _switches_off(node: ast.expr) -> bool:
@@ -215,11 +215,11 @@ def _switches_off(node: ast.expr) -> bool:
     return name in ("no_grad", "inference_mode") or text.endswith("set_grad_enabled(False)")
 
 
-def contexts_named(evidence: Evidence, stack: Iterable[Frame], name: str) -> list[Frame]:
+def contexts_named(sources: SourceTexts, stack: Iterable[Frame], name: str) -> list[Frame]:
     """The ``with torch.<name>():`` items and decorators of this name around the frames of a stack, innermost first."""
     found: list[Frame] = []
     for frame in reversed([f for f in stack if f.user]):
-        root = tree(evidence, frame.file)
+        root = tree(sources, frame.file)
         for node in ast.walk(root) if root is not None else ():
             if not getattr(node, "lineno", 0) <= frame.line <= (getattr(node, "end_lineno", 0) or 0):
                 continue
@@ -229,13 +229,13 @@ def contexts_named(evidence: Evidence, stack: Iterable[Frame], name: str) -> lis
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 items = node.decorator_list
             named = [n for n in items if text_of(n).split("(", 1)[0].rsplit(".", 1)[-1] == name]
-            found.extend(frame_of(evidence, frame.file, n) for n in named)
+            found.extend(frame_of(sources, frame.file, n) for n in named)
     return found
 
 
-def is_decorator(evidence: Evidence, frame: Frame) -> bool:
+def is_decorator(sources: SourceTexts, frame: Frame) -> bool:
     """Whether a decorator stands at the frame's line."""
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     return root is not None and any(
         d.lineno <= frame.line <= (d.end_lineno or d.lineno)
         for node in ast.walk(root)
@@ -244,9 +244,9 @@ def is_decorator(evidence: Evidence, frame: Frame) -> bool:
     )
 
 
-def position_of_argument(evidence: Evidence, frame: Frame, name: str) -> int | None:
+def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int | None:
     """At which position a call passes the argument ``name`` to the function around the frame; ``self`` not counted."""
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     function = function_around(root, frame.line) if root else None
     if function is None:
         return None
@@ -256,12 +256,12 @@ def position_of_argument(evidence: Evidence, frame: Frame, name: str) -> int | N
     return taken.index(name) if name in taken else None
 
 
-def methods_named(evidence: Evidence, name: str, first: str) -> list[tuple[str, ast.FunctionDef]]:
+def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str, ast.FunctionDef]]:
     """Every function of this name whose first argument has the name ``first``, with its file."""
     return [
         (file, node)
-        for file in evidence.sources
-        for node in ast.walk(tree(evidence, file) or ast.Module([], []))
+        for file in sources
+        for node in ast.walk(tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.FunctionDef) and node.name == name
         if [a.arg for a in node.args.args[:1]] == [first]
     ]

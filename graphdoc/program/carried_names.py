@@ -4,59 +4,60 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Carry, Evidence, Frame
+from graphdoc.evidence import Carry, Frame, Node, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
+from graphdoc.program.lookup import node_with
 from graphdoc.program.stored_values import bound_names, meeting, operands_in
 
 
-def carried_on(evidence: Evidence, carry: Carry) -> tuple[Frame, str] | None:
+def carried_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:
     """The statement ``state = cell(x, state)`` that carries a value on, and the name; None where none does.
 
     The statement around the use has to bind a name under which the value was made, in the same function, at another
     place, and the name has to hold that value still when it is taken up.
     """
-    pair = _ends(evidence, carry)
+    pair = _ends(nodes, carry)
     if pair is None or (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column) or _renewed(carry, *pair):
         return None
-    before, after = (bound_names(evidence, f) for f in pair)
+    before, after = (bound_names(sources, f) for f in pair)
     name = next((n for n in after if n in before), "")
     return (pair[1], name) if name else None
 
 
-def stored_on(evidence: Evidence, carry: Carry) -> tuple[Frame, str] | None:
+def stored_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:
     """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
 
     Told where the name under which it was made holds a newer value by then: the old one comes in under another. None
     where no statement of the same function stores it so.
     """
-    pair = _ends(evidence, carry)
+    pair = _ends(nodes, carry)
     if pair is None or not _renewed(carry, *pair):
         return None
     made, used = pair
-    root = tree(evidence, made.file)
+    root = tree(sources, made.file)
     scope: ast.AST | None = (function_around(root, made.line) or root) if root is not None else None
-    names = bound_names(evidence, made)
+    names = bound_names(sources, made)
     for s in reversed(list(statements(scope))) if scope is not None else ():
         for target, value in pairs(s):
             path = ast.unparse(target)
-            if ast.unparse(value) in names and path not in names and operands_in(evidence, used, [path]):
-                return frame_of(evidence, made.file, s, made.function), path
+            if ast.unparse(value) in names and path not in names and operands_in(sources, used, [path]):
+                return frame_of(sources, made.file, s, made.function), path
     return None
 
 
-def names_taken_up(evidence: Evidence, carry: Carry) -> list[str]:
+def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: Carry) -> list[str]:
     """The names by which the function that makes a value and takes it up again may read it there."""
-    stored = stored_on(evidence, carry)
+    stored = stored_on(sources, nodes, carry)
     if stored is not None:
         return [stored[1]]
-    pair = _ends(evidence, carry)
-    return bound_names(evidence, pair[0]) if pair is not None and not _renewed(carry, *pair) else []
+    pair = _ends(nodes, carry)
+    return bound_names(sources, pair[0]) if pair is not None and not _renewed(carry, *pair) else []
 
 
-def _ends(evidence: Evidence, carry: Carry) -> tuple[Frame, Frame] | None:
+def _ends(nodes: list[Node], carry: Carry) -> tuple[Frame, Frame] | None:
     """Where the value was made and where it was taken up, in the innermost function that does both."""
-    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     return meeting(producer, consumer) if producer is not None and consumer is not None else None
 
 

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.evidence import Cut, Frame, Node, SourceTexts
 from graphdoc.program.bindings import argument, call_at, dotted
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.spans import code_at
 
 
-def checkpoint_calls(evidence: Evidence) -> list[Frame]:
+def checkpoint_calls(sources: SourceTexts) -> list[Frame]:
     """Every call of ``torch.utils.checkpoint`` in the sources."""
-    return library_calls(evidence, "checkpoint", "checkpoint_sequential")
+    return library_calls(sources, "checkpoint", "checkpoint_sequential")
 
 
-def reentrant_calls(evidence: Evidence) -> list[Frame]:
+def reentrant_calls(sources: SourceTexts) -> list[Frame]:
     """Those that are not written as non-reentrant: without the keyword PyTorch takes the reentrant form, with a
     warning (torch/utils/checkpoint.py)."""
-    return [f for f in checkpoint_calls(evidence) if "use_reentrant=False" not in code_at(evidence, f)]
+    return [f for f in checkpoint_calls(sources) if "use_reentrant=False" not in code_at(sources, f)]
 
 
-def checkpointed(evidence: Evidence, call: Frame) -> str:
+def checkpointed(sources: SourceTexts, call: Frame) -> str:
     """What a call hands to the checkpoint, by its name: ``self.block``; empty where it is no plain name."""
-    given = argument(call_at(evidence, call), 0, "function")
+    given = argument(call_at(sources, call), 0, "function")
     return dotted(given) if given is not None else ""
 
 
-def ran_inside(evidence: Evidence) -> set[tuple[str, str]]:
+def ran_inside(nodes: list[Node]) -> set[tuple[str, str]]:
     """The user's functions that ran below a checkpoint in the failing graph, as (file, function)."""
     found: set[tuple[str, str]] = set()
-    for node in evidence.nodes:
+    for node in nodes:
         at = next((i for i, f in enumerate(node.stack) if _is_checkpoints(f)), None)
         if at is not None:
             found |= {(f.file, f.function) for f in node.stack[at:] if f.user}

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Carry, Evidence, Frame, Node
+from graphdoc.evidence import Carry, Evidence, Frame, Node, SourceTexts
 from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
 
 _COMPARING = (
@@ -31,50 +32,50 @@ def is_reference(evidence: Evidence, carries: list[Carry], trained: set[str]) ->
     """
     if not trained or not trained <= set(evidence.fresh_reaches):
         return False
-    return bool(carries) and all(_compared(evidence, c) for c in carries)
+    return bool(carries) and all(_compared(evidence.sources, evidence.nodes, c) for c in carries)
 
 
-def _compared(evidence: Evidence, carry: Carry) -> bool:
-    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+def _compared(sources: SourceTexts, nodes: list[Node], carry: Carry) -> bool:
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     if producer is None or consumer is None or not consumer.op.startswith(_COMPARING):
         return False
     at = innermost_user(consumer.stack)
     if at is None:
         return False
-    makers = _makers(evidence, producer)
-    return any(_called_in(evidence, at, n) & makers for n in _operands(evidence, at))
+    makers = _makers(sources, producer)
+    return any(_called_in(sources, at, n) & makers for n in _operands(sources, at))
 
 
-def _makers(evidence: Evidence, producer: Node) -> set[str]:
+def _makers(sources: SourceTexts, producer: Node) -> set[str]:
     """The functions that computed the old value, by their last name, and the call of the user's own line."""
     frames = [f for f in producer.stack if f.user]
     found = {f.function.rpartition(".")[2] for f in frames}
     for f in frames:
-        node = _node_at(evidence, f)
+        node = _node_at(sources, f)
         if isinstance(node, ast.Call):
             found |= {_callee(node)}
     return found - {"<module>", "__init__", "main", ""}
 
 
-def _operands(evidence: Evidence, at: Frame) -> list[ast.expr]:
-    node = _node_at(evidence, at)
+def _operands(sources: SourceTexts, at: Frame) -> list[ast.expr]:
+    node = _node_at(sources, at)
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
     return [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
 
 
-def _node_at(evidence: Evidence, frame: Frame) -> ast.expr | None:
+def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     from graphdoc.source.module import Source
     from graphdoc.source.places import Place
 
-    text = evidence.sources.get(frame.file)
+    text = sources.get(frame.file)
     return Source(frame.file, text).node_expression(Place.of(frame)) if text is not None and frame.column else None
 
 
-def _called_in(evidence: Evidence, at: Frame, value: ast.expr, depth: int = 2) -> set[str]:
+def _called_in(sources: SourceTexts, at: Frame, value: ast.expr, depth: int = 2) -> set[str]:
     """The functions called in an expression, and in what was assigned to the names that it reads."""
     found = {_callee(n) for n in ast.walk(value) if isinstance(n, ast.Call)}
-    root = tree(evidence, at.file)
+    root = tree(sources, at.file)
     scope = function_around(root, at.line) or root if root is not None else None
     if scope is None or depth == 0:
         return found
@@ -83,7 +84,7 @@ def _called_in(evidence: Evidence, at: Frame, value: ast.expr, depth: int = 2) -
         if isinstance(s, ast.Assign) and s.lineno < at.line:
             bound = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
             if bound & read:
-                found |= _called_in(evidence, at, s.value, depth - 1)
+                found |= _called_in(sources, at, s.value, depth - 1)
     return found
 
 

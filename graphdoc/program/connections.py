@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphdoc.evidence import Carry, Evidence
+from graphdoc.evidence import Carry
 
 
-def is_needed(evidence: Evidence, carries: Sequence[Carry], trained: frozenset[str] | None) -> bool:
+def is_needed(
+    fresh_reaches: list[str], siblings: list[Carry], carries: Sequence[Carry], trained: frozenset[str] | None
+) -> bool:
     """Whether the failing loss reaches what it is meant to train by these edges alone: cutting them ends its learning.
 
     ``trained`` are the names of the parameters that it is to train. False also where they are not known, and for edges
     of an earlier loss.
     """
-    if not trained or not carries or any(c in evidence.siblings for c in carries):
+    if not trained or not carries or any(c in siblings for c in carries):
         return False
     behind = {name for c in carries for name in c.behind}
-    return bool(trained & behind) and not trained & set(evidence.fresh_reaches)
+    return bool(trained & behind) and not trained & set(fresh_reaches)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame, Holder, Step
+from graphdoc.evidence import Frame, Holder, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, tree
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
@@ -70,15 +70,15 @@ def entry_of(holder: Holder) -> Entry | None:
     return None
 
 
-def putting(evidence: Evidence, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
+def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
     """The statements of the functions on a stack, innermost first, that put such an entry into its container."""
     for frame in frames:
-        root = tree(evidence, frame.file)
+        root = tree(sources, frame.file)
         scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
         hits = [s for s in statements(scope) if _puts(s, entry)] if scope is not None else []
         if hits:
             hits = [_built(scope, s, entry) or s for s in reversed(hits[-2:])] if scope is not None else []
-            return [(frame_of(evidence, frame.file, s, frame.function), s) for s in hits]
+            return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
         if scope is not None and entry.field is not None and entry.field.kind == "attribute":
             # The object in the container keeps it itself: `self.state = …` in one of its methods.
             for s in statements(scope):
@@ -119,7 +119,7 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def given(evidence: Evidence, statement: ast.stmt, entry: Entry) -> ast.expr | None:
+def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr | None:
     """The expression in such a statement that becomes the tensor's field of the entry; None where it is not written
     there."""
     value: ast.expr | None = getattr(statement, "value", None)
@@ -144,16 +144,16 @@ def given(evidence: Evidence, statement: ast.stmt, entry: Entry) -> ast.expr | N
         named = next((k.value for k in value.keywords if k.arg == wanted.key), None)
         if named is not None or any(isinstance(a, ast.Starred) for a in value.args):
             return named
-        fields = _fields(evidence, entry.type)
+        fields = _fields(sources, entry.type)
         position = fields.index(wanted.key) if wanted.key in fields else len(value.args)
         return value.args[position] if position < len(value.args) else None
     return None
 
 
-def _fields(evidence: Evidence, name: str) -> list[str]:
+def _fields(sources: SourceTexts, name: str) -> list[str]:
     """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
-    for file in evidence.sources:
-        root = tree(evidence, file)
+    for file in sources:
+        root = tree(sources, file)
         for n in ast.walk(root) if root is not None else ():
             if isinstance(n, ast.ClassDef) and n.name == name:
                 if not any(isinstance(s, ast.FunctionDef) and s.name == "__init__" for s in n.body):

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame
+from graphdoc.evidence import Carry, Event, Evidence, Frame, Node, SourceTexts
 from graphdoc.program.bindings import argument, frame_of, function_around, shallow, text_of, tree
+from graphdoc.program.lookup import node_with
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
 
@@ -62,14 +63,14 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
     if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
         return None
     dead = [c for c in evidence.carries if c.dead]
-    late, own = _as_target(evidence, owners, dead, set(evidence.fresh_reaches))
+    late, own = _as_target(evidence.sources, evidence.nodes, owners, dead, set(evidence.fresh_reaches))
     early: list[tuple[Carry, Target]] = []
     its: set[int] = set()
     if evidence.siblings:  # the earlier loss still lives
         rest = set(freeing.reaches) - {n for c in evidence.siblings for n in c.behind}
-        early, its = _as_target(evidence, owners, evidence.siblings, rest)
+        early, its = _as_target(evidence.sources, evidence.nodes, owners, evidence.siblings, rest)
     if not late and not early:
-        return _exchanged(evidence, owners, dead)
+        return _exchanged(evidence.nodes, evidence.siblings, owners, dead)
     if own & its:
         return None
     found = Coupling([c for c, _ in late], [c for c, _ in early], [p for _, p in (*late, *early)], own)
@@ -78,7 +79,7 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
 
 
 def _as_target(
-    evidence: Evidence, owners: Owners, carries: Iterable[Carry], rest: set[str]
+    sources: SourceTexts, nodes: list[Node], owners: Owners, carries: Iterable[Carry], rest: set[str]
 ) -> tuple[list[tuple[Carry, Target]], set[int]]:
     """The edges that are targets and lead to another optimizer than all others do; and the optimizers of the others.
 
@@ -87,7 +88,7 @@ def _as_target(
     targets: list[tuple[Carry, Target]] = []
     others: set[str] = set(rest)
     for c in carries:
-        found = _target_of(evidence, c)
+        found = _target_of(sources, nodes, c)
         if found is not None:
             targets.append((c, found))
         else:
@@ -99,47 +100,47 @@ def _as_target(
     return targets, own
 
 
-def _target_of(evidence: Evidence, carry: Carry) -> tuple[Frame, str] | None:
+def _target_of(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
     """
-    node = evidence.node(carry.consumer)
+    node = node_with(nodes, carry.consumer)
     names = {h.path for h in carry.tensor.holders} | {h.base for h in carry.tensor.holders}
     for frame in reversed(node.stack if node is not None else []):
-        root = tree(evidence, frame.file) if frame.user else None
+        root = tree(sources, frame.file) if frame.user else None
         if root is None:
             continue
         scope: ast.AST = function_around(root, frame.line) or root
-        for call in _losses(evidence, scope):
+        for call in _losses(sources, scope):
             target = argument(call, 1, "target")
             given = argument(call, 0, "input")
             if target is None or given is None:
                 continue
-            place = frame_of(evidence, frame.file, target, frame.function)
+            place = frame_of(sources, frame.file, target, frame.function)
             if _inside(frame, place):
                 return place, text_of(call.func)
-            if _same(frame, frame_of(evidence, frame.file, call)):
+            if _same(frame, frame_of(sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
                 return (place, text_of(call.func)) if text_of(target) in names - {text_of(given)} else None
-            if _comes_from(evidence, scope, target, frame):
-                return None if _comes_from(evidence, scope, given, frame) else (place, text_of(call.func))
-            if _inside(frame, frame_of(evidence, frame.file, given)) or _comes_from(evidence, scope, given, frame):
+            if _comes_from(sources, scope, target, frame):
+                return None if _comes_from(sources, scope, given, frame) else (place, text_of(call.func))
+            if _inside(frame, frame_of(sources, frame.file, given)) or _comes_from(sources, scope, given, frame):
                 return None
     return None
 
 
-def _losses(evidence: Evidence, scope: ast.AST) -> list[ast.Call]:
+def _losses(sources: SourceTexts, scope: ast.AST) -> list[ast.Call]:
     calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call)]
-    modules = _loss_modules(evidence)
+    modules = _loss_modules(sources)
     return [c for c in calls if text_of(c.func).rsplit(".", 1)[-1] in _WITH_TARGET or text_of(c.func) in modules]
 
 
-def _loss_modules(evidence: Evidence) -> set[str]:
+def _loss_modules(sources: SourceTexts) -> set[str]:
     """Names to which the program gives a loss of ``torch.nn``: ``self.distance = nn.KLDivLoss()``."""
     found: set[str] = set()
-    for file in evidence.sources:
-        for node in ast.walk(tree(evidence, file) or ast.Module([], [])):
+    for file in sources:
+        for node in ast.walk(tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 name = text_of(node.value.func)
                 if name.startswith(("nn.", "torch.nn.")) and name.endswith("Loss"):
@@ -147,13 +148,13 @@ def _loss_modules(evidence: Evidence) -> set[str]:
     return found
 
 
-def _comes_from(evidence: Evidence, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
+def _comes_from(sources: SourceTexts, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
     """Whether an expression is made, through assignments of its function, of what is computed at the frame."""
     todo, seen = [value], set()
     for _ in range(MOST_STEPS):
         following: list[ast.expr] = []
         for expression in todo:
-            place = frame_of(evidence, frame.file, expression)
+            place = frame_of(sources, frame.file, expression)
             if _inside(frame, place):
                 return True
             for n in ast.walk(expression):
@@ -195,9 +196,9 @@ def _spot(f: Frame) -> Spot:
     return (f.file, f.line, f.column, f.end_line or f.line, f.end_column)
 
 
-def _exchanged(evidence: Evidence, owners: Owners, dead: list[Carry]) -> Coupling | None:
+def _exchanged(nodes: list[Node], siblings: list[Carry], owners: Owners, dead: list[Carry]) -> Coupling | None:
     """Both losses do the same with roles exchanged: what each does more of is done with its own network's output."""
-    late, early = _by_owner(evidence, owners, dead), _by_owner(evidence, owners, evidence.siblings)
+    late, early = _by_owner(nodes, owners, dead), _by_owner(nodes, owners, siblings)
     if late is None or early is None or len(late) != 2 or set(late) != set(early):
         return None
     one, other = late
@@ -214,11 +215,11 @@ def _exchanged(evidence: Evidence, owners: Owners, dead: list[Carry]) -> Couplin
     )
 
 
-def _by_owner(evidence: Evidence, optimizers: Owners, carries: list[Carry]) -> ByOwner | None:
+def _by_owner(nodes: list[Node], optimizers: Owners, carries: list[Carry]) -> ByOwner | None:
     """Edges by the one optimizer to which they lead, and by place; None where one leads to none or to several."""
     found: ByOwner = {}
     for c in carries:
-        node = evidence.node(c.consumer)
+        node = node_with(nodes, c.consumer)
         frame = innermost_user(node.stack) if node is not None else None
         owners = optimizers.holding(c.behind)
         if frame is None or not frame.column or len(owners) != 1:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 
 _WRAPPERS = {"Variable", "Parameter", "tensor", "as_tensor"}
 
 
-def cover_ups(evidence: Evidence) -> list[Frame]:
+def cover_ups(sources: SourceTexts, as_if: Sign | None) -> list[Frame]:
     """The statements that make the loss of the backward call of ``evidence.as_if`` a tensor that requires gradients."""
-    sign = evidence.as_if
+    sign = as_if
     frame = innermost_user(sign.stack) if sign is not None else None
-    root = bindings.tree(evidence, frame.file) if frame is not None else None
-    call = bindings.call_at(evidence, frame)
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    call = bindings.call_at(sources, frame)
     if frame is None or root is None or call is None or not isinstance(call.func, ast.Attribute):
         return []
     name = bindings.text_of(call.func.value)
     scope = bindings.function_around(root, frame.line) or root
     found = [n for n in bindings.shallow(scope) if isinstance(n, ast.stmt) and _covers(n, name)]
-    return [bindings.frame_of(evidence, frame.file, n) for n in found if n.lineno < frame.line]
+    return [bindings.frame_of(sources, frame.file, n) for n in found if n.lineno < frame.line]
 
 
 def _covers(node: ast.stmt, name: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import frames
@@ -38,9 +39,9 @@ class Used:
     apply: Frame | None
 
 
-def used(evidence: Evidence) -> Iterator[Used]:
+def used(extras: dict[str, Any]) -> Iterator[Used]:
     """Every Function of the user's that the failing graph, or a tensor near the failure, came from."""
-    told = evidence.extras.get("functions")
+    told = extras.get("functions")
     for entry in told if isinstance(told, list) else []:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             continue
@@ -60,17 +61,17 @@ def used(evidence: Evidence) -> Iterator[Used]:
         )
 
 
-def backward_of(evidence: Evidence, function: Used) -> tuple[str, ast.FunctionDef] | None:
+def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
-    for node in ast.walk(bindings.tree(evidence, function.file) or ast.Module([], [])):
+    for node in ast.walk(bindings.tree(sources, function.file) or ast.Module([], [])):
         if isinstance(node, ast.FunctionDef) and _first_line(node) == function.line:
             return function.file, node
-    return bindings.method(evidence, function.name, "backward")
+    return bindings.method(sources, function.name, "backward")
 
 
-def forward_of(evidence: Evidence, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
+def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> ast.FunctionDef | None:
     """The forward of the class that this backward stands in."""
-    for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+    for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
         if isinstance(node, ast.ClassDef) and backward in node.body:
             own = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "forward"]
             return own[0] if len(own) == 1 else None
@@ -90,14 +91,14 @@ def mark(function: ast.FunctionDef) -> ast.expr | None:
     return next((d for d in function.decorator_list if bindings.text_of(d).endswith("once_differentiable")), None)
 
 
-def keeps_the_graph(evidence: Evidence, file: str, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
+def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, backward: ast.FunctionDef) -> bool:
     """Whether autograd can differentiate this backward as it is written, as far as its source shows.
 
     It can where backward computes with operations of torch on ``grad_output`` and on what forward was given or
     returned: these have a graph of their own. What forward computed besides has none (it runs unrecorded), and what
     another library computes neither.
     """
-    foreign = _imported_from_elsewhere(bindings.tree(evidence, file) or ast.Module([], []))
+    foreign = _imported_from_elsewhere(bindings.tree(sources, file) or ast.Module([], []))
     parts = [n for statement in backward.body for n in ast.walk(statement)]
     return _saves_only_its_own(forward) and all(_recorded(n, foreign) for n in parts)
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Holder
+from graphdoc.evidence import Event, Evidence, Frame, Holder, SourceTexts
 from graphdoc.program.bindings import dotted, function_around, shallow, tree
 from graphdoc.program.tensors import reached
 from graphdoc.source.module import Source
@@ -41,7 +41,9 @@ def known(evidence: Evidence, file: str, function: str, path: str) -> Any:
             return h.structure
         if any(_spelled(text) == wanted for text in _above(h)):
             found = None
-    if found is UNKNOWN and any(t.function == function and _spelled(t.path) == wanted for t in reached(evidence)):
+    if found is UNKNOWN and any(
+        t.function == function and _spelled(t.path) == wanted for t in reached(evidence.extras)
+    ):
         return "tensor"
     return found
 
@@ -94,7 +96,7 @@ def value_at(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> Any:
                 return seen
         if isinstance(above, ast.Subscript) and above.value is node and isinstance(node, ast.Call):
             return None  # one of several results
-    return _result(evidence, stack, frame)
+    return _result(evidence.sources, stack, frame)
 
 
 def _assigned(evidence: Evidence, frame: Frame, target: ast.expr) -> Any:
@@ -105,7 +107,7 @@ def _assigned(evidence: Evidence, frame: Frame, target: ast.expr) -> Any:
     return {"tuple": parts} if parts and not any(p is UNKNOWN or p is None for p in parts) else None
 
 
-def _result(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> Any:
+def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:
     """What the call below the frame returned: the frames behind it say what was called."""
     start = next((i for i, f in enumerate(stack) if f is frame), -1)
     if start < 0:
@@ -115,13 +117,13 @@ def _result(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> Any:
         if name == "__init__" and "distributions" not in f.file:
             return None  # an object was built
         if f.user:
-            root = tree(evidence, f.file)
+            root = tree(sources, f.file)
             called = function_around(root, f.line) if root is not None else None
             if name in ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<module>"):
                 return None
             if called is None or name == "<lambda>":
                 return "tensor" if name == "<lambda>" else None
-            return "tensor" if returns_tensor(evidence, f.file, called) else None
+            return "tensor" if returns_tensor(sources, f.file, called) else None
         if f.file.replace("\\", "/").endswith("torch/nn/modules/rnn.py") and not f.function.startswith(
             ("GRUCell", "RNNCell")
         ):
@@ -129,16 +131,16 @@ def _result(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> Any:
     return "tensor"
 
 
-def returns_tensor(evidence: Evidence, file: str, function: ast.AST, depth: int = 0) -> bool:
+def returns_tensor(sources: SourceTexts, file: str, function: ast.AST, depth: int = 0) -> bool:
     """False where the source shows that a function gives something else than one tensor."""
     inside = list(shallow(function))
     if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in inside):
         return False
     values = [n.value for n in inside if isinstance(n, ast.Return)]
-    return bool(values) and all(v is not None and _may_be_tensor(evidence, file, inside, v, depth) for v in values)
+    return bool(values) and all(v is not None and _may_be_tensor(sources, file, inside, v, depth) for v in values)
 
 
-def _may_be_tensor(evidence: Evidence, file: str, inside: list[ast.AST], value: ast.expr, depth: int) -> bool:
+def _may_be_tensor(sources: SourceTexts, file: str, inside: list[ast.AST], value: ast.expr, depth: int) -> bool:
     if isinstance(value, ast.Name):
         bound = [
             n.value
@@ -148,11 +150,11 @@ def _may_be_tensor(evidence: Evidence, file: str, inside: list[ast.AST], value: 
         if value.id in ("self", "cls") or depth >= _DEEPEST:
             return value.id not in ("self", "cls")
         # A start value such as `total = 0.0` is not what a sum of tensors ends as: the last binding counts.
-        return not bound or _may_be_tensor(evidence, file, inside, bound[-1], depth + 1)
+        return not bound or _may_be_tensor(sources, file, inside, bound[-1], depth + 1)
     if isinstance(value, ast.IfExp):
-        return all(_may_be_tensor(evidence, file, inside, v, depth) for v in (value.body, value.orelse))
+        return all(_may_be_tensor(sources, file, inside, v, depth) for v in (value.body, value.orelse))
     if isinstance(value, ast.Call):
-        return not builds_object(evidence, value) and _calls_for_tensor(evidence, file, value, depth)
+        return not builds_object(sources, value) and _calls_for_tensor(sources, file, value, depth)
     return not isinstance(
         value,
         ast.Constant
@@ -170,41 +172,41 @@ def _may_be_tensor(evidence: Evidence, file: str, inside: list[ast.AST], value: 
     )
 
 
-def _calls_for_tensor(evidence: Evidence, file: str, value: ast.Call, depth: int) -> bool:
+def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: int) -> bool:
     name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
     if name in _PLAIN:
         return False
-    root = tree(evidence, file)
+    root = tree(sources, file)
     if depth >= _DEEPEST or root is None or not isinstance(value.func, ast.Name):
         return True
     called = [n for n in ast.walk(root) if isinstance(n, ast.FunctionDef) and n.name == name]
-    return len(called) != 1 or returns_tensor(evidence, file, called[0], depth + 1)
+    return len(called) != 1 or returns_tensor(sources, file, called[0], depth + 1)
 
 
-def builds_object(evidence: Evidence, value: ast.expr) -> bool:
+def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
     """Whether an expression is a call of a class of the user's program."""
     if not isinstance(value, ast.Call):
         return False
     name = dotted(value.func).rpartition(".")[2]
     return bool(name) and any(
         isinstance(n, ast.ClassDef) and n.name == name
-        for file in evidence.sources
-        for n in ast.walk(tree(evidence, file) or ast.Module([], []))
+        for file in sources
+        for n in ast.walk(tree(sources, file) or ast.Module([], []))
     )
 
 
-def in_training(evidence: Evidence, frame: Frame) -> bool:
+def in_training(events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran inside the function of this frame."""
-    stacks = [e.stack for e in evidence.events if e.kind in ("backward", "grad", "step")]
+    stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
     return any((f.file, f.function) == (frame.file, frame.function) for stack in stacks for f in stack)
 
 
-def trains_below(evidence: Evidence, frame: Frame) -> bool:
+def trains_below(sources: SourceTexts, events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran below the statement of this frame."""
-    text = evidence.sources.get(frame.file)
+    text = sources.get(frame.file)
     owner = Source(frame.file, text).node_statement(Place.of(frame)) if text is not None else None
     first, last = (owner.lineno, owner.end_lineno or owner.lineno) if owner is not None else (frame.line, frame.line)
-    stacks = [e.stack for e in evidence.events if e.kind in ("backward", "grad", "step")]
+    stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
     return any(
         (f.file, f.function) == (frame.file, frame.function) and first <= f.line <= last
         for stack in stacks
@@ -212,11 +214,11 @@ def trains_below(evidence: Evidence, frame: Frame) -> bool:
     )
 
 
-def calls_into(evidence: Evidence, frames: Sequence[Frame], function: str) -> bool:
+def calls_into(sources: SourceTexts, frames: Sequence[Frame], function: str) -> bool:
     """Whether the functions of these frames call, by name, the function with this (qualified) name."""
     name = function.rpartition(".")[2]
     for f in frames:
-        root = tree(evidence, f.file)
+        root = tree(sources, f.file)
         scope = function_around(root, f.line) if root is not None else None
         for n in ast.walk(scope) if scope is not None else ():
             if isinstance(n, ast.Call) and name in (getattr(n.func, "attr", ""), getattr(n.func, "id", "")):

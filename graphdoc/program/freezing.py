@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 
 
@@ -23,23 +23,23 @@ class TrainOverride:
     call: str
     init_end: ast.stmt | None
 
-    def frame(self, evidence: Evidence, node: ast.AST) -> Frame:
+    def frame(self, sources: SourceTexts, node: ast.AST) -> Frame:
         """A place in its file."""
-        return bindings.frame_of(evidence, self.file, node)
+        return bindings.frame_of(sources, self.file, node)
 
 
-def freezing_in_train(evidence: Evidence) -> TrainOverride | None:
+def freezing_in_train(sources: SourceTexts) -> TrainOverride | None:
     """The one class of the program whose ``train`` sets ``requires_grad`` to False; None for none or several."""
-    found = [o for file in evidence.sources for o in _in_file(evidence, file)]
+    found = [o for file in sources for o in _in_file(sources, file)]
     return found[0] if len(found) == 1 else None
 
 
-def unfreezing(evidence: Evidence) -> list[Frame]:
+def unfreezing(sources: SourceTexts) -> list[Frame]:
     """The statements that switch ``requires_grad`` on."""
     return [
-        bindings.frame_of(evidence, file, node)
-        for file in evidence.sources
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        bindings.frame_of(sources, file, node)
+        for file in sources
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.stmt) and switches(node) is True
     ]
 
@@ -57,8 +57,8 @@ def switches(node: ast.AST) -> bool | None:
     return None
 
 
-def _in_file(evidence: Evidence, file: str) -> Iterator[TrainOverride]:
-    for cls in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
+    for cls in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
         if not isinstance(cls, ast.ClassDef):
             continue
         methods = {m.name: m for m in cls.body if isinstance(m, ast.FunctionDef)}

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
@@ -15,12 +15,12 @@ _MODULES = ("autograd", "func", "torch")
 """``torch.autograd.grad`` is a function, not a gradient."""
 
 
-def reads_gradient(evidence: Evidence, frame: Frame | None) -> str:
+def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     """The name ``x`` of the first ``x.grad`` that the frame's expression or line reads; empty where there is none."""
     if frame is None:
         return ""
     last = frame.end_line or frame.line
-    for node in ast.walk(bindings.tree(evidence, frame.file) or ast.Module([], [])):
+    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
         if not (isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)):
             continue
         name = bindings.text_of(node.value)
@@ -41,30 +41,30 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
     )
 
 
-def rebound(evidence: Evidence, frame: Frame, name: str) -> bool:
+def rebound(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the name is bound again to something computed from itself: ``w = w - lr * w.grad``."""
-    return bool(updates_of_itself(evidence, frame, name))
+    return bool(updates_of_itself(sources, frame, name))
 
 
-def updates_of_itself(evidence: Evidence, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
+def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
     """The assignments to a name of something computed from it or its gradient, up to the frame and at it."""
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
-    found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(evidence, at, name)}
+    found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
     return [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
 
 
 def first_derivative(evidence: Evidence, here: Frame) -> Frame | None:
     """The place of the last grad call with ``create_graph`` and the same inputs, other than the failing one's."""
-    wanted = _inputs(evidence, here)
-    for event in reversed(events_before_failure(evidence)):
+    wanted = _inputs(evidence.sources, here)
+    for event in reversed(events_before_failure(evidence.events, evidence.failing_call)):
         frame = innermost_user(event.stack)
         if event.kind != "grad" or not event.create_graph or frame is None:
             continue
         if (frame.file, frame.line, frame.column) == (here.file, here.line, here.column):
             continue
-        return frame if wanted and _inputs(evidence, frame) == wanted else None
+        return frame if wanted and _inputs(evidence.sources, frame) == wanted else None
     return None
 
 
-def _inputs(evidence: Evidence, frame: Frame) -> str:
-    return bindings.text_of(bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")).strip("[]()")
+def _inputs(sources: SourceTexts, frame: Frame) -> str:
+    return bindings.text_of(bindings.argument(bindings.call_at(sources, frame), 1, "inputs")).strip("[]()")

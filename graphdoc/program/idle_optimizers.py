@@ -16,7 +16,7 @@ def idle_optimizers(evidence: Evidence) -> frozenset[int]:
     where one is called on a bare name, or where the optimizers that did step are stepped by code that is not seen.
     """
     stepped = {e.optimizer for e in evidence.events if e.kind == "step"}
-    written = {_end(path) for file in evidence.sources for path in _stepped_paths(tree(evidence, file))}
+    written = {_end(path) for file in evidence.sources for path in _stepped_paths(tree(evidence.sources, file))}
     ends = {o.id: _end(o.name.split(".")) for o in evidence.optimizers}
     if not stepped or any(len(end) < 2 for end in written):
         return frozenset()

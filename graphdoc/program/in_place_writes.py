@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -32,9 +32,9 @@ class Target:
     parameter: bool = False
 
 
-def target_of(evidence: Evidence, frame: Frame | None) -> Target:
+def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) -> Target:
     """What the statement at this place writes into."""
-    found = _write_at(evidence, frame)
+    found = _write_at(sources, frame)
     if found is None or frame is None:
         return Target()
     source, owner, written = found
@@ -69,7 +69,7 @@ def target_of(evidence: Evidence, frame: Frame | None) -> Target:
     local = around is not None and _binds(around, node.id)
     if function is not None and not local:
         # Bound before the loop: data of this call, unless the call is still running when backward fails.
-        running = {f.function for f in evidence.raised.stack} if evidence.raised else set()
+        running = {f.function for f in raised.stack} if raised else set()
         local = frame.function not in running and _binds(function, node.id)
     return Target(node.id, sliced, False, local, whole, parameter)
 
@@ -92,9 +92,9 @@ def _binds(scope: ast.AST, name: str) -> bool:
     return False
 
 
-def _write_at(evidence: Evidence, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:
+def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.stmt, ast.expr] | None:
     """The statement at a place and the expression that it writes into."""
-    text = evidence.sources.get(frame.file) if frame else None
+    text = sources.get(frame.file) if frame else None
     if frame is None or text is None:
         return None
     source = Source(frame.file, text)
@@ -134,9 +134,9 @@ def _library(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("torch", "F", "init", "nn", "functional")
 
 
-def is_statement(evidence: Evidence, frame: Frame | None) -> bool:
+def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether an in-place write visibly stands at this place, rather than inside what is called there."""
-    found = _write_at(evidence, frame)
+    found = _write_at(sources, frame)
     if found is None or frame is None:
         return False
     source, owner, _ = found
@@ -153,15 +153,15 @@ def is_statement(evidence: Evidence, frame: Frame | None) -> bool:
     return flagged or (name.endswith("_") and not name.startswith("_"))
 
 
-def uses_gradient(evidence: Evidence, frame: Frame | None) -> bool:
+def uses_gradient(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether the statement at this place reads some ``.grad``: an update written by hand."""
-    found = _write_at(evidence, frame)
+    found = _write_at(sources, frame)
     return found is not None and any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(found[1]))
 
 
-def in_loop(evidence: Evidence, frame: Frame | None) -> bool:
+def in_loop(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether a loop stands around this place in its own function."""
-    text = evidence.sources.get(frame.file) if frame else None
+    text = sources.get(frame.file) if frame else None
     if frame is None or text is None:
         return False
     source = Source(frame.file, text)
@@ -169,44 +169,44 @@ def in_loop(evidence: Evidence, frame: Frame | None) -> bool:
     return owner is not None and source.node_loop(owner) is not None
 
 
-def builders(evidence: Evidence, frame: Frame | None, stack: list[Frame]) -> list[Frame]:
+def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> list[Frame]:
     """The calls that gave a module or function ``inplace=True``: for a write inside what is called at this place.
 
     Looked for at the place itself, then in what builds the called attribute, then by the class on the stack.
     """
     if frame is None:
         return []
-    root = tree(evidence, frame.file)
-    called = _called(evidence, frame)
+    root = tree(sources, frame.file)
+    called = _called(sources, frame)
     if root is None or called is None:
         return []
     here = list(_flagged(called))
     if here:
-        return [frame_of(evidence, frame.file, c, frame.function) for c in here]
+        return [frame_of(sources, frame.file, c, frame.function) for c in here]
     name = called.func.attr if isinstance(called.func, ast.Attribute) else getattr(called.func, "id", "")
     found: list[Frame] = []
-    for file in (frame.file, *(f for f in evidence.sources if f != frame.file)):
-        for value in _values(evidence, file, name):
-            found += [frame_of(evidence, file, c) for c in _flagged(value)]
+    for file in (frame.file, *(f for f in sources if f != frame.file)):
+        for value in _values(sources, file, name):
+            found += [frame_of(sources, file, c) for c in _flagged(value)]
             for inner in ast.walk(value):
                 if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
-                    found += _factory(evidence, file, inner.func.id)
+                    found += _factory(sources, file, inner.func.id)
         if found:
             break
     if not found:
         kind = next((f.function.partition(".")[0] for f in reversed(stack) if f.function.endswith(".forward")), "")
-        for file in evidence.sources:
-            module = tree(evidence, file)
+        for file in sources:
+            module = tree(sources, file)
             for call in _flagged(module) if module is not None and kind else ():
                 named = {n.attr for n in ast.walk(call) if isinstance(n, ast.Attribute)}
                 if kind in named | {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}:
-                    found.append(frame_of(evidence, file, call))
+                    found.append(frame_of(sources, file, call))
     unique = list({(f.file, f.line, f.column): f for f in found}.values())
     return unique if len(unique) <= MOST_FLAGS else []
 
 
-def _called(evidence: Evidence, frame: Frame) -> ast.Call | None:
-    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:
+    source = Source(frame.file, sources.get(frame.file, ""))
     node = source.node_expression(Place.of(frame))
     if isinstance(node, ast.Call):
         return node
@@ -230,8 +230,8 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
             yield node
 
 
-def _values(evidence: Evidence, file: str, name: str) -> list[ast.expr]:
-    root = tree(evidence, file)
+def _values(sources: SourceTexts, file: str, name: str) -> list[ast.expr]:
+    root = tree(sources, file)
     out: list[ast.expr] = []
     for node in ast.walk(root) if root is not None and name else ():
         if isinstance(node, ast.Assign):
@@ -242,26 +242,26 @@ def _values(evidence: Evidence, file: str, name: str) -> list[ast.expr]:
     return out
 
 
-def _factory(evidence: Evidence, file: str, name: str) -> list[Frame]:
+def _factory(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     """The flag inside a factory: ``act = partial(nn.ReLU, inplace=True)``, ``def act(): return nn.ReLU(True)``."""
-    for other in (file, *(f for f in evidence.sources if f != file)):
-        root = tree(evidence, other)
-        scopes: list[ast.AST] = list(_values(evidence, other, name))
+    for other in (file, *(f for f in sources if f != file)):
+        root = tree(sources, other)
+        scopes: list[ast.AST] = list(_values(sources, other, name))
         for node in ast.walk(root) if root is not None else ():
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
                 scopes.append(node)
-        found = [frame_of(evidence, other, c) for s in scopes for c in _flagged(s)]
+        found = [frame_of(sources, other, c) for s in scopes for c in _flagged(s)]
         if found:
             return found
     return []
 
 
-def operands_named(evidence: Evidence, frame: Frame | None, name: str) -> list[str]:
+def operands_named(sources: SourceTexts, frame: Frame | None, name: str) -> list[str]:
     """The spellings of a tensor in the expression at this place: paths that end as ``name`` does (``self.queue``)."""
     last = _last(name)
     if frame is None or not last:
         return []
-    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+    source = Source(frame.file, sources.get(frame.file, ""))
     at = Place.of(frame)
     node: ast.AST | None = source.node_expression(at) or source.node_statement(at)
     found: dict[str, None] = {}
@@ -283,9 +283,9 @@ def _last(path: str) -> str:
     return head.rpartition(".")[2] + (bracket + keys).replace('"', "'")
 
 
-def bound_before(evidence: Evidence, frame: Frame | None, name: str) -> Frame | None:
+def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | None:
     """The last statement above this line, in the same function, that binds a plain name."""
-    root = tree(evidence, frame.file) if frame else None
+    root = tree(sources, frame.file) if frame else None
     if frame is None or root is None or not name.isidentifier():
         return None
     scope: ast.AST = function_around(root, frame.line) or root
@@ -299,4 +299,4 @@ def bound_before(evidence: Evidence, frame: Frame | None, name: str) -> Frame | 
     if best is None:
         return None
     value = best.iter if isinstance(best, ast.For) else getattr(best, "value", None)
-    return frame_of(evidence, frame.file, value if value is not None else best, frame.function)
+    return frame_of(sources, frame.file, value if value is not None else best, frame.function)

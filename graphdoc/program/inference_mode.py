@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from typing import Any
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
 from graphdoc.program.bindings import assignments, frame_of, tree
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import Reached, frames, reached
@@ -32,9 +33,9 @@ def origin_of(evidence: Evidence) -> Origin:
     """What is known of where the inference tensors near the failure came from."""
     switches = evidence.extras.get("switches")
     journal = frames(switches.get(MODE)) if isinstance(switches, dict) else []
-    written = _written(evidence)
-    for tensor in _near(evidence):
-        for frame, value in _assigned(evidence, tensor):
+    written = _written(evidence.sources)
+    for tensor in _near(evidence.extras):
+        for frame, value in _assigned(evidence.sources, evidence.raised, tensor):
             seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
@@ -42,7 +43,7 @@ def origin_of(evidence: Evidence) -> Origin:
             called = {n.attr for n in ast.walk(value) if isinstance(n, ast.Attribute)}
             called |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
             made = next((w for w in written if w[1] and w[3] in called), None)
-            taken = frame_of(evidence, frame.file, value, frame.function)
+            taken = frame_of(evidence.sources, frame.file, value, frame.function)
             if made is not None:
                 return Origin(made[0], True, taken, tensor.path, True)
             if seen:
@@ -54,36 +55,36 @@ def origin_of(evidence: Evidence) -> Origin:
     return Origin(switch, decorated, None, "", False)
 
 
-def _near(evidence: Evidence) -> list[Reached]:
+def _near(extras: dict[str, Any]) -> list[Reached]:
     """Inference tensors that the program can reach: those of the outer functions say where they came from."""
-    return [t for t in reversed(list(reached(evidence))) if t.inference]
+    return [t for t in reversed(list(reached(extras))) if t.inference]
 
 
-def _assigned(evidence: Evidence, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
-    stack = evidence.raised.stack if evidence.raised else []
+def _assigned(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
+    stack = raised.stack if raised else []
     frame = next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
     name = tensor.path.partition("[")[0]
-    return assignments(evidence, frame, name) if frame is not None else []
+    return assignments(sources, frame, name) if frame is not None else []
 
 
 Written = tuple[Frame, bool, ast.AST, str]
 """(place, whether a decorator, what it governs, the function's name)."""
 
 
-def _written(evidence: Evidence) -> list[Written]:
+def _written(sources: SourceTexts) -> list[Written]:
     """Every ``inference_mode`` in the sources."""
     out: list[Written] = []
-    for file in evidence.sources:
-        root = tree(evidence, file)
+    for file in sources:
+        root = tree(sources, file)
         for node in ast.walk(root) if root is not None else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 for d in node.decorator_list:
                     if MODE in ast.unparse(d):
-                        out.append((frame_of(evidence, file, d, node.name), True, node, node.name))
+                        out.append((frame_of(sources, file, d, node.name), True, node, node.name))
             elif isinstance(node, ast.With | ast.AsyncWith):
                 for item in node.items:
                     if MODE in ast.unparse(item.context_expr):
-                        out.append((frame_of(evidence, file, item.context_expr), False, node, ""))
+                        out.append((frame_of(sources, file, item.context_expr), False, node, ""))
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.spans import innermost_user, place, where
@@ -21,7 +21,7 @@ _CALLS = ast.Call | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 Marks = set[str]
 
 
-def keep_inner_graph(evidence: Evidence, failing: Event, freeing: Event) -> tuple[Remedy, ...]:
+def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tuple[Remedy, ...]:
     """Keep the graph of the inner call; where the loss is built on its result, as a graph of its own first."""
     frame = innermost_user(freeing.stack)
     if frame is None:
@@ -34,7 +34,7 @@ def keep_inner_graph(evidence: Evidence, failing: Event, freeing: Event) -> tupl
         "Nothing is stepped in between.",
         {"place": place(frame)},
     )
-    if not reaches_loss(evidence, failing, freeing):
+    if not reaches_loss(sources, failing, freeing):
         return (first_order,)
     second_order = Remedy(
         "set_keyword",
@@ -47,7 +47,7 @@ def keep_inner_graph(evidence: Evidence, failing: Event, freeing: Event) -> tupl
     return (second_order, first_order)
 
 
-def reaches_loss(evidence: Evidence, failing: Event, freeing: Event) -> bool:
+def reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
     """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term.
 
     The source is followed from the call through assignments and returns, along the frames that were under way.
@@ -56,13 +56,13 @@ def reaches_loss(evidence: Evidence, failing: Event, freeing: Event) -> bool:
     ends = [f for f in failing.stack if f.user]
     parts: list[bool] = []
     for frame in calls:
-        root = tree(evidence, frame.file)
+        root = tree(sources, frame.file)
         if root is None:
             return False
         scope: ast.AST = function_around(root, frame.line) or root
         if frame.function.endswith("comp>") or "<genexpr>" in frame.function:
             continue
-        flow = _Flow(evidence, scope, frame, parts)
+        flow = _Flow(sources, scope, frame, parts)
         end = next((e for e in ends if (e.file, e.function) == (frame.file, frame.function)), None)
         if end is not None:
             return flow.read_on(end.line)
@@ -75,8 +75,8 @@ def reaches_loss(evidence: Evidence, failing: Event, freeing: Event) -> bool:
 class _Flow:
     """The names of one function that depend on the value that is computed at a place in it."""
 
-    def __init__(self, evidence: Evidence, scope: ast.AST, source: Frame, parts: list[bool]) -> None:
-        self.evidence, self.source, self.parts = evidence, source, parts
+    def __init__(self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool]) -> None:
+        self.sources, self.source, self.parts = sources, source, parts
         self.marks: Marks = set()
         self.reduced: Marks = set()
         self.computed: Marks = set()
@@ -149,7 +149,7 @@ class _Flow:
     def _is_source(self, node: ast.AST) -> bool:
         if not isinstance(node, _CALLS) or node.lineno != self.source.line:
             return False
-        return not self.source.column or frame_of(self.evidence, self.source.file, node).column == self.source.column
+        return not self.source.column or frame_of(self.sources, self.source.file, node).column == self.source.column
 
     def _reads(self, node: ast.AST) -> bool:
         """Whether an expression depends on the value as a tensor."""

@@ -8,10 +8,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from graphdoc.evidence import Evidence, Frame, Package
+from graphdoc.evidence import Frame, Package, SourceTexts
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.in_place_writes import in_loop
+from graphdoc.program.lookup import package_of
 from graphdoc.program.spans import Moment, innermost_user, span, where
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -38,12 +39,12 @@ class Deed:
         return f"{path}:{self.frame.line}"
 
 
-def deed_of(evidence: Evidence, stack: Sequence[Frame]) -> Deed | None:
+def deed_of(packages: list[Package], stack: Sequence[Frame]) -> Deed | None:
     """The deed of the innermost frame that is neither PyTorch's nor Python's, if that is a package's; else None."""
     for frame in reversed(stack):
         if frame.user:
             return None
-        package = evidence.package(frame.file)
+        package = package_of(packages, frame.file)
         if package is not None:
             return Deed(package, frame, innermost_user(stack))
     return None
@@ -54,13 +55,13 @@ def deed_span(role: Role, deed: Deed, label: str, when: Moment | None = None) ->
     return span(role, deed.frame, f"{label}, in {deed.package.told}", when=when)
 
 
-def package_sources(evidence: Evidence) -> dict[str, str]:
+def package_sources(packages: list[Package]) -> dict[str, str]:
     """What is kept of packages' files, to be shown: other lines than those of the functions on the stacks are empty."""
-    files = [(package, file) for package in evidence.packages for file in package.sources]
+    files = [(package, file) for package in packages for file in package.sources]
     return {file: package.text(file) for package, file in files[:MOST_FILES]}
 
 
-def same_call(evidence: Evidence, one: Deed, other: Deed) -> bool:
+def same_call(sources: SourceTexts, one: Deed, other: Deed) -> bool:
     """Whether both happened within one call of the user's, so that nothing the user does to its result lies between.
 
     Two deeds below one expression in a loop that takes up its own result (``h = layer(h)``) can be of two rounds.
@@ -68,12 +69,12 @@ def same_call(evidence: Evidence, one: Deed, other: Deed) -> bool:
     a, b = one.caller, other.caller
     if a is None or b is None:
         return a is b
-    return _is_same(a, b) and not _feeds_itself(evidence, a)
+    return _is_same(a, b) and not _feeds_itself(sources, a)
 
 
-def _feeds_itself(evidence: Evidence, frame: Frame) -> bool:
-    text = evidence.sources.get(frame.file)
-    if text is None or not in_loop(evidence, frame):
+def _feeds_itself(sources: SourceTexts, frame: Frame) -> bool:
+    text = sources.get(frame.file)
+    if text is None or not in_loop(sources, frame):
         return False
     source = Source(frame.file, text)
     owner = source.node_statement(Place.of(frame))
@@ -100,16 +101,16 @@ class Switch:
     call: Frame
 
 
-def switch_of(evidence: Evidence, deed: Deed) -> Switch | None:
+def switch_of(sources: SourceTexts, deed: Deed) -> Switch | None:
     """The user's argument under whose condition the package's line stands: ``residual=True`` for ``if self.residual:``.
 
     Found by the name that both have, in a call of something that comes from that package, or in a call whose own name
     says that it switches this on (``model.residual_enable()``).
     """
     for name in _conditions(deed):
-        for file in list(evidence.sources)[:MOST_FILES]:
-            for switch in given(evidence, file, name):
-                if switch.frame is switch.call or _comes_from(evidence, switch, deed.package):
+        for file in list(sources)[:MOST_FILES]:
+            for switch in given(sources, file, name):
+                if switch.frame is switch.call or _comes_from(sources, switch, deed.package):
                     return switch
     return None
 
@@ -150,36 +151,36 @@ def _asked(test: ast.expr) -> Iterator[str]:
         yield from _asked(test.left)
 
 
-def given(evidence: Evidence, file: str, name: str) -> Iterator[Switch]:
+def given(sources: SourceTexts, file: str, name: str) -> Iterator[Switch]:
     """Where the user's code gives a thing of this name a value that is not plainly off."""
-    root = tree(evidence, file)
+    root = tree(sources, file)
     for node in ast.walk(root) if root is not None else ():
         if not isinstance(node, ast.Call):
             continue
-        call = frame_of(evidence, file, node)
+        call = frame_of(sources, file, node)
         for k in node.keywords:
             if k.arg == name and not (isinstance(k.value, ast.Constant) and not k.value.value):
-                yield Switch(name, frame_of(evidence, file, k), call)
+                yield Switch(name, frame_of(sources, file, k), call)
         if isinstance(node.func, ast.Attribute) and node.func.attr in (f"{name}_enable", f"enable_{name}"):
             yield Switch(name, call, call)
 
 
-def makers_of(evidence: Evidence, deed: Deed) -> list[Frame]:
+def makers_of(sources: SourceTexts, deed: Deed) -> list[Frame]:
     """The user's calls of what he imported from a package: where he chose its code."""
     out: list[Frame] = []
-    for file in list(evidence.sources)[:MOST_FILES]:
-        root = tree(evidence, file)
+    for file in list(sources)[:MOST_FILES]:
+        root = tree(sources, file)
         for node in ast.walk(root) if root is not None else ():
             if isinstance(node, ast.Call) and _imported(root, node, deed.package):
-                out.append(frame_of(evidence, file, node))
+                out.append(frame_of(sources, file, node))
     return out
 
 
-def _comes_from(evidence: Evidence, switch: Switch, package: Package) -> bool:
+def _comes_from(sources: SourceTexts, switch: Switch, package: Package) -> bool:
     """Whether what is called there was imported from the package."""
-    root = tree(evidence, switch.call.file)
+    root = tree(sources, switch.call.file)
     calls = (n for n in ast.walk(root) if isinstance(n, ast.Call)) if root is not None else ()
-    call = next((c for c in calls if _is_same(frame_of(evidence, switch.call.file, c), switch.call)), None)
+    call = next((c for c in calls if _is_same(frame_of(sources, switch.call.file, c), switch.call)), None)
     return call is not None and _imported(root, call, package)
 
 
@@ -206,9 +207,9 @@ def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool
     return False
 
 
-def turned_on(evidence: Evidence, switch: Switch) -> str:
+def turned_on(sources: SourceTexts, switch: Switch) -> str:
     """``residual=True` at train.py:6`` for a sentence."""
-    text = evidence.sources.get(switch.frame.file, "").splitlines()
+    text = sources.get(switch.frame.file, "").splitlines()
     line = text[switch.frame.line - 1] if 0 < switch.frame.line <= len(text) else ""
     whole = switch.frame.line == switch.frame.end_line
     code = line[switch.frame.column - 1 : switch.frame.end_column - 1] if whole else f"{switch.name}=…"

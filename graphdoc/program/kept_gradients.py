@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 
 _KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp, ast.Assign, ast.Return)
 
 
-def read_next(evidence: Evidence, file: str, name: str, line: int) -> Frame | None:
+def read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
     """Where the function around a line reads ``name`` below it before binding it anew; None where it does not."""
-    root = bindings.tree(evidence, file)
+    root = bindings.tree(sources, file)
     if root is None:
         return None
     scope = bindings.function_around(root, line) or root
@@ -28,24 +28,24 @@ def read_next(evidence: Evidence, file: str, name: str, line: int) -> Frame | No
     first = min(found, key=lambda n: (n.lineno, not isinstance(n.ctx, ast.Load), n.col_offset), default=None)
     if first is None or not isinstance(first.ctx, ast.Load):
         return None
-    return bindings.frame_of(evidence, file, first)
+    return bindings.frame_of(sources, file, first)
 
 
-def kept_gradients(evidence: Evidence, file: str, name: str, line: int) -> list[Frame]:
+def kept_gradients(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     """The expressions that keep a ``.grad`` without a copy: in the function around a line, under a name of its own;
     where there are none, those that a function of the program returns."""
-    root = bindings.tree(evidence, file)
+    root = bindings.tree(sources, file)
     scope = (bindings.function_around(root, line) or root) if root is not None else None
     if scope is not None:
         given = [n for n in bindings.shallow(scope) if isinstance(n, ast.Assign) and _has_names(n)]
         own = [e for n in given for e in _uncopied(n)]
         if any(bindings.text_of(t) == name for n in given if _uncopied(n) for t in n.targets):
-            return [bindings.frame_of(evidence, file, e) for e in own]
+            return [bindings.frame_of(sources, file, e) for e in own]
     returned = []
-    for other in evidence.sources:
-        for node in ast.walk(bindings.tree(evidence, other) or ast.Module([], [])):
+    for other in sources:
+        for node in ast.walk(bindings.tree(sources, other) or ast.Module([], [])):
             if isinstance(node, ast.Return):
-                returned += [bindings.frame_of(evidence, other, e) for e in _uncopied(node)]
+                returned += [bindings.frame_of(sources, other, e) for e in _uncopied(node)]
     return returned
 
 

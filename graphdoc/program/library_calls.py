@@ -6,19 +6,19 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import frame_of, text_of, tree
 
 
-def library_calls(evidence: Evidence, *names: str) -> list[Frame]:
+def library_calls(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call, and every bare decorator, of a function of PyTorch's that has one of these names.
 
     A name that the file imports from elsewhere (``re.compile``) or binds itself (``def checkpoint``, a method of
     ``self``) is none of PyTorch's. One that the file does not bind at all (``from x import *``) is taken at its word.
     """
     found: list[Frame] = []
-    for file in evidence.sources:
-        root = tree(evidence, file)
+    for file in sources:
+        root = tree(sources, file)
         if root is None:
             continue
         imported, own = _imported(root), _bound(root)
@@ -31,7 +31,7 @@ def library_calls(evidence: Evidence, *names: str) -> list[Frame]:
                 whole = rest or first
                 is_torchs = first not in own and not hasattr(builtins, first)
             if is_torchs and whole.rpartition(".")[2] in names:
-                found.append(frame_of(evidence, file, node))
+                found.append(frame_of(sources, file, node))
     return found
 
 

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame, Package, SourceTexts
+from graphdoc.program.lookup import package_of
 from graphdoc.program.loops import loop_of
 from graphdoc.program.tensors import reached
 from graphdoc.source.module import Source
@@ -27,7 +28,7 @@ def driver(evidence: Evidence) -> Frame | None:
 def _driver(evidence: Evidence) -> Frame | None:
     if not evidence.packages:
         return None
-    event = evidence.event(evidence.failing_event)
+    event = evidence.failing_call
     stack = event.stack if event is not None else evidence.raised.stack if evidence.raised is not None else []
     at = next((i for i in range(len(stack) - 1, -1, -1) if stack[i].user), -1)
     if at < 0 or not any(evidence.package(f.file) for f in stack[at + 1 :]):
@@ -36,7 +37,7 @@ def _driver(evidence: Evidence) -> Frame | None:
     made = _made_for(evidence, event)
     if made:
         return line if all(any(is_at(f, line) for f in stack) for stack in made) else None
-    return None if _takes_tensor(evidence, line) else line
+    return None if _takes_tensor(evidence.sources, evidence.extras, line) else line
 
 
 def _made_for(evidence: Evidence, event: Event | None) -> list[list[Frame]]:
@@ -57,15 +58,15 @@ def _made_for(evidence: Evidence, event: Event | None) -> list[list[Frame]]:
     return (fresh or [n.stack for n in nodes]) + [c.stack for c in evidence.cuts if c.stack]
 
 
-def _takes_tensor(evidence: Evidence, line: Frame) -> bool:
+def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> bool:
     """Whether the line hands over a tensor that the program holds by name: ``accelerator.backward(loss)``.
 
     So does a container with tensors that carry gradients (``np.sum(layers, 0)``); one of data alone may be a loader.
     """
-    source = Source(line.file, evidence.sources.get(line.file, ""))
+    source = Source(line.file, sources.get(line.file, ""))
     node: ast.AST | None = source.node_expression(Place.of(line)) or source.node_statement(Place.of(line))
-    known = {t.path for t in reached(evidence)}
-    known |= {t.path.partition("[")[0] for t in reached(evidence) if t.requires_grad}
+    known = {t.path for t in reached(extras)}
+    known |= {t.path.partition("[")[0] for t in reached(extras) if t.requires_grad}
     read = {ast.unparse(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)} if node else set()
     return bool(known & read)
 
@@ -100,11 +101,11 @@ def once_a_batch(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> bo
     return bool(users) and is_at(users[0], frame)
 
 
-def caller_of(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> str:
+def caller_of(packages: list[Package], stack: Sequence[Frame], frame: Frame) -> str:
     """The package that calls a function of the user's: ``lightning 2.6.6``; empty where none does."""
     at = next((i for i, f in enumerate(stack) if f is frame), 0)
     for above in reversed(stack[:at]):
-        package = evidence.package(above.file)
+        package = package_of(packages, above.file)
         if above.user:
             return ""
         if package is not None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import dotted, frame_of, function_around, methods_named, names_in, shallow, text_of, tree
 
 
-def idle_arguments(evidence: Evidence) -> list[tuple[str, str, Frame]]:
+def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
     """Functions that take an argument and never read it: (function, argument, place of the body or the definition).
 
     Left out: names that begin with an underscore, special methods, methods that only raise or pass, and functions with
     a signature that PyTorch prescribes (hooks, ``forward`` and ``backward`` of a Function).
     """
     found: list[tuple[str, str, Frame]] = []
-    for file in evidence.sources:
-        for node in ast.walk(tree(evidence, file) or ast.Module([], [])):
+    for file in sources:
+        for node in ast.walk(tree(sources, file) or ast.Module([], [])):
             if not isinstance(node, ast.FunctionDef | ast.Lambda):
                 continue
             name = node.name if isinstance(node, ast.FunctionDef) else "lambda"
@@ -29,16 +29,16 @@ def idle_arguments(evidence: Evidence) -> list[tuple[str, str, Frame]]:
             idle = [t for t in taken if t not in read and t not in ("self", "cls") and not t.startswith("_")]
             if idle:
                 last = body[-1] if len(body) == 1 or isinstance(body[-1], ast.Return) else node
-                found.append((name, idle[0], frame_of(evidence, file, last, name)))
+                found.append((name, idle[0], frame_of(sources, file, last, name)))
     return found
 
 
-def made_again(evidence: Evidence, place: Frame, argument: str) -> str:
+def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
     """The expression at ``place`` that a name like the unread argument is assigned elsewhere in the file; else empty.
 
     A function that takes ``embed`` and computes ``self.embeddings(ids)``, with ``embed = self.embeddings(ids)`` around.
     """
-    root = tree(evidence, place.file)
+    root = tree(sources, place.file)
     if root is None:
         return ""
     values = {
@@ -54,12 +54,12 @@ def made_again(evidence: Evidence, place: Frame, argument: str) -> str:
     return next((text_of(n) for n in inside if text_of(n) in values), "")
 
 
-def feeds(evidence: Evidence, source: Frame, sink: Frame) -> bool:
+def feeds(sources: SourceTexts, source: Frame, sink: Frame) -> bool:
     """Whether a name assigned from the expression at ``source`` is used, through assignments, on the line of ``sink``.
 
     Both have to stand in the same function; what happens across functions is not followed.
     """
-    root = tree(evidence, source.file)
+    root = tree(sources, source.file)
     if root is None or source.file != sink.file:
         return False
     scope = function_around(root, source.line)
@@ -78,15 +78,15 @@ def feeds(evidence: Evidence, source: Frame, sink: Frame) -> bool:
     return any(r == t or r.startswith(t + ".") for r in read for t in tainted)
 
 
-def attributes_through(evidence: Evidence, attribute: str) -> list[Frame]:
+def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:
     """Expressions that read something behind an attribute of this name, ``model.module.head.weight``: whole chains.
 
     A method that is called is left out of the chain, and with it calls of the inner object itself
     (``model.module.state_dict()``).
     """
     found: list[Frame] = []
-    for file in evidence.sources:
-        root = tree(evidence, file) or ast.Module([], [])
+    for file in sources:
+        root = tree(sources, file) or ast.Module([], [])
         called = {id(n.func) for n in ast.walk(root) if isinstance(n, ast.Call)}
         chains = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and id(n) not in called]
         inner = {id(n.value) for n in chains}
@@ -94,14 +94,14 @@ def attributes_through(evidence: Evidence, attribute: str) -> list[Frame]:
             if id(node) in inner:
                 continue
             if f".{attribute}." in f"{text_of(node)}." and not text_of(node).endswith(f".{attribute}"):
-                found.append(frame_of(evidence, file, node))
+                found.append(frame_of(sources, file, node))
     return found
 
 
-def state_written_by(evidence: Evidence, function: str) -> list[tuple[str, Frame]]:
+def state_written_by(sources: SourceTexts, function: str) -> list[tuple[str, Frame]]:
     """Attributes of ``self`` that a method of this name reads and assigns: (``self.cache``, the assignment)."""
     found: list[tuple[str, Frame]] = []
-    for file, node in methods_named(evidence, function, "self"):
+    for file, node in methods_named(sources, function, "self"):
         read = {
             text_of(n)
             for n in ast.walk(node)
@@ -115,11 +115,11 @@ def state_written_by(evidence: Evidence, function: str) -> list[tuple[str, Frame
                 targets = [statement.target]
             own = [text_of(t) for t in targets if isinstance(t, ast.Attribute) and dotted(t).startswith("self.")]
             if own and (isinstance(statement, ast.AugAssign) or own[0] in read):
-                found.append((own[0], frame_of(evidence, file, statement, _qualified(evidence, file, node))))
+                found.append((own[0], frame_of(sources, file, statement, _qualified(sources, file, node))))
     return found
 
 
-def _qualified(evidence: Evidence, file: str, method: ast.FunctionDef) -> str:
+def _qualified(sources: SourceTexts, file: str, method: ast.FunctionDef) -> str:
     """``Body.forward``, as Python calls a method of a class."""
-    classes = [n for n in ast.walk(tree(evidence, file) or ast.Module([], [])) if isinstance(n, ast.ClassDef)]
+    classes = [n for n in ast.walk(tree(sources, file) or ast.Module([], [])) if isinstance(n, ast.ClassDef)]
     return next((f"{c.name}.{method.name}" for c in classes if method in c.body), method.name)

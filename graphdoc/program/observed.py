@@ -31,7 +31,7 @@ class Program:
     @cached_property
     def failing(self) -> Event | None:
         """The backward or grad call that failed, or None where none is known."""
-        return self.evidence.event(self.evidence.failing_event)
+        return self.evidence.failing_call
 
     @cached_property
     def trained(self) -> frozenset[str] | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 
 Block = list[ast.stmt]
@@ -20,12 +20,12 @@ class Made:
     statement: ast.Assign
     behind: Block
 
-    def frame(self, evidence: Evidence) -> Frame:
+    def frame(self, sources: SourceTexts) -> Frame:
         """Its place."""
-        return bindings.frame_of(evidence, self.file, self.statement)
+        return bindings.frame_of(sources, self.file, self.statement)
 
 
-def made(evidence: Evidence, name: str) -> Made | None:
+def made(sources: SourceTexts, name: str) -> Made | None:
     """The one statement that binds this optimizer to a call; None where there is none or there are several.
 
     ``trainer.optimizer`` may be bound as ``self.optimizer``.
@@ -33,8 +33,8 @@ def made(evidence: Evidence, name: str) -> Made | None:
     alike = {name} if "." not in name else {name, f"self.{name.rpartition('.')[2]}"}
     found = [
         Made(file, statement, block[i + 1 :])
-        for file in evidence.sources
-        for block in _blocks(bindings.tree(evidence, file) or ast.Module([], []))
+        for file in sources
+        for block in _blocks(bindings.tree(sources, file) or ast.Module([], []))
         for i, statement in enumerate(block)
         if isinstance(statement, ast.Assign)
         and isinstance(statement.value, ast.Call)
@@ -43,11 +43,11 @@ def made(evidence: Evidence, name: str) -> Made | None:
     return found[0] if len(found) == 1 else None
 
 
-def replacing(evidence: Evidence, making: Made, names: list[str]) -> ast.stmt | None:
+def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt | None:
     """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}
     owners.discard("self")
-    return next((s for s in making.behind if any(_replaces(evidence, n, owners) for n in ast.walk(s))), None)
+    return next((s for s in making.behind if any(_replaces(sources, n, owners) for n in ast.walk(s))), None)
 
 
 def binding_behind(making: Made, name: str) -> ast.stmt | None:
@@ -58,7 +58,7 @@ def binding_behind(making: Made, name: str) -> ast.stmt | None:
     return None
 
 
-def _replaces(evidence: Evidence, node: ast.AST, owners: set[str]) -> bool:
+def _replaces(sources: SourceTexts, node: ast.AST, owners: set[str]) -> bool:
     if isinstance(node, ast.Assign):
         return any(_base(t) in owners for t in node.targets)
     if not isinstance(node, ast.Call):
@@ -67,14 +67,14 @@ def _replaces(evidence: Evidence, node: ast.AST, owners: set[str]) -> bool:
     if bindings.text_of(node.func) == "setattr":
         return bool(given) and given[0] in owners
     return isinstance(node.func, ast.Name) and any(
-        text in owners and _replaces_in(evidence, node.func.id, at) for at, text in enumerate(given)
+        text in owners and _replaces_in(sources, node.func.id, at) for at, text in enumerate(given)
     )
 
 
-def _replaces_in(evidence: Evidence, function: str, at: int) -> bool:
+def _replaces_in(sources: SourceTexts, function: str, at: int) -> bool:
     """Whether a function of the program assigns to an attribute of its argument at this position."""
-    for file in evidence.sources:
-        for found in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+    for file in sources:
+        for found in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
             if not isinstance(found, ast.FunctionDef) or found.name != function or len(found.args.args) <= at:
                 continue
             name = found.args.args[at].arg

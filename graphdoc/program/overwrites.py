@@ -73,7 +73,11 @@ class Overwrite:
     @cached_property
     def target(self) -> Target:
         """What the first write goes into, as the program spells it."""
-        return target_of(self._evidence, self.own_writers[0].frame) if self.own_writers else Target()
+        return (
+            target_of(self._evidence.sources, self._evidence.raised, self.own_writers[0].frame)
+            if self.own_writers
+            else Target()
+        )
 
     @cached_property
     def by_step(self) -> bool:
@@ -102,7 +106,7 @@ class Overwrite:
             return True
         if not self._again or not any(w.by is By.LINE for w in self.own_writers):
             return False
-        looped = self.target.sliced and any(in_loop(self._evidence, w.frame) for w in self.own_writers)
+        looped = self.target.sliced and any(in_loop(self._evidence.sources, w.frame) for w in self.own_writers)
         return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
 
     @cached_property
@@ -155,7 +159,7 @@ class Overwrite:
             return True
         if self.reuse is None:
             return False
-        learns = is_needed(self._evidence, self.reuse.carries, self._trained)
+        learns = is_needed(self._evidence.fresh_reaches, self._evidence.siblings, self.reuse.carries, self._trained)
         return learns or (bool(self.own) and self._of_one_update)
 
     @cached_property
@@ -228,7 +232,7 @@ def overwrite_of(
 ) -> Overwrite | None:
     """The overwrite that a version error is about; None where it is another error or nothing stale was seen."""
     known = [s for s in evidence.stale if evidence.node(s.node) is not None]
-    if not known or message_of(evidence, *VERSION) is None:
+    if not known or message_of(evidence.raised, *VERSION) is None:
         return None
     return Overwrite(evidence, journal, known, failing, reuse, trained)
 

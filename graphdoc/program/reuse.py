@@ -148,7 +148,7 @@ class Reuse:
 
         A stale part may well be whole: no call need have freed it.
         """
-        met = self._evidence.node(self._evidence.failing)
+        met = self._evidence.failing_node
         return met is None or met.state != "stale"
 
     @cached_property
@@ -340,7 +340,7 @@ class Reuse:
     @cached_property
     def earlier_roots(self) -> list[Carry]:
         """Edges into results that an earlier backward call started from."""
-        roots = roots_of(self._evidence)
+        roots = roots_of(self._evidence.events, self._evidence.packages)
         return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
 
     @cached_property
@@ -364,7 +364,7 @@ class Reuse:
 
     def carrying(self, carry: Carry) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""
-        return carried_on(self._evidence, carry)
+        return carried_on(self._evidence.sources, self._evidence.nodes, carry)
 
     def is_start(self, carry: Carry) -> bool:
         """Whether a value of a recurrence was made before it: the state with which the first round begins."""
@@ -476,7 +476,7 @@ def older_part(
 
 def _was_used(evidence: Evidence) -> bool:
     """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
-    known = message_of(evidence, *SECOND_TIME, *VERSION) is not None or not evidence.message
+    known = message_of(evidence.raised, *SECOND_TIME, *VERSION) is not None or not evidence.message
     return known or any(n.state != "live" for n in evidence.nodes) or any(c.dead for c in evidence.carries)
 
 

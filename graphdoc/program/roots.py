@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, Evidence
+from graphdoc.evidence import Event, Package
+from graphdoc.program.lookup import package_of
 
 _SCALING = ("DivBackward0", "MulBackward0")
 MOST_SCALED = 2
 """Scalings of one loss, one right after the other: by the steps it accumulates over, and by the gradient scaler."""
 
 
-def roots_of(evidence: Evidence) -> set[int]:
+def roots_of(events: list[Event], packages: list[Package]) -> set[int]:
     """The sequence numbers of the roots of all backward calls, and of what a package made a root of by scaling it."""
     out: set[int] = set()
-    for event in evidence.events:
+    for event in events:
         if event.kind == "backward" and event.root >= 0:
             out.add(event.root)
-            if event.root_op in _SCALING and _by_package(evidence, event):
+            if event.root_op in _SCALING and _by_package(packages, event):
                 # Nodes are numbered as they are made, and nothing is made between a loss and its scaling.
                 out.update(n for n in range(event.root - MOST_SCALED, event.root) if n >= 0)
     return out
 
 
-def _by_package(evidence: Evidence, event: Event) -> bool:
+def _by_package(packages: list[Package], event: Event) -> bool:
     for frame in reversed(event.stack):
         if frame.user:
             return False
-        if evidence.package(frame.file) is not None:
+        if package_of(packages, frame.file) is not None:
             return True
     return False

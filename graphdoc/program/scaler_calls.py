@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from typing import Any
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import frames
@@ -38,9 +39,9 @@ class Call:
     index: int
 
 
-def refused(evidence: Evidence, *kinds: str) -> Refused | None:
+def refused(events: list[Event], extras: dict[str, Any], *kinds: str) -> Refused | None:
     """The refused call and the one of these kinds before it, if no ``update`` came in between; None if not observed."""
-    told = evidence.extras.get("scaler")
+    told = extras.get("scaler")
     calls = [
         Call(str(c.get("kind")), [f for f in frames(c.get("stack")) if f.user], int(c.get("index", -1)))
         for c in (told if isinstance(told, list) else [])
@@ -55,7 +56,7 @@ def refused(evidence: Evidence, *kinds: str) -> Refused | None:
     if earlier is None:
         return None
     update = calls[updates[-1]] if updates else None
-    back = [e.index for e in evidence.events if e.kind == "backward"]
+    back = [e.index for e in events if e.kind == "backward"]
     now, once = _level(last.stack, earlier.stack, update.stack if update else [])
     return Refused(
         now,
@@ -64,7 +65,7 @@ def refused(evidence: Evidence, *kinds: str) -> Refused | None:
         innermost_user(update.stack) if update else None,
         sum(earlier.index <= i < last.index for i in back),
         sum(update.index <= i < last.index for i in back) if update else -1,
-        any(e.kind == "zero_grad" and earlier.index <= e.index < last.index for e in evidence.events),
+        any(e.kind == "zero_grad" and earlier.index <= e.index < last.index for e in events),
     )
 
 
@@ -79,13 +80,13 @@ def _level(now: list[Frame], earlier: list[Frame], update: list[Frame]) -> tuple
     return now[-1], earlier[-1]
 
 
-def ways_out(evidence: Evidence, found: Refused) -> tuple[list[Frame], Frame | None]:
+def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame | None]:
     """The statements between the refused call and ``update`` that leave the iteration, and the update's statement.
 
     Empty where the two do not stand in one function, the update behind the call and in the same loop.
     """
-    root = bindings.tree(evidence, found.now.file)
-    update = _update_statement(evidence, found, root) if root is not None else None
+    root = bindings.tree(sources, found.now.file)
+    update = _update_statement(sources, found, root) if root is not None else None
     if root is None or update is None:
         return [], None
     scope = bindings.function_around(root, found.now.line) or root
@@ -104,15 +105,15 @@ def ways_out(evidence: Evidence, found: Refused) -> tuple[list[Frame], Frame | N
     ]
     leaving.sort(key=lambda n: n.lineno)
     return (
-        [bindings.frame_of(evidence, found.now.file, n, found.now.function) for n in leaving],
-        bindings.frame_of(evidence, found.now.file, update, found.now.function),
+        [bindings.frame_of(sources, found.now.file, n, found.now.function) for n in leaving],
+        bindings.frame_of(sources, found.now.file, update, found.now.function),
     )
 
 
-def condition(evidence: Evidence, found: Refused) -> Frame | None:
+def condition(sources: SourceTexts, found: Refused) -> Frame | None:
     """The test of the ``if`` under which ``update`` stands and the refused call does not."""
-    root = bindings.tree(evidence, found.now.file)
-    update = _update_statement(evidence, found, root) if root is not None else None
+    root = bindings.tree(sources, found.now.file)
+    update = _update_statement(sources, found, root) if root is not None else None
     if root is None or update is None:
         return None
     around = [
@@ -121,16 +122,16 @@ def condition(evidence: Evidence, found: Refused) -> Frame | None:
         if isinstance(n, ast.If) and _holds(n, update.lineno) and not _holds(n, found.now.line)
     ]
     inner = max(around, key=lambda n: n.lineno, default=None)
-    return bindings.frame_of(evidence, found.now.file, inner.test) if inner is not None else None
+    return bindings.frame_of(sources, found.now.file, inner.test) if inner is not None else None
 
 
-def under_condition(evidence: Evidence, found: Refused) -> tuple[Frame, Frame, str] | None:
+def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame, str] | None:
     """The ``update()`` that stands under a condition, the ``if`` around it, and its text; None where it cannot stand
     behind the ``if`` as well: more of the ``if`` than its one body calls the scaler behind it, or the ``if`` has an
     ``else``.
     """
-    root = bindings.tree(evidence, found.now.file)
-    update = _update_statement(evidence, found, root) if root is not None else None
+    root = bindings.tree(sources, found.now.file)
+    update = _update_statement(sources, found, root) if root is not None else None
     if root is None or update is None:
         return None
     owner = next((n for n in ast.walk(root) if isinstance(n, ast.If) and update in n.body), None)
@@ -142,10 +143,10 @@ def under_condition(evidence: Evidence, found: Refused) -> tuple[Frame, Frame, s
     if any(scaler in bindings.names_in(n) for s in behind for n in ast.walk(s) if isinstance(n, ast.expr)):
         return None
     file, function = found.now.file, found.now.function
-    return bindings.frame_of(evidence, file, update, function), bindings.frame_of(evidence, file, owner, function), text
+    return bindings.frame_of(sources, file, update, function), bindings.frame_of(sources, file, owner, function), text
 
 
-def _update_statement(evidence: Evidence, found: Refused, root: ast.Module) -> ast.Expr | None:
+def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) -> ast.Expr | None:
     """The ``update()`` that the run made last; where it made none, the only one in the refused call's function."""
     scope = bindings.function_around(root, found.now.line) or root
     every = [
@@ -159,7 +160,7 @@ def _update_statement(evidence: Evidence, found: Refused, root: ast.Module) -> a
     if found.update is not None:
         same = found.update.file == found.now.file
         return next((n for n in every if same and n.lineno == found.update.line), None)
-    receiver = bindings.text_of(getattr(getattr(bindings.call_at(evidence, found.now), "func", None), "value", None))
+    receiver = bindings.text_of(getattr(getattr(bindings.call_at(sources, found.now), "func", None), "value", None))
     own = [n for n in every if receiver and bindings.text_of(n.value).startswith(f"{receiver}.update(")]
     return own[0] if len(own) == 1 else None
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Optimizer, Sign
+from graphdoc.program.lookup import optimizer_with
 
 
-def signs(evidence: Evidence, *kinds: str) -> list[Sign]:
+def signs(signs: list[Sign], *kinds: str) -> list[Sign]:
     """The signs of these kinds, strong ones first, otherwise in the order in which they were seen."""
-    return sorted((s for s in evidence.signs if s.kind in kinds), key=lambda s: s.weak)
+    return sorted((s for s in signs if s.kind in kinds), key=lambda s: s.weak)
 
 
-def first_sign(evidence: Evidence, *kinds: str) -> Sign | None:
+def first_sign(seen: list[Sign], *kinds: str) -> Sign | None:
     """The strongest and earliest sign of these kinds, or None."""
-    return next(iter(signs(evidence, *kinds)), None)
+    return next(iter(signs(seen, *kinds)), None)
 
 
-def optimizer_of(evidence: Evidence, sign: Sign) -> str:
+def optimizer_of(optimizers: list[Optimizer], sign: Sign) -> str:
     """How the program calls the optimizer of a sign: its name, else its class; empty where none is known."""
-    found = evidence.optimizer(sign.optimizer)
+    found = optimizer_with(optimizers, sign.optimizer)
     return (found.name or found.type) if found is not None else ""
 
 
-def is_named(evidence: Evidence, sign: Sign) -> bool:
+def is_named(optimizers: list[Optimizer], sign: Sign) -> bool:
     """Whether it is known how the program calls the optimizer of a sign."""
-    found = evidence.optimizer(sign.optimizer)
+    found = optimizer_with(optimizers, sign.optimizer)
     return found is not None and bool(found.name)

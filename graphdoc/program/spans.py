@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Event, Evidence, Frame, Node
+from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.model import Role, Span
 
 
@@ -33,18 +33,18 @@ def moment(of: Node | Event | None) -> Moment | None:
 
 
 def span(
-    role: Role, frame: Frame, label: str = "", evidence: Evidence | None = None, when: Moment | None = None
+    role: Role, frame: Frame, label: str = "", sources: SourceTexts | None = None, when: Moment | None = None
 ) -> Span:
     """The frame's place as a span; the file stays as the frame names it.
 
-    A frame without columns gives the whole line where ``evidence`` holds its source, and otherwise an empty span at
+    A frame without columns gives the whole line where ``sources`` holds its file, and otherwise an empty span at
     column 1 (``column == end_column``), which stands for the whole line.
     """
     if frame.column > 0:
         end_line = frame.end_line or frame.line
         end_column = frame.end_column or frame.column
         return Span(role, frame.file, frame.line, frame.column, end_line, end_column, label, when)
-    raw = _raw_line(evidence, frame) if evidence else ""
+    raw = _raw_line(sources, frame) if sources else ""
     text = raw.strip()
     column = len(raw) - len(raw.lstrip()) + 1 if text else 1
     return Span(role, frame.file, frame.line, column, frame.line, column + len(text), label, when)
@@ -54,12 +54,12 @@ def span_of(
     role: Role,
     stack: Sequence[Frame],
     label: str = "",
-    evidence: Evidence | None = None,
+    sources: SourceTexts | None = None,
     when: Moment | None = None,
 ) -> tuple[Span, ...]:
     """The place of a stack (its innermost user frame) as a tuple of one span, or of none for an empty stack."""
     frame = innermost(stack)
-    return (span(role, frame, label, evidence, when),) if frame else ()
+    return (span(role, frame, label, sources, when),) if frame else ()
 
 
 def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -101,18 +101,18 @@ def where(frame: Frame | None) -> str:
     return f"{name}:{frame.line}"
 
 
-def line_text(evidence: Evidence, frame: Frame | None) -> str:
+def line_text(sources: SourceTexts, frame: Frame | None) -> str:
     """The source line of the frame without indentation, or an empty string where the source is not kept."""
-    return _raw_line(evidence, frame).strip() if frame else ""
+    return _raw_line(sources, frame).strip() if frame else ""
 
 
-def code_at(evidence: Evidence, frame: Frame | None) -> str:
+def code_at(sources: SourceTexts, frame: Frame | None) -> str:
     """The exact expression that the frame was executing; the whole line where no columns are known."""
     if frame is None:
         return ""
     if frame.column <= 0 or frame.end_column <= 0:
-        return line_text(evidence, frame)
-    lines = evidence.sources.get(frame.file, "").splitlines()
+        return line_text(sources, frame)
+    lines = sources.get(frame.file, "").splitlines()
     last = frame.end_line or frame.line
     if not 1 <= frame.line <= last <= len(lines):
         return ""
@@ -126,12 +126,12 @@ LONGEST = 60
 """Characters of code that a sentence can hold."""
 
 
-def short_code(evidence: Evidence, frame: Frame | None) -> str:
+def short_code(sources: SourceTexts, frame: Frame | None) -> str:
     """The same on one line, for a sentence; empty where it is longer than one can hold."""
-    code = " ".join(code_at(evidence, frame).split())
+    code = " ".join(code_at(sources, frame).split())
     return code if len(code) <= LONGEST else ""
 
 
-def _raw_line(evidence: Evidence | None, frame: Frame) -> str:
-    lines = evidence.sources.get(frame.file, "").splitlines() if evidence else []
+def _raw_line(sources: SourceTexts | None, frame: Frame) -> str:
+    lines = sources.get(frame.file, "").splitlines() if sources else []
     return lines[frame.line - 1] if 1 <= frame.line <= len(lines) else ""

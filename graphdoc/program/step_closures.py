@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import line_text
 from graphdoc.source.module import Source
@@ -39,7 +39,7 @@ def _is_wrapper(frame: Frame) -> bool:
     return _is_base(frame) and frame.function.rpartition(".")[2] == "wrapper"
 
 
-def own_step(evidence: Evidence, stack: Sequence[Frame]) -> int:
+def own_step(sources: SourceTexts, stack: Sequence[Frame]) -> int:
     """The position in ``stack`` at which the step begins that did what its innermost frame does; -1 where none did.
 
     What lies above that position called the step. A closure that the step calls belongs to who wrote it, and so does a
@@ -64,16 +64,16 @@ def own_step(evidence: Evidence, stack: Sequence[Frame]) -> int:
     users = [f for f in (stack[first], *inner) if f.user]
     if not stack[first].user:
         return -1 if users else start
-    return -1 if any(_calls_argument(evidence, f) for f in users) else start
+    return -1 if any(_calls_argument(sources, f) for f in users) else start
 
 
-def unrecorded_call(evidence: Evidence, stack: Sequence[Frame], switch: Frame) -> Frame | None:
+def unrecorded_call(sources: SourceTexts, stack: Sequence[Frame], switch: Frame) -> Frame | None:
     """Where a step of the user's own calls its closure, if the switch that turned recording off is the step's own."""
     start = next((i for i in range(len(stack) - 1, -1, -1) if _is_wrapper(stack[i])), len(stack))
     step = next((f for f in stack[start + 1 :] if not is_around(f) and not _is_base(f)), None)
-    if step is None or not step.user or step.file != switch.file or not _calls_argument(evidence, step):
+    if step is None or not step.user or step.file != switch.file or not _calls_argument(sources, step):
         return None
-    root = bindings.tree(evidence, step.file)
+    root = bindings.tree(sources, step.file)
     function = bindings.function_around(root, step.line) if root is not None else None
     if function is None:
         return None
@@ -86,11 +86,11 @@ def _is_foreign(frame: Frame) -> bool:
     return frame.user or ("-packages/" in path and "-packages/torch/" not in path)
 
 
-def _calls_argument(evidence: Evidence, frame: Frame) -> bool:
+def _calls_argument(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the expression that runs here calls what the function was given as an argument: ``closure()``."""
-    text = evidence.sources.get(frame.file)
+    text = sources.get(frame.file)
     if text is None:
-        return "closure()" in line_text(evidence, frame)
+        return "closure()" in line_text(sources, frame)
     source = Source(frame.file, text)
     node = source.node_expression(Place.of(frame))
     function = source.node_function(node) if isinstance(node, ast.Call) else None

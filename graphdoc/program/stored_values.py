@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node
+from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
 
@@ -17,7 +17,7 @@ def user_frames(stack: Sequence[Frame]) -> list[Frame]:
     return [f for f in reversed(stack) if f.user]
 
 
-def kept_at(evidence: Evidence, holders: Iterable[Holder], producer: Node) -> list[Frame]:
+def kept_at(sources: SourceTexts, raised: Raised | None, holders: Iterable[Holder], producer: Node) -> list[Frame]:
     """The statements that keep a value under the names by which it is held, most likely first.
 
     Looked for in the function of a local name; for an attribute in the functions on the producer's stack, innermost
@@ -25,7 +25,7 @@ def kept_at(evidence: Evidence, holders: Iterable[Holder], producer: Node) -> li
     """
     out: list[Frame] = []
     for holder in holders:
-        for frame in _kept_by(evidence, holder, producer):
+        for frame in _kept_by(sources, raised, holder, producer):
             if not any(_same_place(frame, f) for f in out):
                 out.append(frame)
     return out
@@ -36,31 +36,31 @@ def kept_name(holder: Holder) -> str:
     return next((s.key for s in reversed(holder.steps) if s.kind in ("name", "attribute")), holder.base)
 
 
-def _kept_by(evidence: Evidence, holder: Holder, producer: Node) -> list[Frame]:
+def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, producer: Node) -> list[Frame]:
     name = kept_name(holder)
-    raised = evidence.raised.stack if evidence.raised else []
+    raised = error.stack if error else []
     entry = entry_of(holder)
     if entry is not None and entry.field:
-        put = [f for f, _ in putting(evidence, user_frames(producer.stack), entry)]
+        put = [f for f, _ in putting(sources, user_frames(producer.stack), entry)]
         if put:
             return put
     if not any(s.kind == "attribute" for s in holder.steps):
         if len(holder.steps) > 1:
             # An entry of a dict or list: the statement that puts it in may stand in another function.
-            written = _stores(evidence, user_frames(producer.stack), name, entries=True)
+            written = _stores(sources, user_frames(producer.stack), name, entries=True)
             if written:
                 return written
         scopes = [f for f in (*user_frames(raised), *user_frames(producer.stack)) if f.function == holder.function]
-        return _stores(evidence, scopes[:1], name, plain=True)
-    found = _stores(evidence, user_frames(producer.stack), name) or _stores(evidence, user_frames(raised), name)
-    return found or _anywhere(evidence, name)
+        return _stores(sources, scopes[:1], name, plain=True)
+    found = _stores(sources, user_frames(producer.stack), name) or _stores(sources, user_frames(raised), name)
+    return found or _anywhere(sources, name)
 
 
 def _stores(
-    evidence: Evidence, frames: Sequence[Frame], name: str, plain: bool = False, entries: bool = False
+    sources: SourceTexts, frames: Sequence[Frame], name: str, plain: bool = False, entries: bool = False
 ) -> list[Frame]:
     for frame in frames:
-        root = tree(evidence, frame.file)
+        root = tree(sources, frame.file)
         if root is None:
             continue
         scope: ast.AST = function_around(root, frame.line) or root
@@ -70,7 +70,7 @@ def _stores(
             hits = [s for s in hits if not _is_start(s)] or hits
         if hits:
             # The last one is in force when the function ends or its loop goes round.
-            return [frame_of(evidence, frame.file, s, frame.function) for s in reversed(hits[-2:])]
+            return [frame_of(sources, frame.file, s, frame.function) for s in reversed(hits[-2:])]
     return []
 
 
@@ -79,17 +79,17 @@ def _is_plain(statement: ast.stmt) -> bool:
     return any(isinstance(p, ast.Name) for p in targets_of(statement))
 
 
-def _anywhere(evidence: Evidence, name: str) -> list[Frame]:
+def _anywhere(sources: SourceTexts, name: str) -> list[Frame]:
     out: list[Frame] = []
     starts: list[Frame] = []
-    for file in evidence.sources:
-        root = tree(evidence, file)
+    for file in sources:
+        root = tree(sources, file)
         for scope in ast.walk(root) if root is not None else ():
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
                 for s in statements(scope):
                     if _keeps(s, name, False):
                         first = scope.name == "__init__" or _is_start(s)
-                        (starts if first else out).append(frame_of(evidence, file, s, scope.name))
+                        (starts if first else out).append(frame_of(sources, file, s, scope.name))
     return (out or starts)[:2]
 
 
@@ -134,12 +134,12 @@ def _is_kept(value: ast.expr) -> bool:
     )
 
 
-def alias_of(evidence: Evidence, frame: Frame) -> Frame | None:
+def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     """Where the local name that is written through at ``frame`` was bound to an entry of something that lives longer.
 
     ``row = table.data[i]`` gives a view: what is written into ``row`` stays in the table.
     """
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     if root is None:
         return None
     scope: ast.AST = function_around(root, frame.line) or root
@@ -161,7 +161,7 @@ def alias_of(evidence: Evidence, frame: Frame) -> Frame | None:
     ]
     if not bound or not isinstance(bound[-1].value, ast.Subscript | ast.Attribute):
         return None
-    return frame_of(evidence, frame.file, bound[-1].value, frame.function)
+    return frame_of(sources, frame.file, bound[-1].value, frame.function)
 
 
 def _names(target: ast.expr, name: str, plain: bool) -> bool:
@@ -172,11 +172,11 @@ def _names(target: ast.expr, name: str, plain: bool) -> bool:
     return isinstance(target, ast.Name) and target.id == name
 
 
-def dropped_detaches(evidence: Evidence, files: Iterable[str]) -> list[Frame]:
+def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
     out = []
     for file in files:
-        root = tree(evidence, file)
+        root = tree(sources, file)
         for node in ast.walk(root) if root is not None else ():
             if (
                 isinstance(node, ast.Expr)
@@ -185,7 +185,7 @@ def dropped_detaches(evidence: Evidence, files: Iterable[str]) -> list[Frame]:
                 and node.value.func.attr == "detach"
                 and not node.value.args
             ):
-                out.append(frame_of(evidence, file, node))
+                out.append(frame_of(sources, file, node))
     return out
 
 
@@ -221,28 +221,28 @@ def ends(evidence: Evidence, carry: Carry) -> tuple[Frame, Frame] | None:
     inner = user_frames(producer.stack)[0], user_frames(consumer.stack)[0]
     paths = [p for h in holders for p in (h.base, h.path)]
     within = made == inner[0] or used == inner[1]
-    if within or operands_in(evidence, used, paths) or set(paths) & set(bound_names(evidence, made)):
+    if within or operands_in(evidence.sources, used, paths) or set(paths) & set(bound_names(evidence.sources, made)):
         return pair
     files = {f.file for f in user_frames(producer.stack)}
-    stored = [f for f in kept_at(evidence, holders, producer) if f.file in files]
+    stored = [f for f in kept_at(evidence.sources, evidence.raised, holders, producer) if f.file in files]
     return (stored[0] if stored else inner[0]), inner[1]
 
 
-def bound_names(evidence: Evidence, frame: Frame) -> list[str]:
+def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
     from graphdoc.source.module import Source
 
-    text = evidence.sources.get(frame.file)
+    text = sources.get(frame.file)
     if text is None:
         return []
     return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
 
 
-def operands_in(evidence: Evidence, frame: Frame, names: Iterable[str]) -> list[str]:
+def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
     """Those of the names (or paths) that are read in the expression at this place."""
     from graphdoc.source.module import Source
 
-    text = evidence.sources.get(frame.file)
+    text = sources.get(frame.file)
     if text is None or not frame.column:
         return []
     found = {_spelling(o.text) for o in Source(frame.file, text).operands(frame)}
@@ -256,12 +256,12 @@ def _spelling(path: str) -> str:
     return key(node) if node is not None else path
 
 
-def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
+def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
     """Where the loss of a backward call takes up one of these names: in the call itself or in what was assigned to it.
 
     Followed through at most ``depth`` assignments of the function that makes the call.
     """
-    root = tree(evidence, call.file)
+    root = tree(sources, call.file)
     if root is None or not names:
         return []
     scope: ast.AST = function_around(root, call.line) or root
@@ -279,7 +279,7 @@ def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: i
         if hits:
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
                 value = value.func.value
-            out.append((frame_of(evidence, call.file, value, call.function), hits[0]))
+            out.append((frame_of(sources, call.file, value, call.function), hits[0]))
             continue
         if level >= depth:
             continue
@@ -292,20 +292,20 @@ def uses_in_loss(evidence: Evidence, call: Frame, names: Sequence[str], depth: i
     return out
 
 
-def behind_the_step(evidence: Evidence, frame: Frame) -> tuple[Frame, Frame]:
+def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> tuple[Frame, Frame]:
     """The statement of this function behind which an iteration's graph has done its work, and the line of the step.
 
     The last optimizer step that this function makes behind the backward call at ``frame``, else the call itself. The
     journal tells where steps were made; where none was seen yet, the source does. The two differ where the step stands
     inside a branch.
     """
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     if root is None:
         return frame, frame
     scope: ast.AST = function_around(root, frame.line) or root
     lines = {
         f.line
-        for e in evidence.events
+        for e in events
         if e.kind == "step"
         for f in e.stack
         if f.user and f.file == frame.file and f.function == frame.function
@@ -317,15 +317,15 @@ def behind_the_step(evidence: Evidence, frame: Frame) -> tuple[Frame, Frame]:
         chosen = [s for s in later if _calls_step(s)]
     if not chosen:
         return frame, frame
-    anchor = frame_of(evidence, frame.file, chosen[-1], frame.function)
+    anchor = frame_of(sources, frame.file, chosen[-1], frame.function)
     inside = [n for n in ast.walk(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
     steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
-    return anchor, frame_of(evidence, frame.file, steps[-1], frame.function) if steps else anchor
+    return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
 
 
-def read_behind(evidence: Evidence, frame: Frame, path: str) -> bool:
+def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the statements behind the one at ``frame``, in its function, read a path that it assigns."""
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
     last = max(frame.line, frame.end_line)
     return any(
@@ -339,12 +339,12 @@ def read_behind(evidence: Evidence, frame: Frame, path: str) -> bool:
     )
 
 
-def started_again(evidence: Evidence, frame: Frame, anchor: Frame, path: str) -> bool:
+def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) -> bool:
     """Whether a path may hold a plain start value (``total = 0.0``, ``h = None``) behind the statement at ``anchor``.
 
     Looked for from the statement at ``frame`` to the end of the anchor, and in the branches on the way.
     """
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     scope = (function_around(root, frame.line) or root) if root is not None else None
     last = anchor.end_line or anchor.line
     for s in statements(scope) if scope is not None else ():

@@ -5,30 +5,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 
 
-def suspicious(evidence: Evidence) -> bool:
+def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether the program loses a graph somewhere in a way that could explain a sign of this run."""
-    kinds = {s.kind for s in evidence.signs}
-    if "suspect-term" in kinds and any(_adds_a_value(evidence, s) for s in evidence.signs if s.kind == "suspect-term"):
-        return any(_loses(node) for node in _nodes(evidence))
-    return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(evidence))
+    kinds = {s.kind for s in signs}
+    if "suspect-term" in kinds and any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
+        return any(_loses(node) for node in _nodes(sources))
+    return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(sources))
 
 
-def _nodes(evidence: Evidence) -> Iterator[ast.AST]:
-    for file in evidence.sources:
-        yield from ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
+    for file in sources:
+        yield from ast.walk(bindings.tree(sources, file) or ast.Module([], []))
 
 
-def _adds_a_value(evidence: Evidence, sign: Sign) -> bool:
+def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
     """Whether both sides of the addition are more than plain numbers, as far as the source tells."""
     frame = innermost_user(sign.stack)
-    root = bindings.tree(evidence, frame.file) if frame is not None else None
+    root = bindings.tree(sources, frame.file) if frame is not None else None
     if frame is None or root is None:
         return False
     scope = bindings.function_around(root, frame.line) or root

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame
 from graphdoc.program.spans import innermost
 
 
@@ -27,9 +28,9 @@ class Reached:
     shape: tuple[int, ...] = ()
 
 
-def reached(evidence: Evidence) -> Iterator[Reached]:
+def reached(extras: dict[str, Any]) -> Iterator[Reached]:
     """Every tensor that was looked at, those near the failure first; damaged entries are left out."""
-    told = evidence.extras.get("locals")
+    told = extras.get("locals")
     for entry in told if isinstance(told, list) else []:
         if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
             continue
@@ -46,9 +47,9 @@ def reached(evidence: Evidence) -> Iterator[Reached]:
         )
 
 
-def tensor_named(evidence: Evidence, name: str) -> Reached | None:
+def tensor_named(extras: dict[str, Any], name: str) -> Reached | None:
     """The tensor that the program reaches under this very name, or None."""
-    return next((t for t in reached(evidence) if t.path == name), None) if name else None
+    return next((t for t in reached(extras) if t.path == name), None) if name else None
 
 
 def frames(value: object) -> list[Frame]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame
 from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
@@ -32,7 +32,7 @@ def not_taken(evidence: Evidence) -> Branch | None:
     never: there the order of the lines says nothing.
     """
     loss = _last_loss(evidence)
-    root = bindings.tree(evidence, loss.made.file) if loss is not None and loss.made is not None else None
+    root = bindings.tree(evidence.sources, loss.made.file) if loss is not None and loss.made is not None else None
     if loss is None or loss.made is None or root is None:
         return None
     made = loss.made
@@ -52,12 +52,16 @@ def not_taken(evidence: Evidence) -> Branch | None:
     ]
     if len(found) != 1 or any(_binds([n], name) for n in parts if _between(n, made.line, found[0])):
         return None
-    return Branch(bindings.frame_of(evidence, made.file, found[0].test, scope.name), made, _reached_more(evidence))
+    return Branch(
+        bindings.frame_of(evidence.sources, made.file, found[0].test, scope.name),
+        made,
+        _reached_more(evidence.events, evidence.failing_call),
+    )
 
 
-def _reached_more(evidence: Evidence) -> bool:
+def _reached_more(events: list[Event], failing_call: Event | None) -> bool:
     """Whether an earlier backward from the place of the last one reached parameters that the last did not."""
-    calls = [e for e in events_before_failure(evidence) if e.kind == "backward"]
+    calls = [e for e in events_before_failure(events, failing_call) if e.kind == "backward"]
     if not calls or not calls[-1].reaches:
         return False
     now = set(calls[-1].reaches)
@@ -66,13 +70,16 @@ def _reached_more(evidence: Evidence) -> bool:
 
 def _last_loss(evidence: Evidence) -> Reached | None:
     """The tensor on which the last backward was called, if the program still holds it under that name."""
-    last = next((e for e in reversed(events_before_failure(evidence)) if e.kind == "backward"), None)
+    last = next(
+        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if e.kind == "backward"),
+        None,
+    )
     frame = innermost_user(last.stack) if last else None
-    call = bindings.call_at(evidence, frame)
+    call = bindings.call_at(evidence.sources, frame)
     if last is None or call is None or not isinstance(call.func, ast.Attribute):
         return None
     name = bindings.text_of(call.func.value)
-    known = next((t for t in reached(evidence) if t.path == name), None)
+    known = next((t for t in reached(evidence.extras) if t.path == name), None)
     return known if known is not None and known.op == last.root_op else None
 
 

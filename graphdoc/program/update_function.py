@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.program.loop_owner import driver, is_at
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.source.module import Source
@@ -56,7 +56,7 @@ def scene(evidence: Evidence, found: Overwrite) -> Scene | None:
         tuple(sorted(forwards.values(), key=lambda f: (f.line, f.column)))[:MOST_FORWARDS],
         last,
         backward,
-        _order(evidence, forward, last, backward),
+        _order(evidence.sources, forward, last, backward),
     )
 
 
@@ -89,8 +89,8 @@ def depth(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[F
     return users.index(level[0]) if level is not None else 0
 
 
-def _order(evidence: Evidence, forward: Frame, write: Frame, backward: Frame) -> str:
-    source = Source(forward.file, evidence.sources.get(forward.file, ""))
+def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) -> str:
+    source = Source(forward.file, sources.get(forward.file, ""))
     owners = [source.node_statement(Place.of(f)) for f in (forward, write, backward)]
     loops = [_loops(source, o) for o in owners]
     if any(loop in loops[1] and loop not in loops[2] for loop in loops[0]):

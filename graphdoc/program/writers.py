@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from graphdoc.evidence import Event, Evidence, Frame, Stale, Write
+from graphdoc.evidence import Event, Evidence, Frame, Node, Optimizer, Stale, Write
+from graphdoc.program.lookup import event_with, node_with, optimizer_with
 from graphdoc.program.spans import Moment, innermost_user, moment
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
 
@@ -56,23 +57,27 @@ def writers_of(evidence: Evidence, stales: Sequence[Stale]) -> list[Writer]:
 def writer_of(evidence: Evidence, write: Write) -> Writer:
     """A write of the evidence with the user's line, and whether an optimizer or a library did it there."""
     stack = write.stack
-    if write.op.endswith(".step") or (at := own_step(evidence, stack)) >= 0:
+    if write.op.endswith(".step") or (at := own_step(evidence.sources, stack)) >= 0:
         # An optimizer of the user's own steps inside PyTorch's wrapper: its caller is the line to show.
         outside = stack if write.op.endswith(".step") else stack[:at]
         frame = innermost_user(outside) or innermost_user(stack)
-        op = write.op if write.op.endswith(".step") else _optimizer_type(evidence, stack, frame)
-        return _writer(evidence, write, f"{op}()", frame, By.STEP)
+        op = (
+            write.op
+            if write.op.endswith(".step")
+            else _optimizer_type(evidence.events, evidence.optimizers, stack, frame)
+        )
+        return _writer(evidence.events, write, f"{op}()", frame, By.STEP)
     frame = innermost_user(stack)
     functions = [f.function for f in stack if not f.user]
     if any("load_state_dict" in f for f in functions):
-        return _writer(evidence, write, "load_state_dict()", frame, By.LOAD)
+        return _writer(evidence.events, write, "load_state_dict()", frame, By.LOAD)
     inside = bool(stack) and frame is not None and any(_does_work(f) for f in stack[stack.index(frame) + 1 :])
-    return _writer(evidence, write, write.op, frame, By.LIBRARY if inside else By.LINE)
+    return _writer(evidence.events, write, write.op, frame, By.LIBRARY if inside else By.LINE)
 
 
-def written(evidence: Evidence, writer: Writer) -> Moment | None:
+def written(nodes: list[Node], writer: Writer) -> Moment | None:
     """When a write was made: with its step, else as early as it can be, behind the node that had saved the tensor."""
-    saving = evidence.node(writer.stale.node) if writer.stale is not None else None
+    saving = node_with(nodes, writer.stale.node) if writer.stale is not None else None
     at = moment(saving) if writer.event is None else moment(writer.event)
     return (at[0], at[1] + 1 + max(writer.version, 0)) if at is not None and writer.event is None else at
 
@@ -82,15 +87,17 @@ def _does_work(frame: Frame) -> bool:
     return not frame.user and not is_around(frame)
 
 
-def _optimizer_type(evidence: Evidence, stack: Sequence[Frame], frame: Frame | None) -> str:
+def _optimizer_type(
+    events: list[Event], optimizers: list[Optimizer], stack: Sequence[Frame], frame: Frame | None
+) -> str:
     named = next((f.function for f in reversed(stack) if is_optimizers(f) and f.function.endswith(".step")), "")
-    event = _step_at(evidence, frame)
-    known = evidence.optimizer(event.optimizer) if event is not None else None
+    event = _step_at(events, frame)
+    known = optimizer_with(optimizers, event.optimizer) if event is not None else None
     return f"{known.type}.step" if known is not None else named or "Optimizer.step"
 
 
-def _step_at(evidence: Evidence, frame: Frame | None) -> Event | None:
-    for e in reversed(evidence.events):
+def _step_at(events: list[Event], frame: Frame | None) -> Event | None:
+    for e in reversed(events):
         at = innermost_user(e.stack) if e.kind == "step" else None
         if at is None or frame is None:
             continue
@@ -99,8 +106,8 @@ def _step_at(evidence: Evidence, frame: Frame | None) -> Event | None:
     return None
 
 
-def _writer(evidence: Evidence, write: Write, op: str, frame: Frame | None, by: By) -> Writer:
-    event = evidence.event(write.event) if write.event >= 0 else None
+def _writer(events: list[Event], write: Write, op: str, frame: Frame | None, by: By) -> Writer:
+    event = event_with(events, write.event) if write.event >= 0 else None
     if by is By.STEP and event is None:
-        event = _step_at(evidence, frame)
+        event = _step_at(events, frame)
     return Writer(op, frame, tuple(write.stack), by, write.count, write.version, write.grad_mode, event)

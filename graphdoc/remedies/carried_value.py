@@ -6,12 +6,13 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node
+from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node, SourceTexts, Tensor
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.carried_names import stored_on
 from graphdoc.program.container_entries import entry_of, given, putting
 from graphdoc.program.expression_values import UNKNOWN, calls_into, in_training, known, value_at
+from graphdoc.program.lookup import node_with
 from graphdoc.program.loop_owner import driver, inside, is_at
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, place, where
@@ -32,20 +33,20 @@ from graphdoc.story.older_graph import aliases, distinct_carries
 def from_carrying(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
     kept = detach_where_kept(evidence, reuse)
-    read = any(_read_on(evidence, edit) for r in kept for edit in r.args["edits"])
+    read = any(_read_on(evidence.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(evidence, reuse.carries, constant)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     return [
-        *copy_of_entry(evidence, reuse),
+        *copy_of_entry(evidence.sources, evidence.nodes, reuse),
         *detach_behind_step(evidence, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
 
 
-def _read_on(evidence: Evidence, edit: dict[str, Any]) -> bool:
+def _read_on(sources: SourceTexts, edit: dict[str, Any]) -> bool:
     """Whether the function that keeps a value goes on to compute with it under that name."""
     at = frame_at(edit["args"]["place"])
-    return any(read_behind(evidence, at, path) for path, _ in edit["args"]["targets"])
+    return any(read_behind(sources, at, path) for path, _ in edit["args"]["targets"])
 
 
 def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
@@ -59,15 +60,15 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         paths = _paths_in(evidence, reuse, call)
         if not paths:
             continue
-        paths += [p for p in _lingering_in(evidence, call, paths) if p not in paths]
-        anchor, step = behind_the_step(evidence, call)
-        if any(started_again(evidence, call, anchor, p) for p, _ in paths):
+        paths += [p for p in _lingering_in(evidence.lingering, call, paths) if p not in paths]
+        anchor, step = behind_the_step(evidence.sources, evidence.events, call)
+        if any(started_again(evidence.sources, call, anchor, p) for p, _ in paths):
             continue
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         out.append(
             Remedy(
                 "detach_after",
-                f"detach {shown} once each iteration, after {_verb(evidence, anchor, call)} at {where(step)}",
+                f"detach {shown} once each iteration, after {_verb(evidence.sources, anchor, call)} at {where(step)}",
                 "unsafe",
                 "The values go on into the next iteration; gradients stop there, and every parameter still gets its "
                 "gradient from the current iteration.",
@@ -84,12 +85,12 @@ def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     """
     paths: list[list[Any]] = []
     anchor: Frame | None = None
-    for c in distinct_carries(evidence, reuse.carries):
+    for c in distinct_carries(evidence.nodes, reuse.carries):
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         frames = inside(evidence, consumer.stack) if consumer is not None else []
         if producer is None or not frames or len(frames) < 2:
             return []  # computed in the batch's function itself: it is cut where it is kept
-        root = tree(evidence, frames[0].file)
+        root = tree(evidence.sources, frames[0].file)
         scope = function_around(root, frames[0].line) if root is not None else None
         owner = next((s for s in scope.body if _covers(s, frames[0])), None) if scope is not None else None
         if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
@@ -98,9 +99,9 @@ def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             (
                 edit["args"]["targets"][0]
                 for holder in c.tensor.holders
-                for frame in kept_at(evidence, [holder], producer)[:1]
+                for frame in kept_at(evidence.sources, evidence.raised, [holder], producer)[:1]
                 if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
-                and (edit := _assignment(evidence, frame, holder)) is not None
+                and (edit := _assignment(evidence.sources, frame, holder)) is not None
             ),
             None,
         )
@@ -108,7 +109,7 @@ def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             return []
         if found not in paths:
             paths.append(found)
-        at = frame_of(evidence, frames[0].file, owner, frames[0].function)
+        at = frame_of(evidence.sources, frames[0].file, owner, frames[0].function)
         anchor = at if anchor is None or at.line > anchor.line else anchor
     if anchor is None:
         return []
@@ -129,9 +130,9 @@ def _covers(statement: ast.stmt, frame: Frame) -> bool:
     return statement.lineno <= frame.line <= (statement.end_lineno or statement.lineno)
 
 
-def _verb(evidence: Evidence, anchor: Frame, call: Frame) -> str:
+def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
     """What the line does after which the cut comes; a call of the user's own is just that."""
-    code = code_at(evidence, anchor)
+    code = code_at(sources, anchor)
     if anchor is call:
         return "the backward call" if "backward(" in code or "grad(" in code else "the call"
     return "the optimizer step" if ".step(" in code else "the call"
@@ -171,12 +172,12 @@ def _in_frame(holder: Holder, call: Frame) -> bool:
     return holder.function == call.function or (holder.function == "<module>" and "." in holder.base)
 
 
-def _lingering_in(evidence: Evidence, call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def _lingering_in(lingering: list[Tensor], call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """What the same object, or its sibling in a list of layers, keeps besides with a graph from before: the next
     to fail."""
     owners = {_owner(p) for p, _ in paths if "." in p}
     out: list[tuple[str, Any]] = []
-    for tensor in evidence.lingering:
+    for tensor in lingering:
         for h in tensor.holders:
             if (
                 _in_frame(h, call)
@@ -201,15 +202,15 @@ def _kind_of(path: str) -> str:
 def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     """Cut where the value is assigned or stored."""
     edits: list[dict[str, Any]] = []
-    for c in distinct_carries(evidence, reuse.carries):
+    for c in distinct_carries(evidence.nodes, reuse.carries):
         producer = evidence.node(c.producer)
         if producer is None:
             continue
         found = (
             edit
             for holder in c.tensor.holders
-            for frame in kept_at(evidence, [holder], producer)[:1]
-            if (edit := _assignment(evidence, frame, holder)) is not None
+            for frame in kept_at(evidence.sources, evidence.raised, [holder], producer)[:1]
+            if (edit := _assignment(evidence.sources, frame, holder)) is not None
         )
         edit = next(found, None) or _where_stored(evidence, c, producer)
         if edit is not None and edit not in edits:
@@ -231,7 +232,7 @@ def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
 
 def _where_stored(evidence: Evidence, carry: Carry, producer: Node) -> dict[str, Any] | None:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
-    stored = stored_on(evidence, carry)
+    stored = stored_on(evidence.sources, evidence.nodes, carry)
     made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
     structure = value_at(evidence, producer.stack, made) if made is not None else None
     if stored is None or structure is None:
@@ -239,9 +240,9 @@ def _where_stored(evidence: Evidence, carry: Carry, producer: Node) -> dict[str,
     return {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
 
 
-def _assignment(evidence: Evidence, frame: Frame, holder: Holder) -> dict[str, Any] | None:
+def _assignment(sources: SourceTexts, frame: Frame, holder: Holder) -> dict[str, Any] | None:
     last = kept_name(holder)
-    names = bound_names(evidence, frame)
+    names = bound_names(sources, frame)
     target = next((n for n in names if n.split("[")[0].rsplit(".", 1)[-1] == last), None)
     structure = _structure_at(holder, target, last) if target is not None else None
     if structure is None:
@@ -269,7 +270,7 @@ def _tuple_of(kind: str) -> Any:
     return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
 
 
-def copy_of_entry(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def copy_of_entry(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
     """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
     return [
         Remedy(
@@ -279,15 +280,15 @@ def copy_of_entry(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             "The data keep their values; each pass works on its own copy and every parameter gets its gradient.",
             {"place": place(frame)},
         )
-        for frame in aliases(evidence, reuse)[:1]
+        for frame in aliases(sources, nodes, reuse)[:1]
     ]
 
 
-def stored(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
     """Cut at the expression that goes into the store: an argument of the call that keeps it."""
     edits: list[dict[str, Any]] = []
-    for c in distinct_carries(evidence, reuse.carries):
-        producer = evidence.node(c.producer)
+    for c in distinct_carries(nodes, reuse.carries):
+        producer = node_with(nodes, c.producer)
         frames = user_frames(producer.stack) if producer is not None else []
         seen: set[tuple[str, str, str]] = set()
         for holder in c.tensor.holders:
@@ -298,11 +299,11 @@ def stored(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             structure = "tensor" if not entry.rest else None
             if len(entry.rest) == 1 and entry.field is not None:
                 structure = _tuple_of(entry.field.type)
-            for frame, statement in putting(evidence, frames, entry) if structure is not None else ():
-                value = given(evidence, statement, entry)
+            for frame, statement in putting(sources, frames, entry) if structure is not None else ():
+                value = given(sources, statement, entry)
                 if value is None or isinstance(value, ast.Constant):
                     continue
-                at = frame_of(evidence, frame.file, value, frame.function)
+                at = frame_of(sources, frame.file, value, frame.function)
                 edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
                 if edit not in edits:
                     edits.append(edit)
@@ -324,15 +325,19 @@ def no_grad_over_maker(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     Left out: functions in which the training itself runs, those that the update calls too (they compute what it
     trains), and constructors.
     """
-    for c in distinct_carries(evidence, reuse.carries)[:1]:
+    for c in distinct_carries(evidence.nodes, reuse.carries)[:1]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         made = user_frames(producer.stack if producer else [])
         known = {(f.file, f.function) for f in made}
         updating = [f for f in user_frames(consumer.stack if consumer else []) if (f.file, f.function) not in known]
         for frame in made:
-            if frame.function == "<module>" or frame.function.endswith("__init__") or in_training(evidence, frame):
+            if (
+                frame.function == "<module>"
+                or frame.function.endswith("__init__")
+                or in_training(evidence.events, frame)
+            ):
                 continue
-            if calls_into(evidence, updating, frame.function):
+            if calls_into(evidence.sources, updating, frame.function):
                 continue
             return [
                 Remedy(

@@ -7,7 +7,7 @@ import re
 import textwrap
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bad_values import Trouble, frame_of
 from graphdoc.program.spans import code_at, innermost_user, place
@@ -21,13 +21,13 @@ def backward_of(trouble: Trouble) -> Frame | None:
     """The backward call whose gradients nothing bounds: the one that met the bad value, or the last before it."""
     if trouble.what in ("loss", "gradient"):
         return innermost_user(trouble.call)
-    last = _last(trouble.evidence, "backward")
+    last = _last(trouble.evidence.events, "backward")
     return innermost_user(last.stack) if last is not None else None
 
 
 def step_behind(trouble: Trouble) -> Frame | None:
     """The step of the optimizer that uses them."""
-    last = _last(trouble.evidence, "step")
+    last = _last(trouble.evidence.events, "step")
     return innermost_user(last.stack) if last is not None else None
 
 
@@ -40,8 +40,8 @@ def clipping(trouble: Trouble) -> tuple[Remedy, ...]:
     parameters = _parameters(evidence, step)
     if not parameters:
         return ()
-    scaler = _scaler(evidence)
-    texts = [f"{_utils(evidence, step)}.clip_grad_norm_({parameters}, {USUAL})"]
+    scaler = _scaler(evidence.sources, evidence.extras)
+    texts = [f"{_utils(evidence.sources, step)}.clip_grad_norm_({parameters}, {USUAL})"]
     if scaler:
         texts.insert(0, f"{scaler[0]}.unscale_({scaler[1]})")
     edits: list[dict[str, Any]] = [
@@ -54,29 +54,29 @@ def clipping(trouble: Trouble) -> tuple[Remedy, ...]:
     return (Remedy("several", title, "unsafe", note, {"edits": edits}),)
 
 
-def _last(evidence: Evidence, kind: str) -> Event | None:
-    return next((e for e in reversed(evidence.events) if e.kind == kind and innermost_user(e.stack) is not None), None)
+def _last(events: list[Event], kind: str) -> Event | None:
+    return next((e for e in reversed(events) if e.kind == kind and innermost_user(e.stack) is not None), None)
 
 
 def _parameters(evidence: Evidence, step: Frame) -> str:
     """How the program names the parameters in the function that steps: those of one module that it knows there, if
     the optimizer holds just these; else all that the optimizer holds.
     """
-    last = _last(evidence, "step")
+    last = _last(evidence.events, "step")
     held = evidence.optimizer(last.optimizer) if last is not None else None
     owner = {name.partition(".")[0] for name in held.parameters} if held is not None else set()
     if held is not None and len(owner) == 1:
         name = owner.pop()
         every = {p.name for p in evidence.parameters if p.name.startswith(f"{name}.") and not p.buffer}
-        if every and every == set(held.parameters) and _knows(evidence, step, name):
+        if every and every == set(held.parameters) and _knows(evidence.sources, step, name):
             return f"{name}.parameters()"
-    optimizer = _optimizer_name(evidence, step)
+    optimizer = _optimizer_name(evidence.sources, step)
     return f"[p for group in {optimizer}.param_groups for p in group['params']]" if optimizer else ""
 
 
-def _knows(evidence: Evidence, step: Frame, name: str) -> bool:
+def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:
     """Whether the function that steps reads this name."""
-    source = Source(step.file, evidence.sources.get(step.file, ""))
+    source = Source(step.file, sources.get(step.file, ""))
     function = source.enclosing_function(step.line, step.column)
     lines = source.text.splitlines()
     if function is not None:
@@ -88,17 +88,17 @@ def _knows(evidence: Evidence, step: Frame, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(tree))
 
 
-def _utils(evidence: Evidence, step: Frame) -> str:
+def _utils(sources: SourceTexts, step: Frame) -> str:
     """``torch.nn.utils`` as this file can say it."""
-    text = evidence.sources.get(step.file, "")
+    text = sources.get(step.file, "")
     if re.search(r"^import torch\b(?!\.| as)", text, re.MULTILINE) or "from torch import nn" not in text:
         return "torch.nn.utils"
     return "nn.utils"
 
 
-def _optimizer_name(evidence: Evidence, step: Frame) -> str:
+def _optimizer_name(sources: SourceTexts, step: Frame) -> str:
     """``optimizer`` of ``optimizer.step()``."""
-    node = parsed(code_at(evidence, step))
+    node = parsed(code_at(sources, step))
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "step":
         return ""
     if node.args and isinstance(node.args[0], ast.Name | ast.Attribute):
@@ -106,14 +106,14 @@ def _optimizer_name(evidence: Evidence, step: Frame) -> str:
     return ast.unparse(node.func.value)
 
 
-def _scaler(evidence: Evidence) -> tuple[str, str] | None:
+def _scaler(sources: SourceTexts, extras: dict[str, Any]) -> tuple[str, str] | None:
     """The scaler and the optimizer of ``scaler.step(optimizer)``, where gradients have not been unscaled before it."""
-    calls = evidence.extras.get("scaler") or []
+    calls = extras.get("scaler") or []
     kinds = [c.get("kind") for c in calls]
     if "step" not in kinds or "unscale_" in kinds:
         return None
     frame = frame_of([f for f in calls[kinds.index("step")]["stack"] if f.get("user")])
-    node = parsed(code_at(evidence, frame)) if frame is not None else None
+    node = parsed(code_at(sources, frame)) if frame is not None else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
         return ast.unparse(node.func.value), ast.unparse(node.args[0])
     return None

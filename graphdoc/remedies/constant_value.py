@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Evidence, Frame, Node
+from graphdoc.evidence import Carry, Evidence, Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.connections import is_needed
@@ -25,13 +25,13 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
     None where all that the failing loss is to train lies behind it: then the connection is needed.
     """
     carries = list(carries)
-    if is_needed(evidence, carries, program_of(evidence).trained):
+    if is_needed(evidence.fresh_reaches, evidence.siblings, carries, program_of(evidence).trained):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
     blocks: list[dict[str, Any]] = []
     shown = ""
-    for c in distinct_carries(evidence, carries):
+    for c in distinct_carries(evidence.nodes, carries):
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         if producer is None or consumer is None:
             continue
@@ -53,11 +53,11 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
         if edit not in at_making:
             at_making.append(edit)
         edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
-        if edit not in blocks and not trains_below(evidence, frame):
+        if edit not in blocks and not trains_below(evidence.sources, evidence.events, frame):
             blocks.append(edit)
     out: list[Remedy] = []
     if at_use:
-        at_use, shown = _whole_expressions(evidence, at_use, shown)
+        at_use, shown = _whole_expressions(evidence.sources, at_use, shown)
         out.append(together(at_use, f"detach `{shown}` where this loss uses it", note))
     if at_making:
         line = where(frame_at(at_making[0]["args"]["place"]))
@@ -84,8 +84,8 @@ def _use(
     for level, frame in enumerate(levels):
         if place(frame) == place(made) and not once_a_batch(evidence, taking, frame):
             continue  # in a loop over time it would cut within the pass, too
-        bound = names_taken_up(evidence, c) if level == 0 else []
-        for name in operands_in(evidence, frame, [*bound, *paths_of(c)]):
+        bound = names_taken_up(evidence.sources, evidence.nodes, c) if level == 0 else []
+        for name in operands_in(evidence.sources, frame, [*bound, *paths_of(c)]):
             structure = known(evidence, frame.file, frame.function, name)
             if structure is UNKNOWN and name in bound:
                 structure = value_at(evidence, producer.stack, made) if len(bound) == 1 else UNKNOWN
@@ -103,7 +103,7 @@ def _source(evidence: Evidence, producer: Node, consumer: Node, made: Frame) -> 
     known_functions = {(f.file, f.function) for f in producer.stack}
     own = [f for f in user_frames(consumer.stack) if (f.file, f.function) not in known_functions]
     for frame in _inwards(producer, made):
-        if frame is not made and calls_into(evidence, own, frame.function):
+        if frame is not made and calls_into(evidence.sources, own, frame.function):
             return None
         structure = value_at(evidence, producer.stack, frame)
         if structure is not None:
@@ -111,7 +111,9 @@ def _source(evidence: Evidence, producer: Node, consumer: Node, made: Frame) -> 
     return None
 
 
-def _whole_expressions(evidence: Evidence, edits: list[dict[str, Any]], shown: str) -> tuple[list[dict[str, Any]], str]:
+def _whole_expressions(
+    sources: SourceTexts, edits: list[dict[str, Any]], shown: str
+) -> tuple[list[dict[str, Any]], str]:
     """One detach of ``(a - b)`` for those of ``a`` and ``b``, where the expression is made of nothing else."""
     by_place: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for edit in edits:
@@ -120,22 +122,22 @@ def _whole_expressions(evidence: Evidence, edits: list[dict[str, Any]], shown: s
     for group in by_place.values():
         at = group[0]["args"]["place"]
         names = {operand[0] for edit in group for operand in edit["args"]["operands"]}
-        text = evidence.sources.get(at["file"])
+        text = sources.get(at["file"])
         source = Source(at["file"], text) if text is not None else None
         found = source.expression_at(at) if source is not None else None
         read = {o.text for o in source.operands(at)} if source is not None else set()
         if len(names) > 1 and found is not None and found.kind == "BinOp" and read <= names:
             out.append({"kind": "detach_expression", "args": {"place": at}})
-            bound = bound_names(evidence, frame_at(at))
+            bound = bound_names(sources, frame_at(at))
             shown = bound[0] if bound else found.text
         else:
             out += group
     return out, shown
 
 
-def in_earlier_loss(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
+def in_earlier_loss(sources: SourceTexts, nodes: list[Node], reuse: Reuse, note: str) -> list[Remedy]:
     """The same where only the source shows how the earlier loss used the value."""
-    uses = earlier_uses(evidence, reuse)
+    uses = earlier_uses(sources, nodes, reuse)
     edits: list[dict[str, Any]] = [
         {"kind": "detach_expression", "args": {"place": place(frame), "operands": [[name, "tensor"]]}}
         for frame, name in uses

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.cover_ups import cover_ups
 from graphdoc.program.spans import place
 
 
-def with_cover_ups(evidence: Evidence, finding: Finding) -> Finding:
+def with_cover_ups(sources: SourceTexts, as_if: Sign | None, finding: Finding) -> Finding:
     """The finding whose remedies also take away what hides the error, where the statements are known."""
-    sign = evidence.as_if
-    covers = cover_ups(evidence) if sign is not None and sign.kind == "covered-loss" else []
+    sign = as_if
+    covers = cover_ups(sources, as_if) if sign is not None and sign.kind == "covered-loss" else []
     if not covers:
         return finding
     deletions = [{"kind": "delete_statement", "args": {"place": place(f)}} for f in covers]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.spans import place, where
@@ -23,7 +23,7 @@ class Hook:
     registered: tuple[Frame, ...]
 
 
-def hook_of(evidence: Evidence, writer: Writer | None) -> Hook | None:
+def hook_of(sources: SourceTexts, writer: Writer | None) -> Hook | None:
     """The forward hook in which a write runs; None where it runs in none, or nothing registers it in the sources.
 
     ``Module._call_impl`` calls ``forward`` and the hooks; what it calls by another name than ``forward`` is a hook.
@@ -32,7 +32,7 @@ def hook_of(evidence: Evidence, writer: Writer | None) -> Hook | None:
     for frame in reversed(writer.stack if writer is not None else ()):
         # Decorators of the hook's own (``no_grad``) stand between it and what calls it.
         if not frame.user and "_call_impl" in frame.function:
-            found = tuple(_registered(evidence, inner)) if inner is not None else ()
+            found = tuple(_registered(sources, inner)) if inner is not None else ()
             return Hook(inner, found) if inner is not None and found else None
         if frame.function.rpartition(".")[2] == "forward":
             return None
@@ -40,16 +40,16 @@ def hook_of(evidence: Evidence, writer: Writer | None) -> Hook | None:
     return None
 
 
-def _registered(evidence: Evidence, frame: Frame) -> Iterator[Frame]:
+def _registered(sources: SourceTexts, frame: Frame) -> Iterator[Frame]:
     owner, _, name = frame.function.rpartition(".")
     wanted = owner.rpartition(".")[2] if name == "__call__" else name
-    for file in evidence.sources:
-        root = tree(evidence, file)
+    for file in sources:
+        root = tree(sources, file)
         for node in ast.walk(root) if root is not None else ():
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
                 continue
             if node.func.attr in REGISTERING and node.args and _is_hook(root, node.args[0], wanted, name == "__call__"):
-                yield frame_of(evidence, file, node)
+                yield frame_of(sources, file, node)
 
 
 def _is_hook(root: ast.Module | None, given: ast.expr, wanted: str, instance: bool) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.spans import place
@@ -29,16 +30,19 @@ def scoped(evidence: Evidence, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     The statements that follow it in its block go under ``with torch.no_grad():`` if they compute; otherwise the
     functions beside it that compute (methods of the same class, functions of the same file) get ``@torch.no_grad()``.
     """
-    root = bindings.tree(evidence, switch.file)
+    root = bindings.tree(evidence.sources, switch.file)
     found = _statement(root, switch) if root is not None else None
     if root is None or found is None:
         return ()
     statement, following = found
-    work = [w for w in (_own(evidence, stack) for stack in _unrecorded(evidence)) if w]
+    work = [w for w in (_own(evidence.sources, stack) for stack in _unrecorded(evidence.extras)) if w]
     trained = _trained_paths(evidence, cut)
-    drop = {"kind": "delete_statement", "args": {"place": place(bindings.frame_of(evidence, switch.file, statement))}}
+    drop = {
+        "kind": "delete_statement",
+        "args": {"place": place(bindings.frame_of(evidence.sources, switch.file, statement))},
+    }
     if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
-        first, last = (bindings.frame_of(evidence, switch.file, s) for s in (following[0], following[-1]))
+        first, last = (bindings.frame_of(evidence.sources, switch.file, s) for s in (following[0], following[-1]))
         block = {"kind": "no_grad_block", "args": {"place": place(first), "last": place(last)}}
         return remedy_at(
             switch,
@@ -54,7 +58,10 @@ def scoped(evidence: Evidence, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
         return ()
     shown = ", ".join(f"`{f.name}`" for f in entered[:3])
     decorate = [
-        {"kind": "no_grad_decorator", "args": {"place": place(bindings.frame_of(evidence, switch.file, f.body[0]))}}
+        {
+            "kind": "no_grad_decorator",
+            "args": {"place": place(bindings.frame_of(evidence.sources, switch.file, f.body[0]))},
+        }
         for f in entered
     ]
     return remedy_at(
@@ -86,13 +93,13 @@ def _beside(root: ast.Module, statement: ast.stmt) -> list[_Def]:
     return [n for n in bindings.shallow(scope) if isinstance(n, _Def)]
 
 
-def _unrecorded(evidence: Evidence) -> list[list[Frame]]:
-    told = evidence.extras.get("unrecorded")
+def _unrecorded(extras: dict[str, Any]) -> list[list[Frame]]:
+    told = extras.get("unrecorded")
     return [frames(e.get("stack")) for e in (told if isinstance(told, list) else []) if isinstance(e, dict)]
 
 
-def _own(evidence: Evidence, stack: Sequence[Frame]) -> list[Frame]:
-    return [f for f in stack if f.user and f.file in evidence.sources]
+def _own(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
+    return [f for f in stack if f.user and f.file in sources]
 
 
 def _trained_paths(evidence: Evidence, cut: Cut) -> list[list[Frame]]:
@@ -100,7 +107,7 @@ def _trained_paths(evidence: Evidence, cut: Cut) -> list[list[Frame]]:
     owned = {name for o in evidence.optimizers for name in o.parameters}
     raised = evidence.raised.stack if evidence.raised else []
     more = [c.stack for c in evidence.cuts if owned & set(c.behind)]
-    return [_own(evidence, stack) for stack in (raised, cut.stack, *more)]
+    return [_own(evidence.sources, stack) for stack in (raised, cut.stack, *more)]
 
 
 def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.stmt]) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.in_place_writes import builders, is_statement, operands_named, target_of
+from graphdoc.program.lookup import node_with
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.writers import Writer
@@ -27,30 +28,32 @@ def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: 
     return [Remedy("several", title, safety, note, {"edits": distinct})]
 
 
-def out_of_place(evidence: Evidence, writers: Sequence[Writer]) -> list[Remedy]:
+def out_of_place(sources: SourceTexts, raised: Raised | None, writers: Sequence[Writer]) -> list[Remedy]:
     """New tensors instead of writes, then clones before the writes: at every writing place.
 
     Where some of them write what a caller passed, which changes its numbers, the others alone come first: a name that
     is bound to a new tensor takes the later writes along.
     """
-    own = [w for w in writers if not _of_caller(evidence, w)]
+    own = [w for w in writers if not _of_caller(sources, raised, w)]
     groups = [own, writers] if 0 < len(own) < len(writers) else [writers]
-    made = [_instead(evidence, group) for group in groups]
+    made = [_instead(sources, raised, group) for group in groups]
     return [r for remedies in made for r in remedies[0]] + [r for remedies in made for r in remedies[1]]
 
 
-def _instead(evidence: Evidence, writers: Sequence[Writer]) -> tuple[list[Remedy], list[Remedy]]:
+def _instead(
+    sources: SourceTexts, raised: Raised | None, writers: Sequence[Writer]
+) -> tuple[list[Remedy], list[Remedy]]:
     auto: list[dict[str, Any]] = []
     clones: list[dict[str, Any]] = []
     shown: list[str] = []
     for w in writers:
-        container = {"container": True} if target_of(evidence, w.frame).path.endswith("]") else {}
-        for frame in write_places(evidence, w):
+        container = {"container": True} if target_of(sources, raised, w.frame).path.endswith("]") else {}
+        for frame in write_places(sources, w):
             auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container}})
             clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone"}})
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
-    safety: Safety = "unsafe" if any(_of_caller(evidence, w) for w in writers) else "safe"
+    safety: Safety = "unsafe" if any(_of_caller(sources, raised, w) for w in writers) else "safe"
     note = SAME if safety == "safe" else CALLER
     return (
         together(auto, f"write out of place, at {lines}", safety, note),
@@ -58,27 +61,27 @@ def _instead(evidence: Evidence, writers: Sequence[Writer]) -> tuple[list[Remedy
     )
 
 
-def _of_caller(evidence: Evidence, writer: Writer) -> bool:
+def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
     """Whether a write goes into what the function around was given: its caller's tensor gets other numbers."""
-    target = target_of(evidence, writer.frame)
+    target = target_of(sources, raised, writer.frame)
     return target.parameter and not target.local
 
 
-def write_places(evidence: Evidence, writer: Writer) -> list[Frame]:
+def write_places(sources: SourceTexts, writer: Writer) -> list[Frame]:
     """Where a write can be changed: its own line, or the call that built the module with ``inplace=True``."""
     if writer.frame is None:
         return []
-    if is_statement(evidence, writer.frame):
+    if is_statement(sources, writer.frame):
         return [writer.frame]
-    return builders(evidence, writer.frame, list(writer.stack))
+    return builders(sources, writer.frame, list(writer.stack))
 
 
-def clone_what_is_saved(evidence: Evidence, found: Overwrite) -> list[Remedy]:
+def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
     """Clone the result right where an operation has saved it, so that the writes go into the clone."""
     edits = []
     shown = []
     for s in found.stales:
-        node = evidence.node(s.node)
+        node = node_with(nodes, s.node)
         frame = innermost_user(node.stack) if node is not None else None
         if s.output and frame is not None and frame.column:
             edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
@@ -86,7 +89,7 @@ def clone_what_is_saved(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", SAME)
 
 
-def clone_operand(evidence: Evidence, found: Overwrite) -> list[Remedy]:
+def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Remedy]:
     """Give the operation that saves the tensor a clone of it: found by its name in the expression.
 
     A result that was saved is cloned where it is computed. Each saved tensor needs one: with half of them the next one
@@ -95,7 +98,7 @@ def clone_operand(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     edits = []
     shown = []
     for s in found.stales:
-        node = evidence.node(s.node)
+        node = node_with(nodes, s.node)
         frame = innermost_user(node.stack) if node is not None else None
         if frame is None or not frame.column:
             continue
@@ -104,7 +107,7 @@ def clone_operand(evidence: Evidence, found: Overwrite) -> list[Remedy]:
             shown.append(f"the result at {where(frame)}")
             continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
-        operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(evidence, frame, n))), [])
+        operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(sources, frame, n))), [])
         if not operands:
             return []
         edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.reuse import Reuse
@@ -36,15 +36,15 @@ def merge(reuse: Reuse) -> list[Remedy]:
     return []
 
 
-def can_merge(evidence: Evidence, reuse: Reuse) -> bool:
+def can_merge(sources: SourceTexts, reuse: Reuse) -> bool:
     """Whether the source lets the calls be made one."""
     from graphdoc.fixes.base import CannotFix
     from graphdoc.fixes.kinds import build
 
-    sources = {file: Source(file, text) for file, text in evidence.sources.items()}
+    parsed = {file: Source(file, text) for file, text in sources.items()}
     for remedy in merge(reuse):
         try:
-            build(remedy.kind, sources, remedy.args)
+            build(remedy.kind, parsed, remedy.args)
         except CannotFix:
             continue
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Package, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.installed import Deed, Switch, given, switch_of
 from graphdoc.program.spans import place, where
@@ -32,19 +32,21 @@ CHECKPOINTING = {
 }
 
 
-def checkpointing_switch(evidence: Evidence, deed: Deed | None) -> tuple[Switch | None, Feature | None]:
+def checkpointing_switch(
+    sources: SourceTexts, packages: list[Package], deed: Deed | None
+) -> tuple[Switch | None, Feature | None]:
     """What switched a package's checkpoint on, and what is known of it there.
 
     Read off the condition around the package's line where that line is known; otherwise a name that a package on the
     stacks is known to use.
     """
     if deed is not None:
-        switch = switch_of(evidence, deed)
+        switch = switch_of(sources, deed)
         return switch, CHECKPOINTING.get((deed.package.name, switch.name)) if switch is not None else None
     for (package, name), feature in CHECKPOINTING.items():
-        if any(p.name == package for p in evidence.packages):
-            for file in evidence.sources:
-                switch = next(iter(given(evidence, file, name)), None)
+        if any(p.name == package for p in packages):
+            for file in sources:
+                switch = next(iter(given(sources, file, name)), None)
                 if switch is not None:
                     return switch, feature
     return None, None

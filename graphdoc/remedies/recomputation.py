@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame, Node
+from graphdoc.evidence import Evidence, Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import pairs
@@ -25,12 +25,12 @@ def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     Only what can be written is proposed: each way is tried on the source here.
     """
     out: list[Remedy] = [*in_methods(evidence, reuse)]
-    for c in distinct_carries(evidence, reuse.carries)[:MOST_PLACES]:
+    for c in distinct_carries(evidence.nodes, reuse.carries)[:MOST_PLACES]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        cached = [f for f in user_frames(producer.stack) if _caches(evidence, f)]
-        for frame in [*kept_at(evidence, c.tensor.holders, producer), *cached][:1]:
+        cached = [f for f in user_frames(producer.stack) if _caches(evidence.sources, f)]
+        for frame in [*kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer), *cached][:1]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
@@ -42,25 +42,28 @@ def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             out.append(
                 Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "loop": place(used)})
             )
-        reader = _inner_reader(evidence, made, user_frames(consumer.stack))
+        reader = _inner_reader(evidence.sources, made, user_frames(consumer.stack))
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
             title = f"compute it in {name}, each time that function runs: move {where(made)} into it"
             out.append(
                 Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "into": place(reader)})
             )
-    return [r for r in unique(out) if applies(evidence, r)]
+    return [r for r in unique(out) if applies(evidence.sources, r)]
 
 
 def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
     places: dict[tuple[str, str], list[Frame]] = {}
-    for c in distinct_carries(evidence, reuse.carries):
+    for c in distinct_carries(evidence.nodes, reuse.carries):
         producer = evidence.node(c.producer)
         if producer is None:
             continue
         frames = kept_at(
-            evidence, [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"], producer
+            evidence.sources,
+            evidence.raised,
+            [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"],
+            producer,
         )
         for frame in frames[:2]:
             ran = any((f.file, f.function) == (frame.file, frame.function) for f in user_frames(producer.stack))
@@ -70,7 +73,7 @@ def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     out: list[Remedy] = []
     for (_, function), group in places.items():
         group.sort(key=lambda f: f.line)
-        names = list(dict.fromkeys(n for f in group for n in bound_names(evidence, f)))
+        names = list(dict.fromkeys(n for f in group for n in bound_names(evidence.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
         out.append(
             Remedy(
@@ -85,22 +88,22 @@ def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     return out
 
 
-def applies(evidence: Evidence, remedy: Remedy) -> bool:
+def applies(sources: SourceTexts, remedy: Remedy) -> bool:
     """Whether the fix can be written into the sources of the run."""
     from graphdoc.fixes.base import CannotFix
     from graphdoc.fixes.kinds import edits
     from graphdoc.source.module import Source
 
     try:
-        edits(remedy.kind, {f: Source(f, t) for f, t in evidence.sources.items()}, remedy.args)
+        edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
     except CannotFix:
         return False
     return True
 
 
-def _caches(evidence: Evidence, frame: Frame) -> bool:
+def _caches(sources: SourceTexts, frame: Frame) -> bool:
     """Whether a frame's function keeps what it returns for as long as its object lives."""
-    root = tree(evidence, frame.file)
+    root = tree(sources, frame.file)
     function = function_around(root, frame.line) if root is not None else None
     decorators = function.decorator_list if function is not None else []
     return any(ast.unparse(d).rsplit(".", 1)[-1] == "cached_property" for d in decorators)
@@ -113,10 +116,10 @@ def _constructs(producer: Node, made: Frame) -> bool:
     return any(f.function.rpartition(".")[2] == "__init__" for f in inner)
 
 
-def _inner_reader(evidence: Evidence, made: Frame, stack: list[Frame]) -> Frame | None:
+def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Frame | None:
     """The frame of a function, written inside the one that made the value, which reads it (an optimizer's closure)."""
-    root = tree(evidence, made.file)
-    names = set(bound_names(evidence, made))
+    root = tree(sources, made.file)
+    names = set(bound_names(sources, made))
     outer = function_around(root, made.line) if root is not None else None
     if root is None or outer is None:
         return None
@@ -134,7 +137,7 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     out: list[Remedy] = []
     call = innermost_user(reuse.failing.stack) if reuse.failing else None
     for frame in adding(evidence, reuse)[:1]:
-        names = list(bound_names(evidence, frame))
+        names = list(bound_names(evidence.sources, frame))
         loop = loop_of(evidence.sources, frame)
         inside = call is not None and loop is not None and call.file == frame.file and _covers(loop, call.line)
         # A sum that a loop makes for one call behind it is meant as a sum.
@@ -149,7 +152,7 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
                     {"place": place(frame), "backward": place(call)},
                 )
             )
-        if loop is not None and names and not _starts_before(evidence, loop, names[0]):
+        if loop is not None and names and not _starts_before(evidence.sources, loop, names[0]):
             reset = Remedy(
                 "reset_accumulator",
                 f"start `{names[0]}` anew before the loop at {where(loop)}",
@@ -169,9 +172,9 @@ def _covers(frame: Frame, line: int) -> bool:
     return frame.line <= line <= frame.end_line
 
 
-def _starts_before(evidence: Evidence, loop: Frame, path: str) -> bool:
+def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
     """Whether the last statement before the loop, in its own block, that sets the path sets it to a number."""
-    root = tree(evidence, loop.file)
+    root = tree(sources, loop.file)
     for n in ast.walk(root) if root is not None else ():
         for field in ("body", "orelse", "finalbody"):
             block = getattr(n, field, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
 from graphdoc.program.inner_gradient import keep_inner_graph
@@ -28,7 +28,7 @@ def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
     """
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(evidence, reuse)
-    return sensible(evidence, _ways(evidence, reuse))
+    return sensible(evidence.sources, _ways(evidence, reuse))
 
 
 def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
@@ -39,7 +39,7 @@ def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         out = list(repeated(evidence, reuse))
         if reuse.stepped:
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
-            out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence, reuse)
+            out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence.node(evidence.root), reuse)
         return out
     if reuse.lifetime is Lifetime.RECURS:
         return from_carrying(evidence, reuse, note)
@@ -51,7 +51,7 @@ def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         return as_constant(evidence, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
-        kept = kept_for_second(evidence, reuse)
+        kept = kept_for_second(evidence.sources, reuse)
         return [*first, *kept, *second_forward(evidence, reuse), *compute_again(evidence, reuse)]
     return []
 
@@ -69,7 +69,9 @@ def as_constant(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
     if reuse.coupling is not None:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
     if reuse.in_earlier_loss:
-        return constant_at_use(evidence, evidence.siblings, note) or in_earlier_loss(evidence, reuse, note)
+        return constant_at_use(evidence, evidence.siblings, note) or in_earlier_loss(
+            evidence.sources, evidence.nodes, reuse, note
+        )
     ways = constant_at_use(evidence, reuse.carries, note)
     if reuse.role is Role.DATA and reuse.lifetime is Lifetime.SAME_PASS:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
@@ -93,13 +95,13 @@ def kept_for_each(reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def kept_for_second(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     """Keep the graph for the second loss of one step, where no function has both calls in its hands to make them one.
 
     Both calls then add to the same gradients, with the same parameters: what the flag keeps is not stale.
     """
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
-    if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(evidence, reuse):
+    if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(sources, reuse):
         return []
     if reuse.freeing is None or reuse.freeing.kind != "backward" or reuse.journal.zeroed_before(reuse.failing):
         return []
@@ -119,12 +121,11 @@ def kept_for_outer(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
     assert reuse.failing is not None and reuse.freeing is not None
     if reuse.failing.kind == "grad":
         return repeated(evidence, reuse)
-    return keep_inner_graph(evidence, reuse.failing, reuse.freeing)
+    return keep_inner_graph(evidence.sources, reuse.failing, reuse.freeing)
 
 
-def result_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def result_anew(root: Node | None, reuse: Reuse) -> list[Remedy]:
     """Compute the result that is differentiated again in the loop around the call."""
-    root = evidence.node(evidence.root)
     call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
     made = next((f for f in user_frames(root.stack) if call and f.function == call.function), None) if root else None
     if call is None or made is None or made.file != call.file or made.line == call.line:

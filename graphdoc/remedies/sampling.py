@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import raised_at
@@ -21,7 +22,7 @@ _JOINT = ("independent.py", "multivariate_normal.py", "lowrank_multivariate_norm
 def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
     """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
     frame = innermost(cut.stack)
-    drawn = bindings.call_at(evidence, frame)
+    drawn = bindings.call_at(evidence.sources, frame)
     if frame is None or drawn is None or not isinstance(drawn.func, ast.Attribute) or drawn.func.attr != "sample":
         return ()
     inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
@@ -39,7 +40,7 @@ def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
                 {"place": place(frame)},
             )
         )
-    loss = raised_at(evidence)
+    loss = raised_at(evidence.raised)
     if loss is not None:
         found.append(
             Remedy(
@@ -48,7 +49,11 @@ def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
                 "unsafe",
                 "The gradient is then the policy gradient (score function) of the expected loss; the loss's own value "
                 "means nothing any more. Subtracting a baseline from the reward makes it less noisy.",
-                {"place": place(frame), "loss": place(loss), "summed": _summed(evidence, frame, loss, inside)},
+                {
+                    "place": place(frame),
+                    "loss": place(loss),
+                    "summed": _summed(evidence.sources, evidence.extras, frame, loss, inside),
+                },
             )
         )
     return tuple(found)
@@ -62,25 +67,25 @@ def _reparametrised(inside: list[Frame]) -> bool:
     return files[-1] == "normal.py" or any(f.function.rsplit(".", 1)[-1] == "rsample" for f in inside)
 
 
-def _summed(evidence: Evidence, drawn: Frame, loss: Frame, inside: list[Frame]) -> bool:
+def _summed(sources: SourceTexts, extras: dict[str, Any], drawn: Frame, loss: Frame, inside: list[Frame]) -> bool:
     """Whether ``log_prob`` gives a number for each element of what the loss counts as one decision."""
     if any(f.file.endswith(_JOINT) for f in inside):
         return False
-    sample = next((s for n in _names_bound(evidence, drawn) if (s := _shape(evidence, n)) is not None), None)
+    sample = next((s for n in _names_bound(sources, drawn) if (s := _shape(extras, n)) is not None), None)
     if not sample:
         return False
-    call = bindings.call_at(evidence, loss)
+    call = bindings.call_at(sources, loss)
     root = bindings.text_of(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
-    told = bindings.assignments(evidence, loss, root)
-    shapes = [_shape(evidence, n.id) for n in ast.walk(told[0][1]) if isinstance(n, ast.Name)] if told else []
+    told = bindings.assignments(sources, loss, root)
+    shapes = [_shape(extras, n.id) for n in ast.walk(told[0][1]) if isinstance(n, ast.Name)] if told else []
     return sample not in shapes and sample[:-1] in shapes
 
 
-def _names_bound(evidence: Evidence, drawn: Frame) -> list[str]:
-    source = evidence.sources.get(drawn.file)
+def _names_bound(sources: SourceTexts, drawn: Frame) -> list[str]:
+    source = sources.get(drawn.file)
     return list(Source(drawn.file, source).names_bound_by(drawn.line, drawn.column)) if source else []
 
 
-def _shape(evidence: Evidence, name: str) -> tuple[int, ...] | None:
-    known = tensor_named(evidence, name)
+def _shape(extras: dict[str, Any], name: str) -> tuple[int, ...] | None:
+    known = tensor_named(extras, name)
     return known.shape if known is not None else None

@@ -60,7 +60,9 @@ def _in_function(call: Event, of: Frame) -> Frame | None:
 def _shared(evidence: Evidence, reuse: Reuse, step: Frame) -> list[Frame]:
     """The statements above the step that made the shared values and what they were made from, as far as it has a
     graph."""
-    graphs = {t.path for t in reached(evidence) if t.requires_grad and not t.is_leaf and t.function == step.function}
+    graphs = {
+        t.path for t in reached(evidence.extras) if t.requires_grad and not t.is_leaf and t.function == step.function
+    }
     todo: list[str] = []
     for c in reuse.carries:
         made, taken = evidence.node(c.producer), evidence.node(c.consumer)
@@ -75,7 +77,7 @@ def _shared(evidence: Evidence, reuse: Reuse, step: Frame) -> list[Frame]:
         if name in seen or name not in graphs:
             continue
         seen.add(name)
-        for statement, value in assignments(evidence, step, name)[:1]:
+        for statement, value in assignments(evidence.sources, step, name)[:1]:
             seeds.setdefault(statement.line, statement)
             todo += names_in(value)
     return [seeds[line] for line in sorted(seeds)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
@@ -19,16 +19,16 @@ MOST = 4
 """Ways that one finding offers: a reader has to choose between them."""
 
 
-def lost(evidence: Evidence, reuse: Reuse) -> set[str]:
+def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
     """The parameters that this loss is meant to train and reaches through the old graph alone."""
-    return reuse.own - set(evidence.fresh_reaches)
+    return reuse.own - set(fresh_reaches)
 
 
 def from_storing(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
-    missing = lost(evidence, reuse)
+    missing = lost(evidence.fresh_reaches, reuse)
     cuts = [
-        *stored(evidence, reuse),
+        *stored(evidence.sources, evidence.nodes, reuse),
         *detach_where_kept(evidence, reuse),
         *no_grad_over_maker(evidence, reuse),
         *constant_at_use(evidence, reuse.carries, constant),
@@ -42,9 +42,9 @@ def from_storing(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy
 
 def from_building_once(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
-    missing = lost(evidence, reuse)
+    missing = lost(evidence.fresh_reaches, reuse)
     ways = compute_again(evidence, reuse)
-    context = cached_with(evidence, reuse)
+    context = cached_with(evidence.sources, evidence.nodes, reuse)
     if missing:
         out = ways or (_in_words(evidence, reuse, missing) if context is None else [])
     else:
@@ -63,7 +63,7 @@ def kept_places(evidence: Evidence, reuse: Reuse) -> set[tuple[str, int]]:
     for c in reuse.carries:
         producer = evidence.node(c.producer)
         if producer is not None:
-            out |= {(f.file, f.line) for f in kept_at(evidence, c.tensor.holders, producer)}
+            out |= {(f.file, f.line) for f in kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer)}
     return out
 
 
@@ -71,17 +71,17 @@ def _in_words(evidence: Evidence, reuse: Reuse, missing: set[str]) -> list[Remed
     """What no patch can do: the inputs are to be kept instead of the result, and the result computed in the update."""
     made: list[Frame] = []
     kept: list[Frame] = []
-    for c in distinct_carries(evidence, reuse.carries):
+    for c in distinct_carries(evidence.nodes, reuse.carries):
         producer = evidence.node(c.producer)
         frame = innermost_user(producer.stack) if producer is not None else None
         if producer is None or frame is None:
             continue
         if all((f.file, f.line) != (frame.file, frame.line) for f in made):
             made.append(frame)
-        kept += [f for f in kept_at(evidence, c.tensor.holders, producer)[:1] if f not in kept]
+        kept += [f for f in kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer)[:1] if f not in kept]
     if not made:
         return []
-    name = next((n for c in reuse.carries if (n := called(evidence, c))), "the value")
+    name = next((n for c in reuse.carries if (n := called(evidence.sources, evidence.nodes, c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
     return [
         Remedy(
@@ -96,7 +96,7 @@ def _in_words(evidence: Evidence, reuse: Reuse, missing: set[str]) -> list[Remed
     ]
 
 
-def sensible(evidence: Evidence, remedies: list[Remedy]) -> tuple[Remedy, ...]:
+def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]:
     """Those that can be written, each once, and no more than a reader can weigh."""
-    found = [r for r in unique(remedies) if r.safety == "display" or applies(evidence, r)]
+    found = [r for r in unique(remedies) if r.safety == "display" or applies(sources, r)]
     return tuple(found[:MOST])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame, Optimizer
+from graphdoc.evidence import Evidence, Frame, Optimizer, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.optimizer_places import Made, made
@@ -15,7 +15,7 @@ from graphdoc.remedies.places import remedy_at
 def unfreeze(evidence: Evidence, freezing: list[Frame]) -> tuple[Remedy, ...]:
     """Make trainable what the one optimizer holds, before the statement that makes it; or, where an ``if`` and its
     ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable."""
-    arm = _other_arm(evidence, freezing)
+    arm = _other_arm(evidence.sources, freezing)
     if arm is not None:
         return remedy_at(
             arm,
@@ -27,13 +27,13 @@ def unfreeze(evidence: Evidence, freezing: list[Frame]) -> tuple[Remedy, ...]:
         )
     frozen = {p.name for p in evidence.parameters if not p.buffer and not p.requires_grad}
     holders = [o for o in evidence.optimizers if o.parameters and frozen & {*o.parameters}]
-    making = made(evidence, holders[0].name) if len(holders) == 1 else None
-    if making is None or not all(_is_before(evidence, f, making) for f in freezing) or not freezing:
+    making = made(evidence.sources, holders[0].name) if len(holders) == 1 else None
+    if making is None or not all(_is_before(evidence.sources, f, making) for f in freezing) or not freezing:
         return ()
-    return _whole(evidence, making, holders[0])
+    return _whole(evidence.sources, making, holders[0])
 
 
-def _whole(evidence: Evidence, making: Made, optimizer: Optimizer) -> tuple[Remedy, ...]:
+def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Remedy, ...]:
     call = making.statement.value
     given = bindings.argument(call, 0, "params") if isinstance(call, ast.Call) else None
     function = given.func if isinstance(given, ast.Call) and not given.args and not given.keywords else None
@@ -41,7 +41,7 @@ def _whole(evidence: Evidence, making: Made, optimizer: Optimizer) -> tuple[Reme
         return ()
     module = bindings.text_of(function.value)
     return remedy_at(
-        making.frame(evidence),
+        making.frame(sources),
         "add_statement",
         f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given",
         "unsafe",
@@ -51,14 +51,14 @@ def _whole(evidence: Evidence, making: Made, optimizer: Optimizer) -> tuple[Reme
     )
 
 
-def _is_before(evidence: Evidence, frame: Frame, making: Made) -> bool:
+def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
     """Whether the optimizer is surely made behind this statement: in its function, or in one that calls that above."""
-    root = bindings.tree(evidence, frame.file)
+    root = bindings.tree(sources, frame.file)
     if root is None:
         return False
     line = making.statement.lineno
     around = bindings.function_around(root, frame.line)
-    own = bindings.tree(evidence, making.file)
+    own = bindings.tree(sources, making.file)
     outer = bindings.function_around(own, line) if own is not None else None
     if frame.file == making.file and (around is outer or (around and outer and around.lineno == outer.lineno)):
         return frame.line < line
@@ -68,13 +68,13 @@ def _is_before(evidence: Evidence, frame: Frame, making: Made) -> bool:
     return any(bindings.text_of(c.func).rsplit(".", 1)[-1] == around.name for c in calls)
 
 
-def _other_arm(evidence: Evidence, freezing: list[Frame]) -> Frame | None:
+def _other_arm(sources: SourceTexts, freezing: list[Frame]) -> Frame | None:
     """The assignment in the ``else`` of an ``if`` whose own branch does the very same."""
     for file in {f.file for f in freezing}:
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
             if isinstance(node, ast.If) and len(node.body) == 1 == len(node.orelse):
                 one, other = node.body[0], node.orelse[0]
-                at = bindings.frame_of(evidence, file, other)
+                at = bindings.frame_of(sources, file, other)
                 same = ast.unparse(one) == ast.unparse(other)
                 if same and any((f.line, f.column) == (at.line, at.column) for f in freezing):
                     return next(f for f in freezing if (f.line, f.column) == (at.line, at.column))

@@ -6,9 +6,10 @@ import ast
 from itertools import pairwise
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Stale
+from graphdoc.evidence import Event, Evidence, Frame, Node, SourceTexts, Stale
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
+from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
@@ -45,14 +46,14 @@ def stepped_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]
 def overwritten_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
     """For a parameter that was copied over: a constant where this loss does not train it, else clones, or later."""
     at = scene(evidence, found)
-    hook = hook_of(evidence, found.writers[0] if found.writers else None)
+    hook = hook_of(evidence.sources, found.writers[0] if found.writers else None)
     if hook is not None and at is not None and at.order == "within":
         return tuple(hook_remedies(hook))
     cloned = clone_forward(evidence, found)
     if found.constant:
         return _unique(
             [
-                *_with_flag_dropped(evidence, found, as_constant(evidence, found, at)),
+                *_with_flag_dropped(evidence.sources, evidence.events, found, as_constant(evidence, found, at)),
                 *move_behind(evidence, found),
                 *cloned,
             ]
@@ -70,7 +71,7 @@ def covered_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]
     if not parted and found.constant:
         parted = as_constant(evidence, found, scene(evidence, found))
     ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
-    return _unique([*_with_flag_dropped(evidence, found, parted), *ordered])
+    return _unique([*_with_flag_dropped(evidence.sources, evidence.events, found, parted), *ordered])
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -108,7 +109,7 @@ def clone_forward(evidence: Evidence, found: Overwrite) -> list[Remedy]:
             if at is not None and at.order == "within":
                 # The write would go into the clones as well, if the call that does both ran on them.
                 above = max(above, shared_levels(node.stack, write.stack))
-        edit, frame = _clone_edit(evidence, stale, above)
+        edit, frame = _clone_edit(evidence.sources, evidence.nodes, stale, above)
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
@@ -127,9 +128,11 @@ def clone_forward(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     ]
 
 
-def _clone_edit(evidence: Evidence, stale: Stale, above: int) -> tuple[dict[str, Any] | None, Frame | None]:
+def _clone_edit(
+    sources: SourceTexts, nodes: list[Node], stale: Stale, above: int
+) -> tuple[dict[str, Any] | None, Frame | None]:
     """The outermost module call below the function in which the steps are made; else the parameter at its use."""
-    node = evidence.node(stale.node)
+    node = node_with(nodes, stale.node)
     stack = node.stack if node is not None else []
     users = 0
     for frame, inner in pairwise(stack):
@@ -137,7 +140,7 @@ def _clone_edit(evidence: Evidence, stale: Stale, above: int) -> tuple[dict[str,
         if frame.user and users > above and not inner.user and "_call_impl" in inner.function:
             return {"kind": "clone_parameters", "args": {"place": place(frame)}}, frame
     frame_ = innermost_user(stack)
-    names = operands_named(evidence, frame_, stale.tensor.name)
+    names = operands_named(sources, frame_, stale.tensor.name)
     if frame_ is None or not names:
         return None, None
     return {"kind": "clone_expression", "args": {"place": place(frame_), "operands": names}}, frame_
@@ -153,7 +156,7 @@ def as_constant(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[
         return constant_at_use(evidence, found.reuse.carries, note)
     if at is None or not at.forwards:
         return []
-    others = [place(f) for f in _other_calls(evidence, found, at.backward)]
+    others = [place(f) for f in _other_calls(evidence.events, found, at.backward)]
     return [
         Remedy(
             "detach_between",
@@ -175,26 +178,26 @@ def as_constant(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[
     ]
 
 
-def uses(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Frame]:
+def uses(sources: SourceTexts, events: list[Event], found: Overwrite, at: Scene | None) -> list[Frame]:
     """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
     from graphdoc.fixes.base import CannotFix
     from graphdoc.fixes.detach_between import entries
 
     if at is None or not at.forwards:
         return []
-    sources = {f: Source(f, t) for f, t in evidence.sources.items()}
-    others = [place(f) for f in _other_calls(evidence, found, at.backward)]
+    parsed = {f: Source(f, t) for f, t in sources.items()}
+    others = [place(f) for f in _other_calls(events, found, at.backward)]
     args = {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others}
     try:
-        return [Frame(**vars(p), function=at.backward.function) for p, _ in entries(sources, args)]
+        return [Frame(**vars(p), function=at.backward.function) for p, _ in entries(parsed, args)]
     except CannotFix:
         return []
 
 
-def _other_calls(evidence: Evidence, found: Overwrite, level: Frame) -> list[Frame]:
+def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Frame]:
     """The other backward calls as the same function makes them."""
     out: list[Frame] = []
-    for e in evidence.events:
+    for e in events:
         if e.kind != "backward" or (found.failing is not None and e.index == found.failing.index):
             continue
         for f in e.stack:
@@ -252,11 +255,13 @@ def move_behind(evidence: Evidence, found: Overwrite) -> list[Remedy]:
     ]
 
 
-def _with_flag_dropped(evidence: Evidence, found: Overwrite, remedies: list[Remedy]) -> list[Remedy]:
+def _with_flag_dropped(
+    sources: SourceTexts, events: list[Event], found: Overwrite, remedies: list[Remedy]
+) -> list[Remedy]:
     """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
     drops = [
         {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
-        for f in flagged_calls(evidence, found)
+        for f in flagged_calls(sources, events, found)
     ]
     if not drops:
         return remedies
@@ -275,19 +280,19 @@ def _with_flag_dropped(evidence: Evidence, found: Overwrite, remedies: list[Reme
     return [*out[:5], *remedies[:2]]
 
 
-def flagged_calls(evidence: Evidence, found: Overwrite) -> list[Frame]:
+def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -> list[Frame]:
     """The places of the calls that kept this very graph, the failing one included, where the flag is written."""
     out: list[Frame] = []
     keeping = {e.index for e in found.keeping_calls}
     if not keeping:
         return out
     failing = found.failing.index if found.failing is not None else -1
-    for e in evidence.events:
+    for e in events:
         own = e.index in keeping or e.index == failing
         frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
         if frame is None or any((f.file, f.line, f.column) == (frame.file, frame.line, frame.column) for f in out):
             continue
-        call = Source(frame.file, evidence.sources.get(frame.file, "")).call_at(frame)
+        call = Source(frame.file, sources.get(frame.file, "")).call_at(frame)
         if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
             out.append(frame)
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.spans import place, where
@@ -12,14 +12,14 @@ from graphdoc.program.spans import place, where
 _GENERATORS = {"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"}
 
 
-def used_up(evidence: Evidence) -> tuple[Remedy, ...]:
+def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
     """Make a list of each such generator."""
     found = []
-    for file in evidence.sources:
-        root = bindings.tree(evidence, file) or ast.Module([], [])
+    for file in sources:
+        root = bindings.tree(sources, file) or ast.Module([], [])
         scopes = [root, *(n for n in ast.walk(root) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))]
         for scope in scopes:
-            found += [bindings.frame_of(evidence, file, value) for value in _generators(scope)]
+            found += [bindings.frame_of(sources, file, value) for value in _generators(scope)]
     return tuple(
         Remedy(
             "wrap_in_list",

@@ -83,14 +83,14 @@ def tell(
     evidence = trouble.evidence
     place = at or birth.place
     assert place is not None
-    spans = [span("cause", place, label, evidence), *more, *(_makers(trouble, birth, place) if makers else ())]
+    spans = [span("cause", place, label, evidence.sources), *more, *(_makers(trouble, birth, place) if makers else ())]
     turned = trouble.turned
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
-        spans.append(span("related", turned.place, "makes nan of the infinity", evidence))
+        spans.append(span("related", turned.place, "makes nan of the infinity", evidence.sources))
     call = innermost_user(trouble.call)
     if call is not None and evidence.raised is None:
-        spans.append(span("failed", call, f"met first here: {met(trouble)}", evidence))
-    spans += raised_span(evidence, "noticed here")
+        spans.append(span("failed", call, f"met first here: {met(trouble)}", evidence.sources))
+    spans += raised_span(evidence.sources, evidence.raised, "noticed here")
     return Finding(
         STRENGTH,
         confidence,
@@ -113,7 +113,7 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
     for numbers in ([kept] if kept is not None else []) + inputs:
         for _, frame in numbers.makers[:6]:
             if frame is not None and (frame.file, frame.line) not in elsewhere:
-                return [span("created", frame, "what goes in was made here", trouble.evidence)]
+                return [span("created", frame, "what goes in was made here", trouble.evidence.sources)]
     return []
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame, Package, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
+from graphdoc.program.lookup import package_of
 from graphdoc.program.loop_owner import caller_of, driver, inside, is_at, names_place
 from graphdoc.program.observed import program_of
 from graphdoc.program.overwrites import Overwrite
@@ -45,7 +46,7 @@ def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
         return finding
     found = program_of(evidence).overwrite
     if found is not None and slug in OVERWRITES:
-        finding = _written(evidence, found, finding)
+        finding = _written(evidence.sources, evidence.packages, found, finding)
     elif slug.startswith("custom-function-"):
         finding = _function(evidence, finding)
     else:
@@ -56,11 +57,11 @@ def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
 # -- what a package did ------------------------------------------------------------------------------------------------
 
 
-def _written(evidence: Evidence, found: Overwrite, finding: Finding) -> Finding:
+def _written(sources: SourceTexts, packages: list[Package], found: Overwrite, finding: Finding) -> Finding:
     """A version error: the package's write, the package's save, and whether both lie within one call."""
     writer = _writer(found)
-    wrote = deed_of(evidence, writer.stack) if writer is not None else None
-    saved = deed_of(evidence, found.node.stack)
+    wrote = deed_of(packages, writer.stack) if writer is not None else None
+    saved = deed_of(packages, found.node.stack)
     told: list[Span] = []
     if wrote is not None and writer is not None:
         told.append(deed_span("mutated", wrote, f"written here, by {readable(writer)}"))
@@ -71,7 +72,7 @@ def _written(evidence: Evidence, found: Overwrite, finding: Finding) -> Finding:
         spans = [replace(s, label=label) if s.role == "cause" and is_at(wrote.caller, s) else s for s in finding.spans]
         finding = replace(finding, spans=tuple(spans))
     finding = _beside(finding, told)
-    if wrote is None or saved is None or not same_call(evidence, wrote, saved):
+    if wrote is None or saved is None or not same_call(sources, wrote, saved):
         return finding
     elsewhere = _unpatchable(finding.remedies, wrote, saved)
     if elsewhere:
@@ -85,9 +86,9 @@ def _written(evidence: Evidence, found: Overwrite, finding: Finding) -> Finding:
         explanation=(
             f"{whose} writes into {called(found.stale)} at {wrote.place}, after {saved_by(found.node)} at "
             f"{saved.place} had saved it for backward; both happen {within}. The fault is the package's: nothing that "
-            f"the caller does with the result lies between the two.{_advice(evidence, wrote)}"
+            f"the caller does with the result lies between the two.{_advice(sources, wrote)}"
         ),
-        remedies=(*_switched_off(evidence, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
+        remedies=(*_switched_off(sources, wrote), *_newer(wrote, f"{wrote.place} should write out of place")),
         because=f"{whose} writes at {wrote.place} into what {saved_by(found.node)} saved at {saved.place}, {within}",
     )
 
@@ -98,20 +99,20 @@ def _writer(found: Overwrite | None) -> Writer | None:
     return None if first is None or first.by is By.STEP else first
 
 
-def _advice(evidence: Evidence, deed: Deed) -> str:
-    switch = switch_of(evidence, deed)
-    on = f" The line runs because of {turned_on(evidence, switch)}." if switch is not None else ""
+def _advice(sources: SourceTexts, deed: Deed) -> str:
+    switch = switch_of(sources, deed)
+    on = f" The line runs because of {turned_on(sources, switch)}." if switch is not None else ""
     return f"{on} {deed.package.name} should compute a new tensor there instead of writing into this one."
 
 
-def _switched_off(evidence: Evidence, deed: Deed) -> list[Remedy]:
-    switch = switch_of(evidence, deed)
+def _switched_off(sources: SourceTexts, deed: Deed) -> list[Remedy]:
+    switch = switch_of(sources, deed)
     if switch is None:
         return []
     return [
         Remedy(
             "leave_out",
-            f"Do without {turned_on(evidence, switch)}, if the program can",
+            f"Do without {turned_on(sources, switch)}, if the program can",
             "display",
             f"It turns on the branch of {deed.package.name} in which the line stands ({deed.place}).",
         )
@@ -120,15 +121,15 @@ def _switched_off(evidence: Evidence, deed: Deed) -> list[Remedy]:
 
 def _function(evidence: Evidence, finding: Finding) -> Finding:
     """A Function whose backward is wrong: the package's line that applies it, and the user's call of that."""
-    node = evidence.node(evidence.failing)
-    deed = deed_of(evidence, node.stack) if node is not None else None
+    node = evidence.failing_node
+    deed = deed_of(evidence.packages, node.stack) if node is not None else None
     if deed is None or any(s.role == "cause" for s in finding.spans):
         return finding
     finding = _beside(finding, [deed_span("related", deed, "the Function is applied here")])
     calls = (
         []
         if deed.caller is None
-        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", evidence)]
+        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", evidence.sources)]
     )
     return replace(
         finding,
@@ -166,11 +167,14 @@ def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
         producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
         if producer is None or consumer is None:
             continue
-        if deed_of(evidence, producer.stack) is not None and deed_of(evidence, consumer.stack) is not None:
+        if (
+            deed_of(evidence.packages, producer.stack) is not None
+            and deed_of(evidence.packages, consumer.stack) is not None
+        ):
             stacks += [(producer.stack, "made here"), (consumer.stack, "used here")]
     out: list[Span] = []
     for stack, what in stacks:
-        deed = deed_of(evidence, stack)
+        deed = deed_of(evidence.packages, stack)
         if deed is None or deed.caller is None or not any(is_at(deed.caller, s) for s in finding.spans):
             continue
         new = deed_span("related", deed, what)
@@ -194,7 +198,7 @@ def _in_the_loop(evidence: Evidence, found: Overwrite | None, finding: Finding) 
     if line is None:
         return finding
     remedies = tuple(r for r in finding.remedies if not names_place(r.args, line))
-    spans = tuple(_below(evidence, s, line) for s in finding.spans)
+    spans = tuple(_below(evidence.failing_call, evidence.packages, s, line) for s in finding.spans)
     causes = [s for s in spans if s.role == "cause" and not is_at(line, s)]
     stepped = found is not None and bool(found.writers) and found.writers[0].by is By.STEP
     demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) and stepped else s for s in spans]
@@ -204,7 +208,7 @@ def _in_the_loop(evidence: Evidence, found: Overwrite | None, finding: Finding) 
         batch = _of_a_batch(evidence, found)
         if batch and not any(is_at(f, batch[0]) for stack in _stacks(evidence, found) for f in stack):
             label = "chosen here"
-        causes = [span("cause", f, label, evidence) for f in batch[:1]]
+        causes = [span("cause", f, label, evidence.sources) for f in batch[:1]]
     if not causes:
         return replace(finding, remedies=remedies)
     spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
@@ -213,12 +217,12 @@ def _in_the_loop(evidence: Evidence, found: Overwrite | None, finding: Finding) 
     return replace(finding, spans=spans, remedies=(*remedies, *_later(between)), explanation=text)
 
 
-def _below(evidence: Evidence, told: Span, line: Frame) -> Span:
+def _below(failing_call: Event | None, packages: list[Package], told: Span, line: Frame) -> Span:
     """Of a backward call that the package makes, say so."""
-    event = evidence.event(evidence.failing_event)
+    event = failing_call
     if told.role != "failed" or event is None or not is_at(line, told):
         return told
-    package = next((p for f in reversed(event.stack) if (p := evidence.package(f.file))), None)
+    package = next((p for f in reversed(event.stack) if (p := package_of(packages, f.file))), None)
     return replace(told, label=f"{told.label}; {package.told} calls it below this line") if package else told
 
 
@@ -226,12 +230,12 @@ def _of_a_batch(evidence: Evidence, found: Overwrite | None) -> list[Frame]:
     """The user's lines below the one that runs the loop, of what made the loss: innermost of each stack."""
     stacks = _stacks(evidence, found)
     out = [frames[-1] for stack in stacks if (frames := inside(evidence, stack))]
-    made_by = next((d for stack in stacks if (d := deed_of(evidence, stack))), None)
+    made_by = next((d for stack in stacks if (d := deed_of(evidence.packages, stack))), None)
     if made_by is None or out:
         return out
     # Nothing of the user's runs for a batch: he chose the package's code, where he made it or switched it on.
-    switch = switch_of(evidence, made_by)
-    return [switch.frame] if switch is not None else makers_of(evidence, made_by)
+    switch = switch_of(evidence.sources, made_by)
+    return [switch.frame] if switch is not None else makers_of(evidence.sources, made_by)
 
 
 def _stacks(evidence: Evidence, found: Overwrite | None) -> list[list[Frame]]:
@@ -248,7 +252,7 @@ def _called_between(evidence: Evidence, found: Overwrite | None) -> str:
     forward, write = inside(evidence, found.node.stack), inside(evidence, writer.stack)
     if not forward or not write or forward[0].function == write[0].function:
         return ""
-    package = caller_of(evidence, writer.stack, write[0])
+    package = caller_of(evidence.packages, writer.stack, write[0])
     if not package:
         return ""
     return (

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Raised, Stale
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
@@ -72,9 +72,9 @@ class Mismatch:
         return self.kind in ("", "unknown", *kinds)
 
 
-def mismatch(evidence: Evidence) -> Mismatch | None:
+def mismatch(raised: Raised | None, stale: list[Stale]) -> Mismatch | None:
     """The fields of the version error in the message, or None for any other message."""
-    found = message_of(evidence, *VERSION)
+    found = message_of(raised, *VERSION)
     if found is None:
         return None
     fields = found.fields
@@ -84,7 +84,7 @@ def mismatch(evidence: Evidence) -> Mismatch | None:
         op=fields.get("op", ""),
         current=int(fields.get("version", -1)),
         expected=int(fields.get("expected", -1)),
-        kind=evidence.stale[0].tensor.kind if evidence.stale else "",
+        kind=stale[0].tensor.kind if stale else "",
     )
 
 
@@ -130,10 +130,10 @@ def likelihood(evidence: Evidence, slug: str, *ids: str) -> float:
 
     Of a message that names no tensor the order of its causes in ``messages/patterns.json`` counts.
     """
-    message = message_of(evidence, *ids)
+    message = message_of(evidence.raised, *ids)
     if message is None:
         return 0.0
-    found = mismatch(evidence) if message.id in VERSION else None
+    found = mismatch(evidence.raised, evidence.stale) if message.id in VERSION else None
     if found is None:
         best = _BEST if len(message.causes) < _MANY else _BEST_OF_MANY
         return best - _APART * message.causes.index(slug) if slug in message.causes else 0.0
@@ -165,5 +165,5 @@ def from_message(
     if not strength:
         return None
     frame = innermost_user(evidence.raised.stack) if evidence.raised else None
-    spans = (span(role, frame, label, evidence),) if frame else ()
+    spans = (span(role, frame, label, evidence.sources),) if frame else ()
     return Finding(strength, confidence, title, explanation, spans, tuple(facts), tuple(remedies))

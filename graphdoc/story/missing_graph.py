@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.evidence import Cut, Evidence, Frame, Raised
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program.checkpoints import by_checkpoint
@@ -20,9 +21,9 @@ its way to the loss hardly ever is.
 """
 
 
-def without_graph(evidence: Evidence) -> bool:
+def without_graph(raised: Raised | None) -> bool:
     """Whether the run ended because the loss had no graph."""
-    return message_of(evidence, *NO_GRAPH) is not None
+    return message_of(raised, *NO_GRAPH) is not None
 
 
 def is_gradient(cut: Cut) -> bool:
@@ -30,24 +31,24 @@ def is_gradient(cut: Cut) -> bool:
     return cut.op.rsplit(".", 1)[-1] == "grad"
 
 
-def principal(evidence: Evidence) -> Cut | None:
+def principal(cuts: list[Cut]) -> Cut | None:
     """The cut that explains the failure best: a gradient without graph first, then by rank, then the nearest to it."""
-    known = [c for c in evidence.cuts if c.reason in _RANK or is_gradient(c)]
+    known = [c for c in cuts if c.reason in _RANK or is_gradient(c)]
     if not known:
-        return evidence.cuts[0] if evidence.cuts else None
+        return cuts[0] if cuts else None
     return min(known, key=lambda c: -1 if is_gradient(c) else _RANK.index(c.reason))
 
 
-def find_cut(evidence: Evidence, *reasons: str) -> Cut | None:
+def find_cut(cuts: list[Cut], *reasons: str) -> Cut | None:
     """The cut nearest to the loss that has one of these reasons. A gradient's is another cause's."""
-    return next((c for c in evidence.cuts if c.reason in reasons and not is_gradient(c)), None)
+    return next((c for c in cuts if c.reason in reasons and not is_gradient(c)), None)
 
 
-def weigh(evidence: Evidence, cut: Cut) -> tuple[float, Confidence]:
+def weigh(cuts: list[Cut], cut: Cut) -> tuple[float, Confidence]:
     """How strong the finding is: the principal cut is the answer, others only accompany it."""
-    if principal(evidence) is not cut:
+    if principal(cuts) is not cut:
         return 0.5, "possible"
-    alone = len({c.reason for c in evidence.cuts}) == 1
+    alone = len({c.reason for c in cuts}) == 1
     if cut.certain and alone:
         return 0.95, "certain"
     return (0.9, "likely") if cut.certain else (0.8, "likely")
@@ -61,15 +62,17 @@ def story(
     Other cuts of the same reason are causes too (two lists turned into tensors), up to three places in all.
     """
     # Beside one that keeps parameters from learning, one that does not may well be meant.
-    told = [c for c in alike(evidence, cut) if c.behind or not cut.behind]
-    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, evidence))
-    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", evidence)
-    return distinct((*ends[: 1 if not cut.certain else 2], *before, *raised_span(evidence, failed)))
+    told = [c for c in alike(evidence.cuts, cut) if c.behind or not cut.behind]
+    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, evidence.sources))
+    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", evidence.sources)
+    return distinct(
+        (*ends[: 1 if not cut.certain else 2], *before, *raised_span(evidence.sources, evidence.raised, failed))
+    )
 
 
-def alike(evidence: Evidence, cut: Cut) -> list[Cut]:
+def alike(cuts: list[Cut], cut: Cut) -> list[Cut]:
     """The cut and the others by which the same loss lost its graph for the same reason."""
-    same = [c for c in evidence.cuts if c.reason == cut.reason and c is not cut and not is_gradient(c)]
+    same = [c for c in cuts if c.reason == cut.reason and c is not cut and not is_gradient(c)]
     return [cut, *(c for c in same if by_checkpoint(c) == by_checkpoint(cut))]
 
 
@@ -86,30 +89,30 @@ def same_line(cut: Cut) -> str:
     return where(innermost(cut.stack)) or "one line"
 
 
-def facts_of(evidence: Evidence, cut: Cut) -> tuple[str, ...]:
+def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
     """What was measured at the cut: the operation, and the parameters that now get no gradient, by it or its like."""
     facts: list[str] = []
     if cut.before_op:
         facts.append(f"last operation with a graph: {cut.before_op}; first result without one: {cut.op}")
-    behind = list(dict.fromkeys(name for c in alike(evidence, cut) if c is cut or c.certain for name in c.behind))
+    behind = list(dict.fromkeys(name for c in alike(cuts, cut) if c is cut or c.certain for name in c.behind))
     if behind:
         shown = ", ".join(behind[:6]) + (f" and {len(behind) - 6} more" if len(behind) > 6 else "")
         facts.append(f"behind the cut, without gradient: {shown}")
     return tuple(facts)
 
 
-def loss_made(evidence: Evidence) -> tuple[str, list[Frame]]:
+def loss_made(extras: dict[str, Any]) -> tuple[str, list[Frame]]:
     """The operation that made a loss without graph and its place, where a second run has seen it; else empty."""
-    told = evidence.extras.get("loss_made")
+    told = extras.get("loss_made")
     first = told[0] if isinstance(told, list) and told else None
     if not isinstance(first, dict):
         return "", []
     return str(first.get("op", "")), frames(first.get("stack"))
 
 
-def recording_was_on(evidence: Evidence) -> bool:
+def recording_was_on(extras: dict[str, Any]) -> bool:
     """Whether grad mode was on when the call failed (True where it is not known)."""
-    return bool(evidence.extras.get("grad_enabled", True))
+    return bool(extras.get("grad_enabled", True))
 
 
 def unseen(evidence: Evidence, strength: float, title: str, hint: str) -> Finding | None:
@@ -117,13 +120,13 @@ def unseen(evidence: Evidence, strength: float, title: str, hint: str) -> Findin
 
     ``strength`` below 0.35 keeps it behind everything that was measured.
     """
-    if not without_graph(evidence) or evidence.cuts or loss_made(evidence)[0]:
+    if not without_graph(evidence.raised) or evidence.cuts or loss_made(evidence.extras)[0]:
         return None
     text = (
         "The message says only that the loss has no graph; where it was lost was not observed. One reason to look for: "
     )
     run = " A run under graphdoc shows the line." if evidence.from_text else ""
-    where_noticed = raised_span(evidence, "the loss that arrives here has no graph")
+    where_noticed = raised_span(evidence.sources, evidence.raised, "the loss that arrives here has no graph")
     return Finding(strength, "possible", title, f"{text}{hint}{run}", where_noticed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import optimizer_of
@@ -12,18 +12,18 @@ from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded
 
 
-def not_registered(evidence: Evidence, sign: Sign) -> Finding | None:
+def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for an ``unregistered`` sign; None where the assignment is not found."""
     cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
-    found = _assigned(evidence, cls.rpartition(".")[2], f"self.{attribute}")
+    found = _assigned(sources, cls.rpartition(".")[2], f"self.{attribute}")
     if found is None:
         return None
     file, value = found
-    at = bindings.frame_of(evidence, file, value)
+    at = bindings.frame_of(sources, file, value)
     of_parameters = bool(sign.facts["parameters"])
     kind = "Parameter" if of_parameters else "Module"
     group = f"nn.{kind}{'Dict' if isinstance(value, ast.Dict | ast.DictComp) else 'List'}"
-    name, whose = optimizer_of(evidence, sign), folded(sign.parameters)
+    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
     args = {"place": place(at), "parameters": of_parameters}
     note = f"`parameters()` finds {whose or 'them'}, so `{name}` trains them"
     label = f"a plain container: `{cls}.parameters()` finds nothing in it"
@@ -35,8 +35,8 @@ def not_registered(evidence: Evidence, sign: Sign) -> Finding | None:
         "ParameterList or ParameterDict. It does not look into a list or dict.",
         distinct(
             (
-                span("cause", at, label, evidence),
-                *span_of("related", sign.stack, "gives them gradients that nobody uses", evidence),
+                span("cause", at, label, sources),
+                *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
             )
         ),
         remedies=(Remedy("module_list", f"make it an {group}", "unsafe", note, args),),
@@ -45,12 +45,12 @@ def not_registered(evidence: Evidence, sign: Sign) -> Finding | None:
     )
 
 
-def _assigned(evidence: Evidence, cls: str, name: str) -> tuple[str, ast.expr] | None:
+def _assigned(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.expr] | None:
     """The one container that the class assigns to this attribute."""
     found = [
         (file, node.value)
-        for file in evidence.sources
-        for owner in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        for file in sources
+        for owner in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(owner, ast.ClassDef) and owner.name == cls
         for node in ast.walk(owner)
         if isinstance(node, ast.Assign) and any(bindings.text_of(t) == name for t in node.targets)

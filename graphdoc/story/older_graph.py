@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame, Node
+from graphdoc.evidence import Carry, Event, Evidence, Frame, Node, SourceTexts
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import names_taken_up, stored_on
+from graphdoc.program.lookup import node_with
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse
@@ -26,19 +27,19 @@ def name_of(carry: Carry) -> str:
     return f"`{carry.tensor.name}`" if carry.tensor.name else "this tensor"
 
 
-def called(evidence: Evidence, carry: Carry) -> str:
+def called(sources: SourceTexts, nodes: list[Node], carry: Carry) -> str:
     """The same, also by the name that the statement which made it gives it; empty where it has none."""
     if carry.tensor.name:
         return f"`{carry.tensor.name}`"
-    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-    names = names_taken_up(evidence, carry) or (bound_names(evidence, pair[0]) if pair is not None else [])
+    names = names_taken_up(sources, nodes, carry) or (bound_names(sources, pair[0]) if pair is not None else [])
     return f"`{names[0]}`" if names else ""
 
 
-def names_of(evidence: Evidence, carries: Iterable[Carry], most: int = 3) -> str:
+def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry], most: int = 3) -> str:
     """The carried tensors by name, for a sentence; empty where none has a name."""
-    names = gathered(n.strip("`") for c in carries if (n := called(evidence, c)))
+    names = gathered(n.strip("`") for c in carries if (n := called(sources, nodes, c)))
     return listing((f"`{name}`" for name in names), most)
 
 
@@ -49,12 +50,12 @@ def _owners(evidence: Evidence, names: set[str]) -> str:
     return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in owners[:3]) + ")"
 
 
-def distinct_carries(evidence: Evidence, carries: Iterable[Carry]) -> list[Carry]:
+def distinct_carries(nodes: list[Node], carries: Iterable[Carry]) -> list[Carry]:
     """One carry for each pair of places, newest first."""
     seen = set()
     out = []
     for c in carries:
-        consumer, producer = evidence.node(c.consumer), evidence.node(c.producer)
+        consumer, producer = node_with(nodes, c.consumer), node_with(nodes, c.producer)
         key = (_at(consumer), _at(producer))
         if key not in seen:
             seen.add(key)
@@ -97,37 +98,35 @@ def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
         if event is None or frame is None or (frame.file, frame.line) in told or len(told) >= 3:
             continue
         told.add((frame.file, frame.line))
-        names = names_of(evidence, (c for c in reuse.carries if c.freed_by == index), 2)
+        names = names_of(evidence.sources, evidence.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
         graph = f"the graph behind {names}" if names else "that graph"
         text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(evidence, event)})"
-        out += span_of("freed", event.stack, text, evidence, moment(event))
+        out += span_of("freed", event.stack, text, evidence.sources, moment(event))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
         text = f"needs {again} ({numbered(evidence, reuse.failing)})"
-        out += span_of("failed", reuse.failing.stack, text, evidence, moment(reuse.failing))
+        out += span_of("failed", reuse.failing.stack, text, evidence.sources, moment(reuse.failing))
     return tuple(out)
 
 
-def flow(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def flow(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
     """Where each carried tensor was made and where the failing pass took it up."""
     out: list[Span] = []
-    for c in distinct_carries(evidence, reuse.carries)[:3]:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
-        name = called(evidence, c)
+    for c in distinct_carries(nodes, reuse.carries)[:3]:
+        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
+        name = called(sources, nodes, c)
         if producer is not None:
-            out += span_of(
-                "created", producer.stack, f"{name or 'the tensor'} is made here", evidence, moment(producer)
-            )
+            out += span_of("created", producer.stack, f"{name or 'the tensor'} is made here", sources, moment(producer))
         if consumer is not None:
             text = f"{name or 'it'} comes into this loss ({consumer.op})"
-            out += span_of("consumed", consumer.stack, text, evidence, moment(consumer))
+            out += span_of("consumed", consumer.stack, text, sources, moment(consumer))
     return tuple(out)
 
 
 def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
     """What was measured: iterations, the held paths, the parameters behind and who trains them."""
     out: list[str] = []
-    for c in distinct_carries(evidence, reuse.carries)[:3]:
+    for c in distinct_carries(evidence.nodes, reuse.carries)[:3]:
         holder = next((h for h in c.tensor.holders), None)
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
@@ -137,7 +136,7 @@ def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
                 out.append(fact)
     if reuse.behind:
         out.append(f"behind it: {folded(reuse.behind)}{_owners(evidence, reuse.behind)}")
-    if told := shares(evidence):
+    if told := shares(evidence.extras, evidence.graph_size):
         out.append(told)
     return tuple(out)
 
@@ -147,12 +146,12 @@ def before(evidence: Evidence, reuse: Reuse) -> str:
     return f"before {numbered(evidence, reuse.freeing)}" if reuse.freeing is not None else "before an earlier backward"
 
 
-def shares(evidence: Evidence) -> str:
+def shares(extras: dict[str, Any], graph_size: int) -> str:
     """``3 of the 51 nodes of this graph were used up before``; empty where they were not counted."""
-    dead = evidence.extras.get("dead")
-    if not isinstance(dead, int) or not dead or not evidence.graph_size:
+    dead = extras.get("dead")
+    if not isinstance(dead, int) or not dead or not graph_size:
         return ""
-    return f"{dead} of the {evidence.graph_size} nodes of this graph were used up before"
+    return f"{dead} of the {graph_size} nodes of this graph were used up before"
 
 
 def trained_by(evidence: Evidence, names: set[str]) -> str:
@@ -172,7 +171,7 @@ def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
         event = next((e for e in reversed(evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None)
         if mine and event is not None:
             text = f"{optimizer.name or optimizer.type} steps {folded(mine)}"
-            out += span_of("related", event.stack, text, evidence, moment(event))
+            out += span_of("related", event.stack, text, evidence.sources, moment(event))
     return distinct(out)[:3]
 
 
@@ -183,34 +182,40 @@ def cause_places(evidence: Evidence, reuse: Reuse, label: str, making: str = "")
     """
     kept: list[Span] = []
     made: list[Span] = []
-    for c in distinct_carries(evidence, reuse.carries)[:MOST_PLACES]:
+    for c in distinct_carries(evidence.nodes, reuse.carries)[:MOST_PLACES]:
         producer = evidence.node(c.producer)
         if producer is None:
             continue
-        for frame in _in_rounds(evidence, reuse, producer, kept_at(evidence, c.tensor.holders, producer)[:2]):
-            kept.append(span("cause", frame, label, evidence, moment(producer)))
+        for frame in _in_rounds(
+            evidence.sources,
+            reuse,
+            producer,
+            kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer)[:2],
+        ):
+            kept.append(span("cause", frame, label, evidence.sources, moment(producer)))
         recurs = reuse.lifetime is Lifetime.RECURS and not any(h.exact for h in c.tensor.holders)
-        carrying = (reuse.carrying(c) or stored_on(evidence, c)) if recurs else None
+        carrying = (reuse.carrying(c) or stored_on(evidence.sources, evidence.nodes, c)) if recurs else None
         if carrying is not None:
-            kept.append(span("cause", carrying[0], label, evidence, moment(evidence.node(c.consumer))))
+            kept.append(span("cause", carrying[0], label, evidence.sources, moment(evidence.node(c.consumer))))
         frame_made = innermost_user(producer.stack)
         if frame_made is not None and not reuse.is_start(c):
-            made.append(span("cause", frame_made, making or label, evidence, moment(producer)))
+            made.append(span("cause", frame_made, making or label, evidence.sources, moment(producer)))
     kept = list(distinct(kept))
     kept = [
-        span("cause", f, "a view of data that outlives this pass", evidence) for f in aliases(evidence, reuse)
+        span("cause", f, "a view of data that outlives this pass", evidence.sources)
+        for f in aliases(evidence.sources, evidence.nodes, reuse)
     ] + kept
     made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
 
-def _in_rounds(evidence: Evidence, reuse: Reuse, producer: Node, kept: list[Frame]) -> list[Frame]:
+def _in_rounds(sources: SourceTexts, reuse: Reuse, producer: Node, kept: list[Frame]) -> list[Frame]:
     """Of the statements that keep a value which recurs, those in a loop and the one that made it: the others give it
     its start. All of them where none is of these, as where a package runs the loop and the value has another name."""
     if reuse.lifetime is not Lifetime.RECURS:
         return kept
     made = [f for f in producer.stack if f.user]
-    return [f for f in kept if loop_of(evidence.sources, f) is not None or _runs_below(f, made)] or kept
+    return [f for f in kept if loop_of(sources, f) is not None or _runs_below(f, made)] or kept
 
 
 def _runs_below(statement: Frame, stack: list[Frame]) -> bool:
@@ -228,99 +233,99 @@ def _within(place: Span, told: Span) -> bool:
 def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
     """Where a value that should be a constant is bound, and where the loss takes it up."""
     out: list[Span] = []
-    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
+    for c in distinct_carries(evidence.nodes, carries)[:MOST_PLACES]:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
         pair = ends(evidence, c)
         if pair is None:
             stack = consumer.stack if consumer is not None else []
-            out += span_of(role, stack, label, evidence)
+            out += span_of(role, stack, label, evidence.sources)
             continue
         made, used = pair
-        out.append(span(role, used, label, evidence, moment(consumer)))
-        text = f"{called(evidence, c) or 'the value'} gets its graph here"
-        out.append(span(role, made, text, evidence, moment(producer)))
+        out.append(span(role, used, label, evidence.sources, moment(consumer)))
+        text = f"{called(evidence.sources, evidence.nodes, c) or 'the value'} gets its graph here"
+        out.append(span(role, made, text, evidence.sources, moment(producer)))
     return distinct(out)[:3]
 
 
-def made_places(evidence: Evidence, carries: Iterable[Carry], label: str) -> tuple[Span, ...]:
+def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry], label: str) -> tuple[Span, ...]:
     """Where each value gets its graph, in the function from which it is used as well."""
     out: list[Span] = []
-    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+    for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
+        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
         pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
         frame = pair[0] if pair is not None else innermost_user(producer.stack) if producer is not None else None
         if frame is not None:
-            out.append(span("cause", frame, label, evidence, moment(producer)))
+            out.append(span("cause", frame, label, sources, moment(producer)))
     return distinct(out)[:2]
 
 
-def below_places(evidence: Evidence, carries: Iterable[Carry]) -> tuple[Span, ...]:
+def below_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry]) -> tuple[Span, ...]:
     """The calls below which such a value is computed, in the function from which it is used as well."""
     out: list[Span] = []
-    for c in distinct_carries(evidence, carries)[:MOST_PLACES]:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+    for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
+        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
         pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
         if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
             continue
         out.append(
-            span("related", pair[0], f"{called(evidence, c) or 'the value'} is computed below this call", evidence)
+            span("related", pair[0], f"{called(sources, nodes, c) or 'the value'} is computed below this call", sources)
         )
     return distinct(out)[:3]
 
 
-def earlier_uses(evidence: Evidence, reuse: Reuse) -> list[tuple[Frame, str]]:
+def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[tuple[Frame, str]]:
     """Where the earlier loss, which lives no more, took up the shared value, as far as the source tells."""
     names: list[str] = []
-    for c in distinct_carries(evidence, reuse.carries):
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+    for c in distinct_carries(nodes, reuse.carries):
+        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
         pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-        names += paths_of(c) + (bound_names(evidence, pair[0]) if pair is not None else [])
+        names += paths_of(c) + (bound_names(sources, pair[0]) if pair is not None else [])
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
-    return uses_in_loss(evidence, call, list(dict.fromkeys(names))) if call is not None else []
+    return uses_in_loss(sources, call, list(dict.fromkeys(names))) if call is not None else []
 
 
-def aliases(evidence: Evidence, reuse: Reuse) -> list[Frame]:
+def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame]:
     """Where a view of longer-lived data was bound to the name through which the failing pass writes into it."""
     out: list[Frame] = []
-    for c in distinct_carries(evidence, reuse.carries):
-        for node in (evidence.node(c.producer), evidence.node(c.consumer)):
+    for c in distinct_carries(nodes, reuse.carries):
+        for node in (node_with(nodes, c.producer), node_with(nodes, c.consumer)):
             frame = innermost_user(node.stack) if node is not None and "CopySlices" in node.op else None
-            found = alias_of(evidence, frame) if frame is not None else None
+            found = alias_of(sources, frame) if frame is not None else None
             if found is not None and found not in out:
                 out.append(found)
     return out
 
 
-def cached_with(evidence: Evidence, reuse: Reuse) -> Frame | None:
+def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame | None:
 
     cached = any(
         "parametrize" in f.file and "cached" in f.function
         for c in reuse.carries
-        if (n := evidence.node(c.producer)) is not None
+        if (n := node_with(nodes, c.producer)) is not None
         for f in n.stack
     )
     if not cached or reuse.failing is None:
         return None
     for frame in user_frames(reuse.failing.stack):
-        root = tree(evidence, frame.file)
+        root = tree(sources, frame.file)
         for node in ast.walk(root) if root is not None else ():
             if isinstance(node, ast.With) and node.lineno <= frame.line <= (node.end_lineno or 0):
                 for item in node.items:
                     if "cached" in ast.unparse(item.context_expr):
-                        return frame_of(evidence, frame.file, item.context_expr, frame.function)
+                        return frame_of(sources, frame.file, item.context_expr, frame.function)
     return None
 
 
-def cached_context(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def cached_context(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
     """The ``with parametrize.cached():`` around the loop, where a parametrization's cache keeps the old graph."""
-    found = cached_with(evidence, reuse)
+    found = cached_with(sources, nodes, reuse)
     return (
-        (span("cause", found, "the cache keeps the first pass's matrices with their graph", evidence),) if found else ()
+        (span("cause", found, "the cache keeps the first pass's matrices with their graph", sources),) if found else ()
     )
 
 
 def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
-    roots = roots_of(evidence)
+    roots = roots_of(evidence.events, evidence.packages)
     out: list[Frame] = []
     for c in reuse.carries:
         producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
@@ -335,6 +340,6 @@ def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
 def accumulators(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
     """The lines that add to a sum which still holds an earlier root."""
     return tuple(
-        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", evidence)
+        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", evidence.sources)
         for f in adding(evidence, reuse)
     )[:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphdoc.evidence import Evidence, Node, Stale
+from graphdoc.evidence import Evidence, Node, Raised, SourceTexts, Stale
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
@@ -67,20 +67,20 @@ def _through(writer: Writer) -> str:
     return "" if text == "an in-place write" or writer.by is By.LINE else f", by {text}"
 
 
-def saved_spans(evidence: Evidence, found: Overwrite) -> tuple[Span, ...]:
+def saved_spans(sources: SourceTexts, found: Overwrite) -> tuple[Span, ...]:
     """Where the tensor was saved for backward, with the version that it had then."""
     s = found.stale
     label = f"{saved_by(found.node)} saves {named(found, s)} at version {s.expected}"
-    return span_of("consumed", found.node.stack, label, evidence, moment(found.node))
+    return span_of("consumed", found.node.stack, label, sources, moment(found.node))
 
 
-def failed_spans(evidence: Evidence, found: Overwrite) -> tuple[Span, ...]:
+def failed_spans(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> tuple[Span, ...]:
     """The backward call that noticed."""
     s = found.stale
     label = f"needs version {s.expected}, finds version {s.current}"
     if found.failing is not None:
-        return span_of("failed", found.failing.stack, label, evidence, moment(found.failing))
-    return raised_span(evidence, label)
+        return span_of("failed", found.failing.stack, label, sources, moment(found.failing))
+    return raised_span(sources, raised, label)
 
 
 def facts_of(evidence: Evidence, found: Overwrite) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _by(evidence: Evidence, stale: Stale) -> str:
     parts: dict[str, int] = {}
     for w in stale.writes:
         writer = writer_of(evidence, w)
-        deed = deed_of(evidence, w.stack) if writer.by is not By.STEP else None
+        deed = deed_of(evidence.packages, w.stack) if writer.by is not By.STEP else None
         at = f"{deed.place} of {deed.package.told}" if deed is not None else where(writer.frame)
         text = f"{readable(writer)} at {at}" if at else readable(writer)
         parts[text] = parts.get(text, 0) + w.count
@@ -125,13 +125,15 @@ def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
     return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
 
 
-def story(evidence: Evidence, found: Overwrite, causes: Iterable[Span], label: str = "") -> tuple[Span, ...]:
+def story(
+    sources: SourceTexts, raised: Raised | None, found: Overwrite, causes: Iterable[Span], label: str = ""
+) -> tuple[Span, ...]:
     """Causes (at most three), every write, where it was saved, and the call that failed."""
     return distinct(
         (
             *distinct(causes)[:3],
             *write_spans(found, label),
-            *saved_spans(evidence, found),
-            *failed_spans(evidence, found),
+            *saved_spans(sources, found),
+            *failed_spans(sources, raised, found),
         )
     )

@@ -25,7 +25,9 @@ def retold(evidence: Evidence, finding: Finding) -> Finding:
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     frame = innermost_user(sign.other)
     if frame is not None:
-        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", evidence))
+        spans.append(
+            span("consumed", frame, "the term is added here: it has a value and no gradient", evidence.sources)
+        )
     whose = folded(sign.parameters)
     if term:
         title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
@@ -42,8 +44,11 @@ def retold(evidence: Evidence, finding: Finding) -> Finding:
 
 def _covered(evidence: Evidence, finding: Finding) -> Finding:
     """A loss without graph to which requires_grad was given: PyTorch's error never came."""
-    hidden = [span("related", f, "hides the error that PyTorch would raise", evidence) for f in cover_ups(evidence)]
-    named = f": `{code_at(evidence, innermost_user(evidence.cuts[0].stack))}`" if evidence.cuts else ""
+    hidden = [
+        span("related", f, "hides the error that PyTorch would raise", evidence.sources)
+        for f in cover_ups(evidence.sources, evidence.as_if)
+    ]
+    named = f": `{code_at(evidence.sources, innermost_user(evidence.cuts[0].stack))}`" if evidence.cuts else ""
     label = "this backward ends at the loss itself: no parameter receives a gradient"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     return replace(

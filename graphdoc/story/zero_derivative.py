@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of
 from graphdoc.story.wording import folded
 
 
-def zero_derivative(evidence: Evidence, sign: Sign) -> Finding:
+def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     """The finding for a ``zero-derivative`` sign."""
-    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(evidence, sign)}`"
-    code = code_at(evidence, innermost_user(sign.stack))
+    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(optimizers, sign)}`"
+    code = code_at(sources, innermost_user(sign.stack))
     spans = (
-        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", evidence),
-        *span_of("related", sign.other, f"sends zeros to {whose}", evidence),
+        *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),
+        *span_of("related", sign.other, f"sends zeros to {whose}", sources),
     )
     return Finding(
         0.93,

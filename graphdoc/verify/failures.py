@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphdoc.evidence import Evidence, Frame, Node
+from graphdoc.evidence import Event, Evidence, Frame, Node, Raised
 from graphdoc.processes import same_failure
 from graphdoc.verify.traces import Line
 
@@ -27,7 +27,7 @@ def fails_alike(original: Evidence, later: Evidence, back: Back) -> bool:
 
 def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
     """Whether the later failure came from another call than the original one: a fault of its own."""
-    one, other = _call(original), _call(later)
+    one, other = _call(original.failing_call, original.raised), _call(later.failing_call, later.raised)
     return one is not None and other is not None and one != back(other)
 
 
@@ -45,15 +45,15 @@ def damage(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
     return frozenset(found)
 
 
-def failing_place(evidence: Evidence) -> Frame | None:
+def failing_place(failing_call: Event | None, raised: Raised | None) -> Frame | None:
     """The user's innermost line in the call that failed; None where none is known."""
-    event = evidence.event(evidence.failing_event) if evidence.failing_event >= 0 else None
-    stack = event.stack if event is not None else evidence.raised.stack if evidence.raised is not None else []
+    event = failing_call
+    stack = event.stack if event is not None else raised.stack if raised is not None else []
     return next((f for f in reversed(stack) if f.user), None)
 
 
-def _call(evidence: Evidence) -> Line | None:
-    frame = failing_place(evidence)
+def _call(failing_call: Event | None, raised: Raised | None) -> Line | None:
+    frame = failing_place(failing_call, raised)
     return (frame.file, frame.line) if frame is not None else None
 
 

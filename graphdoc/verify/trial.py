@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace import ENOUGH
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Raised
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
-from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.exception import SECOND_TIME, message_of
@@ -57,7 +58,7 @@ class Trial:
         self._baseline: Baseline | None = None
         self._looked = False
         self._asked_twice = False
-        self._folders: list[Path] = []
+        self._folders: list[str] = []
         self._forks = Forks()
 
     def __enter__(self) -> Trial:
@@ -68,7 +69,7 @@ class Trial:
     ) -> None:
         self._forks.close()
         for folder in self._folders:
-            remove_scratch(folder)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def of(self, texts: Mapping[str, str], safe: bool, seconds: float, *, same_numbers: bool = False) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
@@ -136,7 +137,7 @@ class Trial:
         group = match.group if match is not None else ""
         sound = group != "distributed"
         # Copying what is about to be overwritten costs a multiple of the time.
-        views = refused_views(self.evidence)
+        views = refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
         folder, ended = self._run(mode, None, min(1.5 * self.limit, seconds))
         trace = read_trace(folder)
@@ -145,7 +146,10 @@ class Trial:
         if trace is not None and self.failing >= 0 and any(e.index >= beyond for e in trace.order):
             stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
-            own, once = own_graph(self.evidence), behind_what_was_made_once(self.evidence)
+            own, once = (
+                own_graph(self.evidence.fresh_reaches, self.evidence.raised),
+                behind_what_was_made_once(self.evidence),
+            )
             return Baseline(trace, self.failing, why if stepped else "", expected, sound, own, once=once)
         left = seconds - ended.seconds
         if left > 1:
@@ -170,8 +174,8 @@ class Trial:
         return told if isinstance(told, int) else -1
 
     def _run(self, mode: str, patches: dict[str, str] | None, limit: float) -> tuple[Path, Ended]:
-        out = make_scratch()
-        self._folders.append(out)
+        folder = tempfile.mkdtemp(prefix="graphdoc-")
+        self._folders.append(folder)
         request = replace(
             self.kept.request,
             cwd=str(self.kept.cwd),
@@ -179,6 +183,7 @@ class Trial:
             patches=patches,
             timeout=max(1.0, limit),
         )
+        out = Path(folder)
         enough = out / ENOUGH
         return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked, forks=self._forks)
 
@@ -202,7 +207,7 @@ class Trial:
         outcome.failure = f"{raised.type}: {raised.message}"
         outcome.next = failed if outcome.autograd and not outcome.same else None
         outcome.elsewhere = fails_elsewhere(self.evidence, failed, back)
-        at = failing_place(failed)
+        at = failing_place(failed.failing_call, failed.raised)
         outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
         outcome.clumsy = raised.type in _CLUMSY
         outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
@@ -241,7 +246,7 @@ def failing_index(evidence: Evidence) -> int:
         return -1
     if evidence.failing_event >= 0:
         return evidence.failing_event
-    if refused_views(evidence):
+    if refused_views(evidence.raised):
         return max((e.index for e in evidence.events), default=-1) + 1
     return max((e.index for e in evidence.events if e.failed), default=-1)
 
@@ -257,9 +262,9 @@ def point_of_failure(evidence: Evidence) -> int:
     return failing if failing >= 0 else max((e.index for e in evidence.events), default=-1)
 
 
-def refused_views(evidence: Evidence) -> bool:
+def refused_views(raised: Raised | None) -> bool:
     """Whether the run ended with the refusal to write into one of several views that one call has returned."""
-    return message_of(evidence, "view-multi-output-inplace", "view-base-modified-multi-output") is not None
+    return message_of(raised, "view-multi-output-inplace", "view-base-modified-multi-output") is not None
 
 
 def same_signs(a: Evidence, b: Evidence) -> bool:
@@ -284,9 +289,9 @@ def left_over(a: Evidence, b: Evidence) -> str:
     return f"another value that is not finite is still met{whose}"
 
 
-def own_graph(evidence: Evidence) -> frozenset[str]:
+def own_graph(fresh_reaches: list[str], raised: Raised | None) -> frozenset[str]:
     """Parameters that a second backward reached by nodes newer than the first, whatever is done about the old ones."""
-    return frozenset(evidence.fresh_reaches) if message_of(evidence, *SECOND_TIME) else frozenset()
+    return frozenset(fresh_reaches) if message_of(raised, *SECOND_TIME) else frozenset()
 
 
 def behind_what_was_made_once(evidence: Evidence) -> frozenset[str]:

@@ -43,7 +43,7 @@ def test_a_carried_state_is_found_at_its_expression_and_by_its_name(tmp_path: Pa
 def test_columns_count_characters(tmp_path: Path) -> None:
     source = 'w = torch.randn(3, requires_grad=True)\nα = "äöü"; y = w.exp(); y += 1\ny.sum().backward()\n'
     evidence = run(script(tmp_path, source)).only
-    node = evidence.node(evidence.failing)
+    node = evidence.failing_node
     assert node is not None
     assert made(evidence, node.stack) == "w.exp()"
 
@@ -53,7 +53,7 @@ def test_two_expressions_on_one_line_are_told_apart(tmp_path: Path) -> None:
         W + "f, g = (lambda x: x.exp()), (lambda x: x.exp())\na = f(w); b = g(w); b += 1\n(a + b).sum().backward()\n"
     )
     evidence = run(script(tmp_path, source)).only
-    node = evidence.node(evidence.failing)
+    node = evidence.failing_node
     assert node is not None
     assert node.stack[-1].column == source.splitlines()[1].rindex("x.exp()") + 1
 

@@ -7,7 +7,7 @@ import pytest
 from graphdoc.causes import all_causes
 from graphdoc.evidence import Evidence, Frame, Raised, Stale, Tensor
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
-from graphdoc.story.message_alone import likelihood, mismatch
+from graphdoc.story.message_alone import Mismatch, likelihood, mismatch
 
 TWICE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -110,8 +110,12 @@ def test_other_messages_are_left_alone(message: str) -> None:
     assert ranking(Evidence()) == []
 
 
+def told_by(said: Evidence) -> Mismatch | None:
+    return mismatch(said.raised, said.stale)
+
+
 def test_the_fields_of_a_version_error() -> None:
-    found = mismatch(stale("torch.DoubleTensor [8, 24]], which is output 1 of AsStrided,", "12; expected version 10"))
+    found = told_by(stale("torch.DoubleTensor [8, 24]], which is output 1 of AsStrided,", "12; expected version 10"))
     assert found is not None
     assert (found.type, found.shape, found.op) == ("torch.DoubleTensor", (8, 24), "AsStrided")
     assert (found.current, found.expected, found.writes) == (12, 10, 2)
@@ -119,12 +123,12 @@ def test_the_fields_of_a_version_error() -> None:
 
 
 def test_wordings_without_details_are_still_a_version_error() -> None:
-    found = mismatch(
+    found = told_by(
         evidence("one of the variables needed for gradient computation has been modified by an inplace operation")
     )
     assert found is not None
     assert found.leaf and found.writes == -1 and found.shape == ()
-    assert mismatch(evidence(TWICE)) is None
+    assert told_by(evidence(TWICE)) is None
 
 
 def test_what_the_run_found_outranks_the_words() -> None:
@@ -135,7 +139,7 @@ def test_what_the_run_found_outranks_the_words() -> None:
 
 
 def test_wrapped_lines_and_chained_exceptions_are_read() -> None:
-    assert message_of(evidence("Trying to backward through the\n   graph a second\ttime"), *SECOND_TIME)
+    assert message_of(evidence("Trying to backward through the\n   graph a second\ttime").raised, *SECOND_TIME)
     wrapped = Evidence(raised=Raised("MisconfigurationException", "training failed", causes=[TWICE]))
     assert ranking(wrapped)[0] == "carried-state"
 
@@ -169,4 +173,4 @@ def test_hostile_text_comes_to_an_end() -> None:
     # A pattern that goes back over its text would take days for these.
     for text in ("inplace operation: [" * 200_000, "inplace operation: [" + "[" * 10**6, "a leaf " * 10**6):
         ranking(evidence(text + " has been modified by an inplace operation"))
-    assert message_of(evidence("x" * 10**7), *VERSION) is None
+    assert message_of(evidence("x" * 10**7).raised, *VERSION) is None

@@ -24,5 +24,5 @@ from graphdoc.program.library_calls import library_calls
     ],
 )
 def test_which_calls_are_torchs(program: str, lines: list[int]) -> None:
-    found = library_calls(Evidence(sources={"train.py": program}), "compile", "checkpoint")
+    found = library_calls(Evidence(sources={"train.py": program}).sources, "compile", "checkpoint")
     assert [f.line for f in found] == lines

@@ -52,7 +52,7 @@ class Sick:
         self.original = traced(folder / "original", self.source, "verify:-1")
         assert self.original.evidence is not None, "the program does not fail"
         self.failing = failing_index(self.original.evidence)
-        views = refused_views(self.original.evidence)
+        views = refused_views(self.original.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
         reference = traced(folder / "reference", self.source, f"{mode}:{self.failing}")
         beyond = any(e.index > self.failing - views for e in reference.trace.order)
@@ -63,7 +63,7 @@ class Sick:
             self.failing,
             why,
             expected_names(evidence),
-            own_graph=own_graph(evidence),
+            own_graph=own_graph(evidence.fresh_reaches, evidence.raised),
             once=behind_what_was_made_once(evidence),
         )
 

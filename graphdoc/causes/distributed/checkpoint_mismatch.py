@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import name_usage
@@ -87,22 +87,22 @@ def recognise(evidence: Evidence) -> Finding | None:
 
     Certain where the sources have one call of it, so that no other can be meant.
     """
-    found = message_of(evidence, *_SHAPES, *_COUNT)
+    found = message_of(evidence.raised, *_SHAPES, *_COUNT)
     if found is None:
         return None
     shapes = found.id in _SHAPES
-    calls = checkpoint_calls(evidence)
-    written = _written_state(evidence)
-    strength, confidence = weight(evidence, 0.95, "certain" if len(calls) == 1 else "likely")
+    calls = checkpoint_calls(evidence.sources)
+    written = _written_state(evidence.sources, evidence.nodes)
+    strength, confidence = weight(evidence.from_text, 0.95, "certain" if len(calls) == 1 else "likely")
     proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
     others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
     marks: list[Span] = proven[:2]
     marks += [span("cause", f, "what is run here is run again in backward") for f in calls[: 3 - len(marks)]]
     marks += [] if proven else others[:2]
-    name = checkpointed(evidence, calls[0]) if len(calls) == 1 else ""
-    frame = raised_at(evidence)
+    name = checkpointed(evidence.sources, calls[0]) if len(calls) == 1 else ""
+    frame = raised_at(evidence.raised)
     if not marks and frame:
-        marks = [span("cause", frame, "the recomputation is compared here", evidence)]
+        marks = [span("cause", frame, "the recomputation is compared here", evidence.sources)]
     why = "its tensors have other shapes or dtypes" if shapes else "it saved another number of tensors"
     return Finding(
         strength,
@@ -113,26 +113,26 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something "
         "besides its arguments that has changed: a cache or counter that it writes itself, or a setting outside.",
-        distinct((*marks, *raised_span(evidence, "run again during this backward"))),
-        _facts(evidence),
+        distinct((*marks, *raised_span(evidence.sources, evidence.raised, "run again during this backward"))),
+        _facts(evidence.raised),
     )
 
 
-def _facts(evidence: Evidence) -> tuple[str, ...]:
-    saved, again = (field_of(evidence, name, *_SHAPES) for name in ("shape", "shape2"))
+def _facts(raised: Raised | None) -> tuple[str, ...]:
+    saved, again = (field_of(raised, name, *_SHAPES) for name in ("shape", "shape2"))
     if saved and again:
         return (f"the first tensor that differs: {saved} in the forward, {again} in the recomputation",)
-    first, second = (field_of(evidence, name, *_COUNT) for name in ("n", "m"))
+    first, second = (field_of(raised, name, *_COUNT) for name in ("n", "m"))
     if first and second:
         return (f"tensors saved: {first} in the forward, {second} in the recomputation",)
     return ()
 
 
-def _written_state(evidence: Evidence) -> list[tuple[bool, str, Frame]]:
+def _written_state(sources: SourceTexts, nodes: list[Node]) -> list[tuple[bool, str, Frame]]:
     """Attributes of ``self`` that a ``forward`` both reads and writes: whether the graph shows that it ran inside of a
     checkpoint, where a second run finds them changed; the name; the place. Those inside come first."""
-    inside = ran_inside(evidence)
-    written = name_usage.state_written_by(evidence, "forward")
+    inside = ran_inside(nodes)
+    written = name_usage.state_written_by(sources, "forward")
     found = [((frame.file, frame.function) in inside, name, frame) for name, frame in written]
     return sorted(found, key=lambda w: not w[0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, reentrant_calls
@@ -66,32 +66,44 @@ Where the reentrant form has to stay, let the input require gradients: `x.requir
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A loss without graph after the checkpoint's warning or through its frames; or the checkpoint's own refusals."""
-    inside = message_of(evidence, "checkpoint-no-output-grad")
-    grad = message_of(evidence, "checkpoint-grad-incompatible")
+    inside = message_of(evidence.raised, "checkpoint-no-output-grad")
+    grad = message_of(evidence.raised, "checkpoint-grad-incompatible")
     if inside or grad:
-        strength, confidence = weight(evidence, 0.9, "likely" if inside else "certain")
+        strength, confidence = weight(evidence.from_text, 0.9, "likely" if inside else "certain")
         return _finding(
-            evidence, reentrant_calls(evidence), strength, confidence == "certain", _INSIDE if inside else _GRAD
+            evidence.sources,
+            evidence.raised,
+            reentrant_calls(evidence.sources),
+            strength,
+            confidence == "certain",
+            _INSIDE if inside else _GRAD,
         )
-    if not without_graph(evidence):
+    if not without_graph(evidence.raised):
         return None
     inner = [c.stack for c in evidence.cuts if by_checkpoint(c)]
     seen = [f for stack in inner if (f := innermost_user(outside(stack)))]
-    told = warned(evidence, "checkpoint-no-input-grad")
+    told = warned(evidence.warnings, "checkpoint-no-input-grad")
     if not seen and not told:
         return None
-    deed = next((d for stack in inner if (d := deed_of(evidence, outside(stack)))), None)
+    deed = next((d for stack in inner if (d := deed_of(evidence.packages, outside(stack)))), None)
     configured = _configured(evidence, deed) if deed is not None or not inner else None
     if configured is not None:
         return configured
-    return _finding(evidence, seen or reentrant_calls(evidence), 0.97 if seen else 0.9, bool(seen), _DATA)
+    return _finding(
+        evidence.sources,
+        evidence.raised,
+        seen or reentrant_calls(evidence.sources),
+        0.97 if seen else 0.9,
+        bool(seen),
+        _DATA,
+    )
 
 
 def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
     """A checkpoint that a package runs because the user switched it on; None where no such switch is found."""
-    if deed is None and reentrant_calls(evidence):
+    if deed is None and reentrant_calls(evidence.sources):
         return None
-    switch, feature = checkpointing_switch(evidence, deed)
+    switch, feature = checkpointing_switch(evidence.sources, evidence.packages, deed)
     if switch is None:
         return None
     package = deed.package.told if deed is not None else "an installed package"
@@ -100,12 +112,13 @@ def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
         0.97 if deed is not None else 0.9,
         "certain" if deed is not None else "likely",
         TITLE,
-        f"{turned_on(evidence, switch)} lets {package} run each block under the reentrant checkpoint{at}. {_DATA}",
+        f"{turned_on(evidence.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
+        f"{_DATA}",
         distinct(
             (
-                span("cause", switch.frame, "switches the reentrant checkpoint on", evidence),
+                span("cause", switch.frame, "switches the reentrant checkpoint on", evidence.sources),
                 *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
-                *raised_span(evidence, "noticed here"),
+                *raised_span(evidence.sources, evidence.raised, "noticed here"),
             )
         ),
         (),
@@ -129,34 +142,36 @@ _GRAD = (
 )
 
 
-def _finding(evidence: Evidence, calls: list[Frame], strength: float, certain: bool, text: str) -> Finding:
-    frames = calls or [f for f in [raised_at(evidence)] if f]
+def _finding(
+    sources: SourceTexts, raised: Raised | None, calls: list[Frame], strength: float, certain: bool, text: str
+) -> Finding:
+    frames = calls or [f for f in [raised_at(raised)] if f]
     return Finding(
         strength,
         "certain" if certain else "likely",
-        _title(evidence, calls, text),
+        _title(sources, calls, text),
         text,
         distinct(
             (
-                *(span("cause", f, "the reentrant checkpoint", evidence) for f in frames[:2]),
-                *raised_span(evidence, "noticed here"),
+                *(span("cause", f, "the reentrant checkpoint", sources) for f in frames[:2]),
+                *raised_span(sources, raised, "noticed here"),
             )
         ),
         (),
-        _remedies(evidence, frames if calls else []),
+        _remedies(sources, frames if calls else []),
     )
 
 
-def _title(evidence: Evidence, calls: list[Frame], text: str) -> str:
-    name = checkpointed(evidence, calls[0]) if len(calls) == 1 else ""
+def _title(sources: SourceTexts, calls: list[Frame], text: str) -> str:
+    name = checkpointed(sources, calls[0]) if len(calls) == 1 else ""
     if text is _DATA:
         return f"the reentrant checkpoint of `{name}` gets no input that requires gradients" if name else TITLE
     named = f"the reentrant checkpoint of `{name}`" if name else "a reentrant checkpoint"
     return f"{named} {'gets a result without a graph' if text is _INSIDE else 'works with a plain backward() only'}"
 
 
-def _remedies(evidence: Evidence, calls: list[Frame]) -> tuple[Remedy, ...]:
-    call = bindings.call_at(evidence, calls[0]) if calls else None
+def _remedies(sources: SourceTexts, calls: list[Frame]) -> tuple[Remedy, ...]:
+    call = bindings.call_at(sources, calls[0]) if calls else None
     named = call is not None and bindings.text_of(call.func).rsplit(".", 1)[-1].startswith("checkpoint")
     return remedy_at(
         calls[0] if named else None,

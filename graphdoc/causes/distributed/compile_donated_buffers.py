@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import failing_event, message_of, raised_at, raised_span, weight
+from graphdoc.program.exception import message_of, raised_at, raised_span, weight
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -65,12 +65,12 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
-    if message_of(evidence, "aot-donated-buffers") is None:
+    if message_of(evidence.raised, "aot-donated-buffers") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    frame = raised_at(evidence)
-    event = failing_event(evidence)
-    call = bindings.call_at(evidence, frame)
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = raised_at(evidence.raised)
+    event = evidence.failing_call
+    call = bindings.call_at(evidence.sources, frame)
     asked = {k.arg for k in call.keywords} & {"retain_graph", "create_graph"} if call else set()
     flag = "create_graph" if "create_graph" in asked or (event and event.create_graph) else "retain_graph"
     return Finding(
@@ -82,8 +82,12 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`{flag}=True`.",
         distinct(
             (
-                *((span("cause", frame, f"asks for {flag}=True of a compiled graph", evidence),) if frame else ()),
-                *raised_span(evidence, "refused here"),
+                *(
+                    (span("cause", frame, f"asks for {flag}=True of a compiled graph", evidence.sources),)
+                    if frame
+                    else ()
+                ),
+                *raised_span(evidence.sources, evidence.raised, "refused here"),
             )
         ),
         (),

@@ -65,17 +65,21 @@ crosses its boundary twice.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The compiled node's own refusal; the place is where the model was compiled."""
-    if message_of(evidence, "aot-double-backward", "compile-higher-order") is None:
+    if message_of(evidence.raised, "aot-double-backward", "compile-higher-order") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    compiled = library_calls(evidence, "compile")
-    what = argument(call_at(evidence, compiled[0]), 0, "model") if len(compiled) == 1 else None
+    strength, confidence = weight(evidence.from_text, 0.95)
+    compiled = library_calls(evidence.sources, "compile")
+    what = argument(call_at(evidence.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""
-    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
-    between = (
-        span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence) if first else ()
+    first = next(
+        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if e.create_graph), None
     )
-    marks = [span("cause", f, "compiled here", evidence) for f in compiled[:2]]
+    between = (
+        span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence.sources)
+        if first
+        else ()
+    )
+    marks = [span("cause", f, "compiled here", evidence.sources) for f in compiled[:2]]
     role = "related" if marks else "cause"
     return Finding(
         strength,
@@ -90,9 +94,9 @@ def recognise(evidence: Evidence) -> Finding | None:
                 *(
                     between
                     if role == "related"
-                    else tuple(span_of("cause", first.stack, "", evidence) if first else ())
+                    else tuple(span_of("cause", first.stack, "", evidence.sources) if first else ())
                 ),
-                *raised_span(evidence, "differentiated a second time here"),
+                *raised_span(evidence.sources, evidence.raised, "differentiated a second time here"),
             )
         ),
     )

@@ -75,7 +75,7 @@ If the module itself writes the buffer in forward, it needs a clone at the use a
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A stale buffer whose last write came out of DistributedDataParallel's own forward."""
-    if evidence.from_text or message_of(evidence, *VERSION) is None:
+    if evidence.from_text or message_of(evidence.raised, *VERSION) is None:
         return None
     stale = next((s for s in evidence.stale if s.tensor.kind in ("buffer", "unknown") and _by_ddp(s)), None)
     if stale is None:
@@ -83,10 +83,10 @@ def recognise(evidence: Evidence) -> Finding | None:
     name = stale.tensor.name or "a buffer"
     write = next((w for w in stale.writes if _ddp_frames(w.stack)), None)
     node = evidence.node(stale.node)
-    used = span_of("created", node.stack, f"{name} is used here", evidence) if node else ()
+    used = span_of("created", node.stack, f"{name} is used here", evidence.sources) if node else ()
     frame = innermost_user(write.stack) if write else None
-    wraps = library_calls(evidence, "DistributedDataParallel", "DDP")
-    strength, confidence = weight(evidence, 0.96)
+    wraps = library_calls(evidence.sources, "DistributedDataParallel", "DDP")
+    strength, confidence = weight(evidence.from_text, 0.96)
     return Finding(
         strength,
         confidence,
@@ -98,9 +98,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         "forward had saved it and has not had its backward yet.",
         distinct(
             (
-                *((span("cause", frame, "this forward overwrites the buffers", evidence),) if frame else ()),
+                *((span("cause", frame, "this forward overwrites the buffers", evidence.sources),) if frame else ()),
                 *used,
-                *raised_span(evidence, "this backward needs the buffer as it was"),
+                *raised_span(evidence.sources, evidence.raised, "this backward needs the buffer as it was"),
             )
         ),
         (f"{name}: version {stale.current}, expected {stale.expected}",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import name_usage
 from graphdoc.program.checkpoints import in_checkpoint, reentrant_calls
@@ -78,16 +78,21 @@ def recognise(evidence: Evidence) -> Finding | None:
 
     Certain where the exception came out of the backward that the reentrant checkpoint runs inside.
     """
-    if message_of(evidence, "ddp-marked-ready-twice") is None:
+    if message_of(evidence.raised, "ddp-marked-ready-twice") is None:
         return None
-    checkpoints = reentrant_calls(evidence)
+    checkpoints = reentrant_calls(evidence.sources)
     proven = evidence.raised is not None and in_checkpoint(evidence.raised.stack)
-    strength, confidence = weight(evidence, 0.95, "certain" if proven and checkpoints else "likely")
-    outside = _outside(evidence)
-    marks = [span("cause", f, "a reentrant checkpoint runs a backward of its own", evidence) for f in checkpoints[:2]]
+    strength, confidence = weight(evidence.from_text, 0.95, "certain" if proven and checkpoints else "likely")
+    outside = _outside(evidence.sources)
+    marks = [
+        span("cause", f, "a reentrant checkpoint runs a backward of its own", evidence.sources) for f in checkpoints[:2]
+    ]
     if not marks:
-        marks = [span("cause", f, "a parameter is used outside of the wrapped forward", evidence) for f in outside[:2]]
-    named = field_of(evidence, "name", "ddp-parameter-twice")
+        marks = [
+            span("cause", f, "a parameter is used outside of the wrapped forward", evidence.sources)
+            for f in outside[:2]
+        ]
+    named = field_of(evidence.raised, "name", "ddp-parameter-twice")
     why = (
         "A reentrant checkpoint runs an inner backward, and a gradient that two of them deliver is reported twice."
         if checkpoints
@@ -101,16 +106,16 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"`{named}` reported its gradient twice to DistributedDataParallel" if named else TITLE,
         why + " The reducer averages each gradient once, so it stops.",
-        distinct((*marks, *raised_span(evidence, "reported a second time in this backward"))),
+        distinct((*marks, *raised_span(evidence.sources, evidence.raised, "reported a second time in this backward"))),
         (f"the parameter is {named}",) if named else (),
         _remedies(checkpoints),
     )
 
 
-def _outside(evidence: Evidence) -> list[Frame]:
+def _outside(sources: SourceTexts) -> list[Frame]:
     """Expressions that reach through a wrapper to a parameter: ``model.module.head.weight``."""
-    found = name_usage.attributes_through(evidence, "module")
-    return [f for f in found if not code_at(evidence, f).startswith("torch.nn")]
+    found = name_usage.attributes_through(sources, "module")
+    return [f for f in found if not code_at(sources, f).startswith("torch.nn")]
 
 
 def _remedies(checkpoints: list[Frame]) -> tuple[Remedy, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
@@ -88,22 +88,26 @@ _NAMED = ("ddp-unused-parameter-names", "ddp-unused-parameters-list")
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The reducer's message; the place is where the module was wrapped, if the source shows it."""
-    if message_of(evidence, "ddp-unused-parameters", *_NAMED) is None:
+    if message_of(evidence.raised, "ddp-unused-parameters", *_NAMED) is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    wraps = library_calls(evidence, "DistributedDataParallel", "DDP")
-    blind = [f for f in wraps if not _looks_for_unused(evidence, f)]
-    frame = raised_at(evidence)
-    told = field_of(evidence, "rank", *_NAMED)
+    strength, confidence = weight(evidence.from_text, 0.95)
+    wraps = library_calls(evidence.sources, "DistributedDataParallel", "DDP")
+    blind = [f for f in wraps if not _looks_for_unused(evidence.sources, f)]
+    frame = raised_at(evidence.raised)
+    told = field_of(evidence.raised, "rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
-    marks = [span("cause", f, "wrapped here without looking for unused parameters", evidence) for f in blind[:2]]
+    marks = [
+        span("cause", f, "wrapped here without looking for unused parameters", evidence.sources) for f in blind[:2]
+    ]
     left = not_taken(evidence)
     if left is not None:
         label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
-        marks.append(span("cause" if left.proven else "related", left.test, label, evidence))
-        marks.append(span("related", left.made, "the loss of that iteration was left as it is made here", evidence))
+        marks.append(span("cause" if left.proven else "related", left.test, label, evidence.sources))
+        marks.append(
+            span("related", left.made, "the loss of that iteration was left as it is made here", evidence.sources)
+        )
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
-    here = [span("failed" if marks else "cause", frame, noticed, evidence)] if frame else []
+    here = [span("failed" if marks else "cause", frame, noticed, evidence.sources)] if frame else []
     why = ""
     if left is not None and left.proven:
         why = (
@@ -112,25 +116,25 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        _title(evidence),
+        _title(evidence.raised),
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
         f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
         "unfinished.",
-        distinct((*marks, *here, *(raised_span(evidence, "") if not here else ()))),
-        _which(evidence),
+        distinct((*marks, *here, *(raised_span(evidence.sources, evidence.raised, "") if not here else ()))),
+        _which(evidence.parameters, evidence.raised),
         _remedies(blind if len(wraps) == 1 else []),
     )
 
 
-def _looks_for_unused(evidence: Evidence, wrap: Frame) -> bool:
+def _looks_for_unused(sources: SourceTexts, wrap: Frame) -> bool:
     """Whether this call switches the search for unused parameters on: then something else was left out of the loss."""
-    asked = argument(call_at(evidence, wrap), 99, "find_unused_parameters")
+    asked = argument(call_at(sources, wrap), 99, "find_unused_parameters")
     return asked is not None and text_of(asked) != "False"
 
 
-def _title(evidence: Evidence) -> str:
+def _title(raised: Raised | None) -> str:
     """The parameters by name, where the message has them all."""
-    named = field_of(evidence, "names", *_NAMED)
+    named = field_of(raised, "names", *_NAMED)
     names = [n.strip() for n in named.split(",") if n.strip()]
     if not names or "..." in named:
         return TITLE
@@ -141,17 +145,17 @@ def _gradients(names: list[str]) -> str:
     return "their gradients" if len(names) > 1 else "its gradient"
 
 
-def _which(evidence: Evidence) -> tuple[str, ...]:
+def _which(parameters: list[Parameter], raised: Raised | None) -> tuple[str, ...]:
     """The parameters by name, where the message has them, or by index; and what the run saw to be without gradient."""
-    named = field_of(evidence, "names", *_NAMED)
+    named = field_of(raised, "names", *_NAMED)
     if named:
         return (f"without gradient: {named[:200]}",)
-    idle = [p.name for p in evidence.parameters if p.requires_grad and not p.buffer and p.grad == "none"]
+    idle = [p.name for p in parameters if p.requires_grad and not p.buffer and p.grad == "none"]
     facts: list[str] = []
-    if idle and len(idle) < len([p for p in evidence.parameters if not p.buffer]):
+    if idle and len(idle) < len([p for p in parameters if not p.buffer]):
         more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""
         facts.append(f"without gradient in this process: {', '.join(idle[:6])}{more}")
-    indices = message_of(evidence, "ddp-unused-parameters-list")
+    indices = message_of(raised, "ddp-unused-parameters-list")
     if indices is not None and indices.fields.get("indices"):
         facts.append(f"PyTorch gives their indices on rank {indices.fields['rank']}: {indices.fields['indices']}")
     return tuple(facts)

@@ -6,7 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
-from graphdoc.program.exception import failing_event, message_of, raised_span
+from graphdoc.program.exception import message_of, raised_span
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.places import remedy_at
@@ -72,10 +72,10 @@ start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.h
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph."""
-    unused = message_of(evidence, "grad-input-unused")
-    if evidence.from_text or not (unused or without_graph(evidence)):
+    unused = message_of(evidence.raised, "grad-input-unused")
+    if evidence.from_text or not (unused or without_graph(evidence.raised)):
         return None
-    failing = failing_event(evidence)
+    failing = evidence.failing_call
     here = innermost_user(failing.stack) if failing and failing.kind == "grad" else None
     if here is None:
         return None
@@ -100,9 +100,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         "does not occur in it: the function is linear in this input, and the second derivative is zero.",
         distinct(
             (
-                span("cause", here, "the input does not occur in this derivative", evidence),
-                span("related", first, "the first derivative, with a graph", evidence),
-                *raised_span(evidence, "noticed here"),
+                span("cause", here, "the input does not occur in this derivative", evidence.sources),
+                span("related", first, "the first derivative, with a graph", evidence.sources),
+                *raised_span(evidence.sources, evidence.raised, "noticed here"),
             )
         ),
         (),

@@ -12,7 +12,6 @@ from graphdoc.program import bindings, name_usage
 from graphdoc.program.exception import (
     SECOND_TIME,
     events_before_failure,
-    failing_event,
     message_of,
     raised_at,
     raised_span,
@@ -88,13 +87,15 @@ In evaluation, where the gradient is only looked at, leave the flag off.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A loss without graph that was computed from a gradient without graph."""
-    if not without_graph(evidence):
+    if not without_graph(evidence.raised):
         return _freed(evidence)
     cut = next((c for c in evidence.cuts if is_gradient(c)), None)
     event, sure = _event(evidence, cut)
     if event is not None and event.create_graph:
         return None
-    if cut is None and (evidence.cuts or event is None or not _same_iteration(evidence, event)):
+    if cut is None and (
+        evidence.cuts or event is None or not _same_iteration(evidence.events, evidence.failing_call, event)
+    ):
         return None
     frame = innermost_user(event.stack) if event else None
     frame = frame or (innermost_user(cut.stack) if cut else None)
@@ -103,17 +104,17 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 
 def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
-    used = span_of("related", cut.stack, "the gradient is taken from here", evidence) if cut else ()
+    used = span_of("related", cut.stack, "the gradient is taken from here", evidence.sources) if cut else ()
     at = f" at {where(frame)}" if frame else ""
-    call = bindings.call_at(evidence, frame)
-    failed = failing_event(evidence)
+    call = bindings.call_at(evidence.sources, frame)
+    failed = evidence.failing_call
     again = failed is not None and failed.kind == "grad"
     end = (
         "What `torch.autograd.grad` is to differentiate again has no graph, so there is nothing to go back through."
         if again
         else "The loss built from it has no graph, so no parameter can learn from it."
     )
-    code = short_code(evidence, frame)
+    code = short_code(evidence.sources, frame)
     return Finding(
         strength,
         "certain" if certain else "likely",
@@ -122,9 +123,9 @@ def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength:
         f"recorded. {end}",
         distinct(
             (
-                *((span("cause", frame, "this gradient has no graph", evidence),) if frame else ()),
+                *((span("cause", frame, "this gradient has no graph", evidence.sources),) if frame else ()),
                 *used,
-                *raised_span(evidence, _NOTICED[again]),
+                *raised_span(evidence.sources, evidence.raised, _NOTICED[again]),
             )
         ),
         (),
@@ -157,7 +158,9 @@ def _note(call: ast.Call | None, again: bool) -> str:
 def _event(evidence: Evidence, cut: Cut | None) -> tuple[Event | None, bool]:
     """The journal's entry of the gradient, and whether it is surely that: the call of the cut's own place; for a
     ``p.grad`` the last backward that reaches ``p``, if no later one may have added to it."""
-    before = [e for e in events_before_failure(evidence) if e.kind in ("grad", "backward")]
+    before = [
+        e for e in events_before_failure(evidence.events, evidence.failing_call) if e.kind in ("grad", "backward")
+    ]
     at = innermost_user(cut.stack) if cut else None
     same = [e for e in before if at and (f := innermost_user(e.stack)) and (f.file, f.line) == (at.file, at.line)]
     if same:
@@ -175,22 +178,26 @@ def _event(evidence: Evidence, cut: Cut | None) -> tuple[Event | None, bool]:
     return None, False
 
 
-def _same_iteration(evidence: Evidence, event: Event) -> bool:
+def _same_iteration(events: list[Event], failing_call: Event | None, event: Event) -> bool:
     """Whether no optimizer stepped between the gradient and the failure."""
-    return not any(e.kind == "step" and e.index > event.index for e in events_before_failure(evidence))
+    return not any(e.kind == "step" and e.index > event.index for e in events_before_failure(events, failing_call))
 
 
 def _freed(evidence: Evidence) -> Finding | None:
     """The second face: ``grad`` without ``create_graph`` freed the graph that the loss with its result needs."""
-    if message_of(evidence, *SECOND_TIME) is None or evidence.from_text:
+    if message_of(evidence.raised, *SECOND_TIME) is None or evidence.from_text:
         return None
     freed = evidence.extras.get("freed_by")
     event = evidence.event(freed) if isinstance(freed, int) else None
     frame = innermost_user(event.stack) if event else None
     if event is None or frame is None or event.kind != "grad" or event.create_graph:
         return None
-    loss = raised_at(evidence)
-    if loss is None or not _same_iteration(evidence, event) or not name_usage.feeds(evidence, frame, loss):
+    loss = raised_at(evidence.raised)
+    if (
+        loss is None
+        or not _same_iteration(evidence.events, evidence.failing_call, event)
+        or not name_usage.feeds(evidence.sources, frame, loss)
+    ):
         return None
     return _finding(evidence, frame, None, 0.9, False)
 

@@ -7,7 +7,7 @@ import re
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Node, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
@@ -100,14 +100,14 @@ Dropping `create_graph=True` also ends the error. The penalty is then a constant
 
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the kernel; the forward's line is that of the node with this name."""
-    if message_of(evidence, "once-differentiable-twice"):
+    if message_of(evidence.raised, "once-differentiable-twice"):
         return _marked_once(evidence)
-    op = field_of(evidence, "op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
+    op = field_of(evidence.raised, "op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
     if not op.endswith("_backward"):
         return None
-    strength, confidence = weight(evidence, 0.95)
-    frame = _forward(evidence, op)
-    marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence),) if frame else ()
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = _forward(evidence.sources, evidence.nodes, op)
+    marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence.sources),) if frame else ()
     return Finding(
         strength,
         confidence,
@@ -122,34 +122,36 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 def _twice(evidence: Evidence) -> tuple[Span, ...]:
     """Where it was differentiated for the first and for the second time."""
-    first = next((e for e in reversed(events_before_failure(evidence)) if e.create_graph), None)
+    first = next(
+        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if e.create_graph), None
+    )
     label = "differentiated once here, with create_graph=True"
-    between = span_of("related", first.stack, label, evidence) if first else ()
-    return (*between, *raised_span(evidence, "differentiated a second time here"))
+    between = span_of("related", first.stack, label, evidence.sources) if first else ()
+    return (*between, *raised_span(evidence.sources, evidence.raised, "differentiated a second time here"))
 
 
 def _marked_once(evidence: Evidence) -> Finding:
     """A Function whose backward is Python, and marked: the mark is told, and whether it can go."""
-    every = [f for f in custom_functions.used(evidence) if f.once]
+    every = [f for f in custom_functions.used(evidence.extras) if f.once]
     marked = [f for f in every if f.seen] or every
     proven = any(f.seen for f in marked) and len(marked) == 1
-    strength, confidence = weight(evidence, 0.95, "certain" if proven or not marked else "likely")
+    strength, confidence = weight(evidence.from_text, 0.95, "certain" if proven or not marked else "likely")
     spans: list[Span] = []
     remedies: tuple[Remedy, ...] = ()
     for function in marked[:3]:
-        at = custom_functions.backward_of(evidence, function)
+        at = custom_functions.backward_of(evidence.sources, function)
         decorator = custom_functions.mark(at[1]) if at else None
         if at and decorator is not None:
-            frame = bindings.frame_of(evidence, at[0], decorator, "backward")
+            frame = bindings.frame_of(evidence.sources, at[0], decorator, "backward")
             spans.append(span("cause", frame, f"the backward of `{function.name}` is marked here"))
             if len(marked) == 1:
-                remedies = _unmark(evidence, function.name, frame, at)
-        applied = function.apply or _applied(evidence, function.name)
+                remedies = _unmark(evidence.sources, function.name, frame, at)
+        applied = function.apply or _applied(evidence.sources, function.name)
         if applied is not None:
-            spans.append(span("created", applied, f"`{function.name}` is applied here", evidence))
+            spans.append(span("created", applied, f"`{function.name}` is applied here", evidence.sources))
     name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
     if not marked:
-        decorators = _decorators(evidence)
+        decorators = _decorators(evidence.sources)
         spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
     return Finding(
         strength,
@@ -164,10 +166,10 @@ def _marked_once(evidence: Evidence) -> Finding:
 
 
 def _unmark(
-    evidence: Evidence, name: str, decorator: Frame, backward: tuple[str, ast.FunctionDef]
+    sources: SourceTexts, name: str, decorator: Frame, backward: tuple[str, ast.FunctionDef]
 ) -> tuple[Remedy, ...]:
-    forward = custom_functions.forward_of(evidence, *backward)
-    if forward is not None and custom_functions.keeps_the_graph(evidence, backward[0], forward, backward[1]):
+    forward = custom_functions.forward_of(sources, *backward)
+    if forward is not None and custom_functions.keeps_the_graph(sources, backward[0], forward, backward[1]):
         return remedy_at(
             decorator,
             "remove_decorator",
@@ -185,20 +187,20 @@ def _unmark(
     return (Remedy("rewrite_backward", f"Make `{name}.backward` differentiable", "display", note),)
 
 
-def _applied(evidence: Evidence, name: str) -> Frame | None:
+def _applied(sources: SourceTexts, name: str) -> Frame | None:
     """The only call of its ``apply`` in the sources."""
     root = f"{name}.apply("
     calls = [
-        f for f in bindings.calls_named(evidence, "apply") if root in bindings.text_of(bindings.call_at(evidence, f))
+        f for f in bindings.calls_named(sources, "apply") if root in bindings.text_of(bindings.call_at(sources, f))
     ]
     return calls[0] if len(calls) == 1 else None
 
 
-def _decorators(evidence: Evidence) -> list[Frame]:
+def _decorators(sources: SourceTexts) -> list[Frame]:
     """Every backward of the sources that is marked, where the run does not tell which one it was."""
-    every = bindings.methods_named(evidence, "backward", "ctx")
+    every = bindings.methods_named(sources, "backward", "ctx")
     return [
-        bindings.frame_of(evidence, file, d, "backward")
+        bindings.frame_of(sources, file, d, "backward")
         for file, n in every
         if (d := custom_functions.mark(n)) is not None
     ]
@@ -224,19 +226,19 @@ def _remedies(op: str, frame: Frame | None) -> tuple[Remedy, ...]:
     )
 
 
-def _forward(evidence: Evidence, op: str) -> Frame | None:
+def _forward(sources: SourceTexts, nodes: list[Node], op: str) -> Frame | None:
     """Where the forward operation was called: its node in the graph, or its only call in the source."""
     wanted = re.sub(r"[^a-z]", "", op.lower())
-    for node in evidence.nodes:
+    for node in nodes:
         if re.sub(r"[^a-z]", "", node.op.lower()).startswith(wanted):
             frame = innermost_user(node.stack)
-            if frame and not bindings.text_of(bindings.call_at(evidence, frame)).split("(")[0].endswith(
+            if frame and not bindings.text_of(bindings.call_at(sources, frame)).split("(")[0].endswith(
                 (".grad", ".backward")
             ):
                 return frame
     short = op.strip("_").removesuffix("_backward")
     calls = [
-        f for name in _CALLS for f in bindings.calls_named(evidence, name) if name in short or _CALLS[name] in short
+        f for name in _CALLS for f in bindings.calls_named(sources, name) if name in short or _CALLS[name] in short
     ]
     return calls[0] if len(calls) == 1 else None
 

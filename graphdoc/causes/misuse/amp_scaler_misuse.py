@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import scaler_calls
@@ -110,25 +110,29 @@ _ORDER = (
 
 def recognise(evidence: Evidence) -> Finding | None:
     """One of the scaler's own complaints; the place is the call that it refused, or what left an update out."""
-    complaint = message_of(evidence, *_TELLS)
+    complaint = message_of(evidence.raised, *_TELLS)
     if complaint is None:
         return None
-    found = scaler_calls.refused(evidence, *_AGAIN[complaint.id]) if complaint.id in _AGAIN else None
+    found = (
+        scaler_calls.refused(evidence.events, evidence.extras, *_AGAIN[complaint.id])
+        if complaint.id in _AGAIN
+        else None
+    )
     if found is not None:
-        return _again(evidence, found)
-    strength, confidence = weight(evidence, 0.95)
-    frame = raised_at(evidence)
-    marks = (span("cause", frame, "this call of the scaler does not fit here", evidence),) if frame else ()
+        return _again(evidence.sources, found)
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = raised_at(evidence.raised)
+    marks = (span("cause", frame, "this call of the scaler does not fit here", evidence.sources),) if frame else ()
     return Finding(
         strength,
         confidence,
         TITLE,
         _TELLS[complaint.id] + _ORDER,
-        distinct((*marks, *(raised_span(evidence, "") if not marks else ()))),
+        distinct((*marks, *(raised_span(evidence.sources, evidence.raised, "") if not marks else ()))),
     )
 
 
-def _again(evidence: Evidence, found: scaler_calls.Refused) -> Finding:
+def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
     """Two calls without an update between them: in one iteration, or because the one before left its update out."""
     done = _DONE[found.kind]
     facts: tuple[str, ...] = ()
@@ -138,25 +142,25 @@ def _again(evidence: Evidence, found: scaler_calls.Refused) -> Finding:
     spans: tuple[Span, ...]
     if not found.backwards:
         spans = (
-            span("cause", found.now, "refused here", evidence),
-            span("related", found.earlier, f"{done} here already, and no backward has come since", evidence),
+            span("cause", found.now, "refused here", sources),
+            span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
         )
         why = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
         return Finding(0.95, "certain", TITLE, why + _ORDER, distinct(spans), facts)
-    exits, update = scaler_calls.ways_out(evidence, found)
+    exits, update = scaler_calls.ways_out(sources, found)
     since = (
         f"The gradients of this optimizer were {done} at {where(found.earlier)} in an earlier iteration, and no "
         "`update()` has come between that call and this one. "
     )
-    test = scaler_calls.condition(evidence, found)
+    test = scaler_calls.condition(sources, found)
     if exits and update is not None and test is None:
         spans = (
-            *(span("cause", f, "leaves the iteration without `update()`", evidence) for f in exits[:3]),
-            span("related", update, "the update that is then left out", evidence),
-            span("failed", found.now, f"{done} again: to the scaler it is still the iteration before", evidence),
+            *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
+            span("related", update, "the update that is then left out", sources),
+            span("failed", found.now, f"{done} again: to the scaler it is still the iteration before", sources),
         )
         name = (
-            f"the `{code_at(evidence, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
+            f"the `{code_at(sources, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
         )
         why = (
             f"{since}The call itself is right. Between it and `update()` stands {name}: an iteration that takes this "
@@ -172,18 +176,18 @@ def _again(evidence: Evidence, found: scaler_calls.Refused) -> Finding:
             _fixes(exits, update),
         )
     spans = (
-        span("cause", found.now, f"{done} again, without `update()` since the last time", evidence),
-        *((span("related", test, "`update()` is called only under this condition", evidence),) if test else ()),
-        *(span("related", f, "and not at all on this way out", evidence) for f in exits[:2]),
-        *(span("related", f, "the last `update()` was made here", evidence) for f in (found.update,) if f and not test),
+        span("cause", found.now, f"{done} again, without `update()` since the last time", sources),
+        *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
+        *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
+        *(span("related", f, "the last `update()` was made here", sources) for f in (found.update,) if f and not test),
     )
-    remedies = _always(evidence, found) if test is not None and found.zeroed else ()
+    remedies = _always(sources, found) if test is not None and found.zeroed else ()
     return Finding(0.95, "certain", TITLE, since + _ORDER.strip(), distinct(spans), facts, remedies)
 
 
-def _always(evidence: Evidence, found: scaler_calls.Refused) -> tuple[Remedy, ...]:
+def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, ...]:
     """Update in every iteration, where each has gradients of its own: it clears them, whether it stepped or not."""
-    stands = scaler_calls.under_condition(evidence, found)
+    stands = scaler_calls.under_condition(sources, found)
     if stands is None:
         return ()
     update, owner, text = stands

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.exception import first_line, message_of, raised_at, raised_span, weight
@@ -93,44 +93,56 @@ forward broadcast an argument, sum its gradient over the dimensions that were ad
 
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
-    count, other = message_of(evidence, "function-gradient-count"), message_of(evidence, "function-grad-not-none")
-    shape = message_of(evidence, "invalid-gradient-shape")
-    outputs = message_of(evidence, "function-forward-missing-ctx")
+    count, other = (
+        message_of(evidence.raised, "function-gradient-count"),
+        message_of(evidence.raised, "function-grad-not-none"),
+    )
+    shape = message_of(evidence.raised, "invalid-gradient-shape")
+    outputs = message_of(evidence.raised, "function-forward-missing-ctx")
     if outputs is not None and not outputs.fields["fn"].endswith(".backward"):
         outputs = None
     found = count or other or shape or outputs
-    if found is None and message_of(evidence, "function-grad-not-variable") is None:
+    if found is None and message_of(evidence.raised, "function-grad-not-variable") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
+    strength, confidence = weight(evidence.from_text, 0.95)
     cls = re.sub(r"Backward\d*$", "", found.fields["fn"].removesuffix(".backward")) if found else ""
-    seen = [f for f in custom_functions.used(evidence) if f.name == cls]
+    seen = [f for f in custom_functions.used(evidence.extras) if f.name == cls]
     function = seen[0] if len(seen) == 1 else None
-    at = custom_functions.backward_of(evidence, function) if function else bindings.method(evidence, cls, "backward")
+    at = (
+        custom_functions.backward_of(evidence.sources, function)
+        if function
+        else bindings.method(evidence.sources, cls, "backward")
+    )
     if not cls:
-        every = bindings.methods_named(evidence, "backward", "ctx")
+        every = bindings.methods_named(evidence.sources, "backward", "ctx")
         at = every[0] if len(every) == 1 else None
     expected, got = (int(count.fields["expected"]), int(count.fields["got"])) if count else (0, 0)
-    returns = _returns(evidence, at, got)
+    returns = _returns(evidence.sources, at, got)
     label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
     label = f"{_counted(got, 'value')} returned" if count and len(returns) == 1 else label
     marks = [span("cause", f, label) for f in returns[:3]]
-    frame = raised_at(evidence)
+    frame = raised_at(evidence.raised)
     if not marks and frame and frame.function == "backward":
-        marks = [span("cause", frame, "raised in this backward", evidence)]
-    forward = custom_functions.forward_of(evidence, *at) if at else None
+        marks = [span("cause", frame, "raised in this backward", evidence.sources)]
+    forward = custom_functions.forward_of(evidence.sources, *at) if at else None
     if at and forward is not None and (count or other):
-        here = replace(bindings.frame_of(evidence, at[0], forward, "forward"), column=0)
+        here = replace(bindings.frame_of(evidence.sources, at[0], forward, "forward"), column=0)
         label = f"forward has {_counted(expected, 'argument')} after `ctx`" if count else "the arguments"
-        marks.append(span("related", here, label, evidence))
+        marks.append(span("related", here, label, evidence.sources))
     if function and function.apply:
-        marks.append(span("created", function.apply, f"`{cls}` is applied here", evidence))
+        marks.append(span("created", function.apply, f"`{cls}` is applied here", evidence.sources))
     return Finding(
         strength,
         confidence,
         f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE,
         _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
-        distinct((*marks, *raised_span(evidence, "the gradients are checked when this backward runs"))),
-        (first_line(evidence) if found else "a gradient that is no tensor",),
+        distinct(
+            (
+                *marks,
+                *raised_span(evidence.sources, evidence.raised, "the gradients are checked when this backward runs"),
+            )
+        ),
+        (first_line(evidence.message) if found else "a gradient that is no tensor",),
         _remedies(returns, function, forward, expected, got),
     )
 
@@ -195,15 +207,15 @@ def _remedies(
     )
 
 
-def _returns(evidence: Evidence, at: tuple[str, ast.FunctionDef] | None, got: int) -> list[Frame]:
+def _returns(sources: SourceTexts, at: tuple[str, ast.FunctionDef] | None, got: int) -> list[Frame]:
     """The returns of a backward; where the number of values is known, without those that write out another number."""
     if at is None:
         return []
     file, function = at
     nodes = sorted((n for n in bindings.shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
     fitting = [n for n in nodes if not (got and isinstance(n.value, ast.Tuple) and len(n.value.elts) != got)]
-    found = [bindings.frame_of(evidence, file, n, function.name) for n in fitting or nodes]
-    return found or [bindings.frame_of(evidence, file, function, "backward")]
+    found = [bindings.frame_of(sources, file, n, function.name) for n in fitting or nodes]
+    return found or [bindings.frame_of(sources, file, function, "backward")]
 
 
 CAUSE = Cause(

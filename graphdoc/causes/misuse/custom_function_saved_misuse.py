@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.messages import Match
 from graphdoc.program import bindings
@@ -147,12 +147,14 @@ _MISUSES = (
 
 def recognise(evidence: Evidence) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
-    frame = raised_at(evidence)
-    known = next((m for m in _MISUSES if (said := message_of(evidence, *m.ids)) and not _is_backward(said)), None)
+    frame = raised_at(evidence.raised)
+    known = next(
+        (m for m in _MISUSES if (said := message_of(evidence.raised, *m.ids)) and not _is_backward(said)), None
+    )
     if known is None:
         return _saved_twice(evidence)
-    strength, confidence = weight(evidence, 0.9)
-    name, places = _statements(evidence, frame, known.looks_for)
+    strength, confidence = weight(evidence.from_text, 0.9)
+    name, places = _statements(evidence.sources, frame, known.looks_for)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
     return Finding(
@@ -161,24 +163,27 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`{name}` misuses its ctx: what it saves, marks or how it is called" if name else TITLE,
         known.text,
         distinct(
-            (*(span("cause", f, "against the rules of ctx", evidence) for f in marks), *raised_span(evidence, ""))
+            (
+                *(span("cause", f, "against the rules of ctx", evidence.sources) for f in marks),
+                *raised_span(evidence.sources, evidence.raised, ""),
+            )
         ),
-        (first_line(evidence),),
+        (first_line(evidence.message),),
     )
 
 
-def _statements(evidence: Evidence, frame: Frame | None, looks_for: str) -> tuple[str, list[Frame]]:
+def _statements(sources: SourceTexts, frame: Frame | None, looks_for: str) -> tuple[str, list[Frame]]:
     """The Function whose ``apply`` was running, by name, and the calls of this name in it; in all of the sources where
     another line raised."""
-    places = bindings.calls_named(evidence, looks_for) if looks_for else []
-    call = bindings.call_at(evidence, frame)
+    places = bindings.calls_named(sources, looks_for) if looks_for else []
+    call = bindings.call_at(sources, frame)
     name, _, method = bindings.text_of(call.func).rpartition(".") if call is not None else ("", "", "")
     if method != "apply" or not name.isidentifier():
         return "", places
     own = [
         (file, node)
-        for file in evidence.sources
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        for file in sources
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.ClassDef) and node.name == name
     ]
     inside = [p for p in places for file, n in own if p.file == file and n.lineno <= p.line <= (n.end_lineno or 0)]
@@ -192,15 +197,19 @@ def _is_backward(message: Match) -> bool:
 
 def _saved_twice(evidence: Evidence) -> Finding | None:
     """*not enough values to unpack* where a Function unpacks ``saved_tensors`` and saves them in two calls."""
-    if not unpacked_wrongly(evidence):
+    if not unpacked_wrongly(evidence.message):
         return None
-    for file, backward in bindings.methods_named(evidence, "backward", "ctx"):
+    for file, backward in bindings.methods_named(evidence.sources, "backward", "ctx"):
         unpacked = [
             n for n in ast.walk(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)
         ]
-        saves = [f for f in bindings.calls_named(evidence, "save_for_backward") if f.file == file]
+        saves = [f for f in bindings.calls_named(evidence.sources, "save_for_backward") if f.file == file]
         above = [f for f in saves if f.line < backward.lineno][-2:]
-        if not unpacked or len(above) < 2 or _function_of(evidence, above[0]) != _function_of(evidence, above[1]):
+        if (
+            not unpacked
+            or len(above) < 2
+            or _function_of(evidence.sources, above[0]) != _function_of(evidence.sources, above[1])
+        ):
             continue
         return Finding(
             0.85,
@@ -210,16 +219,20 @@ def _saved_twice(evidence: Evidence) -> Finding | None:
             distinct(
                 (
                     *(span("cause", f, "the last of these calls replaces the others") for f in above),
-                    span("related", bindings.frame_of(evidence, file, unpacked[0]), "more is unpacked than was saved"),
-                    *raised_span(evidence, "noticed when this backward runs"),
+                    span(
+                        "related",
+                        bindings.frame_of(evidence.sources, file, unpacked[0]),
+                        "more is unpacked than was saved",
+                    ),
+                    *raised_span(evidence.sources, evidence.raised, "noticed when this backward runs"),
                 )
             ),
         )
     return None
 
 
-def _function_of(evidence: Evidence, frame: Frame) -> int:
-    root = bindings.tree(evidence, frame.file)
+def _function_of(sources: SourceTexts, frame: Frame) -> int:
+    root = bindings.tree(sources, frame.file)
     function = bindings.function_around(root, frame.line) if root else None
     return function.lineno if function else 0
 

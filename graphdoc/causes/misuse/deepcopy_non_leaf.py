@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
@@ -85,19 +86,19 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
-    if message_of(evidence, "deepcopy-non-leaf") is None:
+    if message_of(evidence.raised, "deepcopy-non-leaf") is None:
         return None
-    frame = raised_at(evidence)
-    copied = bindings.text_of(bindings.argument(bindings.call_at(evidence, frame), 0, "x"))
-    found = _inside(evidence, copied)
-    strength, confidence = weight(evidence, 0.95, "certain" if found else "likely")
-    made = [(f"`{t.path}`", _store(evidence, t) or t.made) for t in found if t.made]
+    frame = raised_at(evidence.raised)
+    copied = bindings.text_of(bindings.argument(bindings.call_at(evidence.sources, frame), 0, "x"))
+    found = _inside(evidence.extras, copied)
+    strength, confidence = weight(evidence.from_text, 0.95, "certain" if found else "likely")
+    made = [(f"`{t.path}`", _store(evidence.sources, t) or t.made) for t in found if t.made]
     stored = [(n, f) for n, f in made if f] or [
-        (f"`{n}`", f) for n, f in (_stored_in(evidence, copied) or _stored_by_forward(evidence))
+        (f"`{n}`", f) for n, f in (_stored_in(evidence.sources, copied) or _stored_by_forward(evidence.sources))
     ]
     label = "holds the result of an operation" if made else "may hold the result of an operation"
-    places = [span("cause", _statement(evidence, f), f"{n} {label}") for n, f in stored[:2]]
-    here = (span("failed" if places else "cause", frame, "copied here", evidence),) if frame else ()
+    places = [span("cause", _statement(evidence.sources, f), f"{n} {label}") for n, f in stored[:2]]
+    here = (span("failed" if places else "cause", frame, "copied here", evidence.sources),) if frame else ()
     facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
     only = stored[0][1] if len(stored) == 1 and not inside else None
@@ -108,19 +109,21 @@ def recognise(evidence: Evidence) -> Finding | None:
         "What is copied holds the result of a forward, and with it a graph. Only leaves can be copied: keep a "
         "detached copy "
         "of that result instead of the live tensor.",
-        distinct((*places, *here, *(raised_span(evidence, "copied here") if not here else ()))),
+        distinct(
+            (*places, *here, *(raised_span(evidence.sources, evidence.raised, "copied here") if not here else ()))
+        ),
         facts,
-        _remedies(evidence, frame, copied, found, only),
+        _remedies(evidence.sources, frame, copied, found, only),
     )
 
 
 def _remedies(
-    evidence: Evidence, frame: Frame | None, copied: str, found: list[Reached], only: Frame | None
+    sources: SourceTexts, frame: Frame | None, copied: str, found: list[Reached], only: Frame | None
 ) -> tuple[Remedy, ...]:
     """Detach what is kept, or clear it before the copy: that one first where a method reads it, since it computes with
     what it reads."""
     detached = remedy_at(
-        _statement(evidence, only) if only else None,
+        _statement(sources, only) if only else None,
         "detach_stored",
         "Keep only a detached copy of this result",
         "unsafe",
@@ -138,13 +141,13 @@ def _remedies(
         statement=f"{kept[0]} = None",
         before=True,
     )
-    return (*cleared, *detached) if _read_by_method(evidence, kept[0]) else (*detached, *cleared)
+    return (*cleared, *detached) if _read_by_method(sources, kept[0]) else (*detached, *cleared)
 
 
-def _read_by_method(evidence: Evidence, path: str) -> bool:
+def _read_by_method(sources: SourceTexts, path: str) -> bool:
     """Whether a method of the program reads the attribute from its own object: ``hidden = self.hidden``."""
     wanted = f"self.{path.rpartition('.')[2]}"
-    trees = (bindings.tree(evidence, file) for file in evidence.sources)
+    trees = (bindings.tree(sources, file) for file in sources)
     return any(
         isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and bindings.text_of(n) == wanted
         for root in trees
@@ -152,9 +155,9 @@ def _read_by_method(evidence: Evidence, path: str) -> bool:
     )
 
 
-def _inside(evidence: Evidence, copied: str) -> list[Reached]:
+def _inside(extras: dict[str, Any], copied: str) -> list[Reached]:
     """Results with a graph that lie below the copied object; all that were found where it was not looked into."""
-    results = [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
+    results = [t for t in reached(extras) if t.requires_grad and not t.is_leaf]
     below = [t for t in results if copied and (t.path == copied or t.path.startswith((copied + ".", copied + "[")))]
     if copied and any(t.path.split(".")[0].split("[")[0] == copied.split(".")[0] for t in results):
         return below  # the run has looked there: what lies elsewhere is not copied
@@ -162,7 +165,7 @@ def _inside(evidence: Evidence, copied: str) -> list[Reached]:
     return below or held or results
 
 
-def _store(evidence: Evidence, tensor: Reached) -> Frame | None:
+def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
     """The statement that keeps it: ``self.last = h`` for ``net.last``, the one in the function that made it if several.
 
     The tensor may have been made lines before, under a local name.
@@ -171,7 +174,7 @@ def _store(evidence: Evidence, tensor: Reached) -> Frame | None:
     made = tensor.made
     if made is None or "." not in tensor.path or not attribute.isidentifier():
         return None
-    root = bindings.tree(evidence, made.file)
+    root = bindings.tree(sources, made.file)
     around = bindings.function_around(root, made.line) if root is not None else None
     found = [
         n
@@ -181,44 +184,44 @@ def _store(evidence: Evidence, tensor: Reached) -> Frame | None:
     ]
     inside = [n for n in found if around is not None and around.lineno <= n.lineno <= (around.end_lineno or 0)]
     one = inside or found
-    return bindings.frame_of(evidence, made.file, one[0]) if len(one) == 1 else None
+    return bindings.frame_of(sources, made.file, one[0]) if len(one) == 1 else None
 
 
-def _stored_in(evidence: Evidence, copied: str) -> list[tuple[str, Frame]]:
+def _stored_in(sources: SourceTexts, copied: str) -> list[tuple[str, Frame]]:
     """Statements that put the result of a call into the copied object: ``state["hidden"] = cell(...)``."""
     found: list[tuple[str, Frame]] = []
-    for file in evidence.sources:
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+    for file in sources:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
             target = node.targets[0] if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) else None
             if isinstance(target, ast.Subscript | ast.Attribute) and bindings.text_of(target.value) == copied:
-                found.append((bindings.text_of(target), bindings.frame_of(evidence, file, node)))
+                found.append((bindings.text_of(target), bindings.frame_of(sources, file, node)))
     return found
 
 
-def _stored_by_forward(evidence: Evidence) -> list[tuple[str, Frame]]:
+def _stored_by_forward(sources: SourceTexts) -> list[tuple[str, Frame]]:
     """``self.x = <call>`` statements in ``forward`` methods, where the run itself has not found the tensor."""
     found: list[tuple[str, Frame]] = []
-    for file in evidence.sources:
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], [])):
+    for file in sources:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
             if not isinstance(node, ast.FunctionDef) or node.name != "forward":
                 continue
             for inner in ast.walk(node):
                 target = inner.targets[0] if isinstance(inner, ast.Assign) else None
                 own = isinstance(target, ast.Attribute) and bindings.text_of(target.value) == "self"
                 if own and ".detach()" not in bindings.text_of(inner):
-                    found.append((bindings.text_of(target), bindings.frame_of(evidence, file, inner)))
+                    found.append((bindings.text_of(target), bindings.frame_of(sources, file, inner)))
     return found
 
 
-def _statement(evidence: Evidence, frame: Frame) -> Frame:
+def _statement(sources: SourceTexts, frame: Frame) -> Frame:
     """The whole assignment that the frame lies in, so that the span shows what is stored where."""
-    root = bindings.tree(evidence, frame.file)
+    root = bindings.tree(sources, frame.file)
     around = [
         n
         for n in ast.walk(root or ast.Module([], []))
         if isinstance(n, ast.Assign) and n.lineno <= frame.line <= (n.end_lineno or 0)
     ]
-    return bindings.frame_of(evidence, frame.file, around[0]) if around else frame
+    return bindings.frame_of(sources, frame.file, around[0]) if around else frame
 
 
 CAUSE = Cause(

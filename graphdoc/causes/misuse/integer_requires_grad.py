@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -64,15 +64,15 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    if message_of(evidence, "non-float-requires-grad", "non-float-requires-grad-setattr") is None:
+    if message_of(evidence.raised, "non-float-requires-grad", "non-float-requires-grad-setattr") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    frame = raised_at(evidence)
-    name, origin = _origin(evidence, frame)
-    marks = (span("cause", frame, "whole numbers cannot require gradients", evidence),) if frame else ()
-    known = tensor_named(evidence, name)
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = raised_at(evidence.raised)
+    name, origin = _origin(evidence.sources, frame)
+    marks = (span("cause", frame, "whole numbers cannot require gradients", evidence.sources),) if frame else ()
+    known = tensor_named(evidence.extras, name)
     facts = (f"{name} has dtype {known.dtype}",) if known else ()
-    call = bindings.call_at(evidence, frame)
+    call = bindings.call_at(evidence.sources, frame)
     factory = call is not None and any(k.arg == "requires_grad" for k in call.keywords)
     return Finding(
         strength,
@@ -81,7 +81,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
         "floats; if "
         "they are ids, labels or indices, take the gradient with respect to what they select.",
-        distinct((*marks, *origin, *raised_span(evidence, "refused here"))),
+        distinct((*marks, *origin, *raised_span(evidence.sources, evidence.raised, "refused here"))),
         facts,
         remedy_at(
             frame if factory else None,
@@ -95,15 +95,15 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _origin(evidence: Evidence, frame: Frame | None) -> tuple[str, tuple[Span, ...]]:
+def _origin(sources: SourceTexts, frame: Frame | None) -> tuple[str, tuple[Span, ...]]:
     """``x`` of ``x.requires_grad_()`` or ``x.requires_grad = True``, and where it got its value."""
-    root = bindings.tree(evidence, frame.file) if frame else None
+    root = bindings.tree(sources, frame.file) if frame else None
     if frame is None or root is None:
         return "", ()
     for node in ast.walk(root):
         if isinstance(node, ast.Attribute) and node.attr.startswith("requires_grad") and node.lineno == frame.line:
             name = bindings.text_of(node.value)
-            made = bindings.assignments(evidence, frame, name)[:1]
+            made = bindings.assignments(sources, frame, name)[:1]
             return name, tuple(span("created", f, f"`{name}` is made here") for f, _ in made)
     return "", ()
 

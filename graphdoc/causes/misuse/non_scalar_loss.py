@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -68,13 +68,13 @@ share inputs.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; the place to change is where the loss gets its value, or the call itself."""
-    if message_of(evidence, "grad-implicit-scalar", "grad-implicit-real-scalar") is None:
+    if message_of(evidence.raised, "grad-implicit-scalar", "grad-implicit-real-scalar") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    frame = raised_at(evidence)
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = raised_at(evidence.raised)
     shape = next((n.shape for n in evidence.nodes if n.id == evidence.root), [])
     facts = (f"its shape is {list(shape)}",) if shape else ()
-    output, inner = _output(evidence, frame)
+    output, inner = _output(evidence.sources, frame)
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
     what = bindings.text_of(output) if output is not None else ""
     what = what if len(what) <= LONGEST_NAME and "\n" not in what else name
@@ -87,7 +87,12 @@ def recognise(evidence: Evidence) -> Finding | None:
         "The gradient of several numbers at once is not defined without saying how they are weighed. Reduce the loss "
         "to one "
         "number, usually with `mean()`.",
-        distinct((*_places(evidence, frame, name), *raised_span(evidence, "one number is needed here"))),
+        distinct(
+            (
+                *_places(evidence.sources, frame, name),
+                *raised_span(evidence.sources, evidence.raised, "one number is needed here"),
+            )
+        ),
         facts,
         _remedies(frame, inner),
         because=f"`{what}` has shape {list(shape)}" if what and shape else "",
@@ -115,9 +120,9 @@ def _remedies(frame: Frame | None, inner: bool) -> tuple[Remedy, ...]:
     )
 
 
-def _output(evidence: Evidence, frame: Frame | None) -> tuple[ast.expr | None, bool]:
+def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None, bool]:
     """What is differentiated, as it is written; and whether ``autograd.grad`` does it."""
-    call = bindings.call_at(evidence, frame) if frame is not None else None
+    call = bindings.call_at(sources, frame) if frame is not None else None
     if call is None:
         return None, False
     if bindings.text_of(call.func).rsplit(".", 1)[-1] == "grad":
@@ -125,14 +130,14 @@ def _output(evidence: Evidence, frame: Frame | None) -> tuple[ast.expr | None, b
     return getattr(call.func, "value", None), False
 
 
-def _places(evidence: Evidence, frame: Frame | None, name: str) -> tuple[Span, ...]:
+def _places(sources: SourceTexts, frame: Frame | None, name: str) -> tuple[Span, ...]:
     """The assignment of what is differentiated; the call itself where that is an expression."""
     if frame is None:
         return ()
-    made = bindings.assignments(evidence, frame, name)[:1] if name else []
+    made = bindings.assignments(sources, frame, name)[:1] if name else []
     if made:
         return (span("cause", made[0][0], f"`{name}` has more than one element"),)
-    return (span("cause", frame, "what is differentiated here has more than one element", evidence),)
+    return (span("cause", frame, "what is differentiated here has more than one element", sources),)
 
 
 CAUSE = Cause(

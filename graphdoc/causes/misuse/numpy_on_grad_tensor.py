@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.array_calls import ArrayCall, array_call
@@ -68,12 +68,14 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
-    if message_of(evidence, "numpy-requires-grad", "legacy-variable-numpy") is None:
+    if message_of(evidence.raised, "numpy-requires-grad", "legacy-variable-numpy") is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    frame = raised_at(evidence)
-    code = code_at(evidence, frame)
-    marks = (span("cause", frame, "NumPy gets a tensor that requires gradients here", evidence),) if frame else ()
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = raised_at(evidence.raised)
+    code = code_at(evidence.sources, frame)
+    marks = (
+        (span("cause", frame, "NumPy gets a tensor that requires gradients here", evidence.sources),) if frame else ()
+    )
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
     handed = array_call(evidence, frame)
     advice = (
@@ -87,19 +89,19 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else TITLE,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
-        distinct((*marks, *raised_span(evidence, "refused here"))),
+        distinct((*marks, *raised_span(evidence.sources, evidence.raised, "refused here"))),
         (),
-        _remedies(evidence, frame, handed) if handed is not None else (),
+        _remedies(evidence.sources, frame, handed) if handed is not None else (),
     )
 
 
-def _remedies(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, frame: Frame | None, handed: ArrayCall) -> tuple[Remedy, ...]:
     """Torch's own function where the result is trained through; else what is handed over loses its graph first."""
     numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
     detached = (
-        *remedy_at(_element(evidence, frame, handed), "detach_expression", "Detach each element", "unsafe", numbers),
+        *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", "unsafe", numbers),
         *remedy_at(
-            _argument(evidence, frame, handed),
+            _argument(sources, frame, handed),
             "detach_expression",
             "Detach each element" if handed.holds == "list" else "Detach the argument",
             "unsafe",
@@ -128,20 +130,20 @@ def _remedies(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> tup
     return (*in_torch, *detached) if handed.learned else (*detached, *in_torch)
 
 
-def _element(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> Frame | None:
+def _element(sources: SourceTexts, frame: Frame | None, handed: ArrayCall) -> Frame | None:
     """What a list or comprehension given to NumPy is made of: each element is turned into an array of its own."""
     if frame is None or not isinstance(handed.argument, ast.ListComp | ast.GeneratorExp):
         return None
-    return bindings.frame_of(evidence, frame.file, handed.argument.elt, frame.function)
+    return bindings.frame_of(sources, frame.file, handed.argument.elt, frame.function)
 
 
-def _argument(evidence: Evidence, frame: Frame | None, handed: ArrayCall) -> Frame | None:
+def _argument(sources: SourceTexts, frame: Frame | None, handed: ArrayCall) -> Frame | None:
     """The tensor that is given to a function of NumPy (or one that uses it): detached before, not after, the call."""
     if frame is None or handed.direct:
         return None
     if not isinstance(handed.argument, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
         return None
-    return bindings.frame_of(evidence, frame.file, handed.argument, frame.function)
+    return bindings.frame_of(sources, frame.file, handed.argument, frame.function)
 
 
 CAUSE = Cause(

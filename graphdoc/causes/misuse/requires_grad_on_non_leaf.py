@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_at, raised_span, weight
@@ -68,16 +68,18 @@ the result, use `x.retain_grad()`.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message is unambiguous; whether it was switched off decides if a detach is meant."""
-    said = message_of(evidence, "requires-grad-flag-nonleaf")
+    said = message_of(evidence.raised, "requires-grad-flag-nonleaf")
     if said is None:
         return None
-    strength, confidence = weight(evidence, 0.95)
-    frame = raised_at(evidence)
-    off = "hint" in said.fields and "True" not in code_at(evidence, frame)
-    name, statement = _switched(evidence, frame)
-    known = tensor_named(evidence, name)
-    made = (span("created", known.made, f"`{name}` is computed here", evidence),) if known and known.made else ()
-    marks = (span("cause", frame, "this tensor is the result of an operation", evidence),) if frame else ()
+    strength, confidence = weight(evidence.from_text, 0.95)
+    frame = raised_at(evidence.raised)
+    off = "hint" in said.fields and "True" not in code_at(evidence.sources, frame)
+    name, statement = _switched(evidence.sources, frame)
+    known = tensor_named(evidence.extras, name)
+    made = (
+        (span("created", known.made, f"`{name}` is computed here", evidence.sources),) if known and known.made else ()
+    )
+    marks = (span("cause", frame, "this tensor is the result of an operation", evidence.sources),) if frame else ()
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
     return Finding(
         strength,
@@ -86,15 +88,17 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
         "module, set "
         "the flag on its parameters before the forward.",
-        distinct((*marks, *made, *(raised_span(evidence, "refused here") if not marks else ()))),
+        distinct(
+            (*marks, *made, *(raised_span(evidence.sources, evidence.raised, "refused here") if not marks else ()))
+        ),
         (f"{name}: is_leaf is False, made by {known.op}",) if known and known.op else (),
-        _remedies(evidence, name, statement) if off else (),
+        _remedies(evidence.sources, name, statement) if off else (),
     )
 
 
-def _remedies(evidence: Evidence, name: str, statement: Frame | None) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple[Remedy, ...]:
     """Detach where the name is assigned and drop the statement, where the assignment is in sight."""
-    made = bindings.assignments(evidence, statement, name)[:1] if statement and name else []
+    made = bindings.assignments(sources, statement, name)[:1] if statement and name else []
     if not made or statement is None:
         return ()
     detach = {"kind": "detach_assigned", "args": {"place": place(made[0][0]), "targets": [name]}}
@@ -110,14 +114,14 @@ def _remedies(evidence: Evidence, name: str, statement: Frame | None) -> tuple[R
     )
 
 
-def _switched(evidence: Evidence, frame: Frame | None) -> tuple[str, Frame | None]:
+def _switched(sources: SourceTexts, frame: Frame | None) -> tuple[str, Frame | None]:
     """The name whose flag the line switches, and the whole statement."""
-    root = bindings.tree(evidence, frame.file) if frame else None
+    root = bindings.tree(sources, frame.file) if frame else None
     for node in ast.walk(root) if root and frame else ():
         if isinstance(node, ast.Assign | ast.Expr) and node.lineno == frame.line:  # type: ignore[union-attr]
             inner = node.targets[0] if isinstance(node, ast.Assign) else getattr(node.value, "func", None)
             if isinstance(inner, ast.Attribute) and inner.attr.startswith("requires_grad"):
-                return bindings.text_of(inner.value), bindings.frame_of(evidence, frame.file, node)  # type: ignore[union-attr]
+                return bindings.text_of(inner.value), bindings.frame_of(sources, frame.file, node)  # type: ignore[union-attr]
     return "", None
 
 

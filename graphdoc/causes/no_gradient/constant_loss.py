@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
@@ -77,20 +78,28 @@ real term was lost, and under `DistributedDataParallel` the ranks hang.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A loss that no operation with a graph has touched, though parameters are trainable and recording was on."""
-    if field_of(evidence, "type", "float-has-no-backward") == "int":
-        strength, confidence = weight(evidence, 0.85, "likely")
+    if field_of(evidence.raised, "type", "float-has-no-backward") == "int":
+        strength, confidence = weight(evidence.from_text, 0.85, "likely")
         return _finding(evidence, strength, confidence)
-    if not without_graph(evidence) or evidence.from_text:
+    if not without_graph(evidence.raised) or evidence.from_text:
         return None
-    cut = find_cut(evidence, "constant")
+    cut = find_cut(evidence.cuts, "constant")
     if cut is not None:
-        strength, confidence = weigh(evidence, cut)
+        strength, confidence = weigh(evidence.cuts, cut)
         spans = _told(evidence) if _assigned(evidence) else story(evidence, cut, "the loss is made from constants here")
-        return Finding(strength, confidence, TITLE, _TEXT, spans, facts_of(evidence, cut), _remedies(evidence))
+        return Finding(
+            strength,
+            confidence,
+            TITLE,
+            _TEXT,
+            spans,
+            facts_of(evidence.cuts, cut),
+            _remedies(evidence.sources, evidence.extras),
+        )
     trainable = any(p.requires_grad and not p.buffer for p in evidence.parameters)
-    if evidence.cuts or not recording_was_on(evidence) or not trainable:
+    if evidence.cuts or not recording_was_on(evidence.extras) or not trainable:
         return None
-    if loss_made(evidence)[0]:
+    if loss_made(evidence.extras)[0]:
         return _finding(evidence, 0.8, "likely")
     return _finding(evidence, 0.5, "possible") if _assigned(evidence) else None
 
@@ -102,7 +111,7 @@ _TEXT = (
 
 
 def _finding(evidence: Evidence, strength: float, confidence: Confidence) -> Finding:
-    op, _ = loss_made(evidence)
+    op, _ = loss_made(evidence.extras)
     facts = (f"the last operation was {op}; nothing with a graph went into it",) if op else ()
     return Finding(
         strength,
@@ -111,21 +120,27 @@ def _finding(evidence: Evidence, strength: float, confidence: Confidence) -> Fin
         _TEXT,
         _told(evidence),
         facts,
-        _remedies(evidence),
+        _remedies(evidence.sources, evidence.extras),
     )
 
 
 def _told(evidence: Evidence) -> tuple[Span, ...]:
-    made = span_of("cause", loss_made(evidence)[1], "the loss is made here, from constants", evidence)
-    return distinct((*_assigned(evidence), *made, *raised_span(evidence, "the loss that arrives here is a constant")))
+    made = span_of("cause", loss_made(evidence.extras)[1], "the loss is made here, from constants", evidence.sources)
+    return distinct(
+        (
+            *_assigned(evidence),
+            *made,
+            *raised_span(evidence.sources, evidence.raised, "the loss that arrives here is a constant"),
+        )
+    )
 
 
-def _remedies(evidence: Evidence) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...]:
     """A zero built from what the function was given and adds terms of; the run tells which argument has a graph."""
     out: list[Remedy] = []
-    for at, wanted in _starts(evidence):
-        for start, value in _set_by(evidence, at, wanted):
-            root = bindings.tree(evidence, start.file)
+    for at, wanted in _starts(sources, extras):
+        for start, value in _set_by(sources, at, wanted):
+            root = bindings.tree(sources, start.file)
             function = bindings.function_around(root, start.line) if root is not None else None
             if function is None or not _is_constant(value) or isinstance(value, ast.Constant):
                 continue
@@ -138,16 +153,16 @@ def _remedies(evidence: Evidence) -> tuple[Remedy, ...]:
                         f"start `{wanted}` as `{name}.sum() * 0.0`, at {where(start)}",
                         "unsafe",
                         "Where no term is added the gradients are zero, and the optimizer steps with them.",
-                        {"place": place(bindings.frame_of(evidence, start.file, value)), "name": name},
+                        {"place": place(bindings.frame_of(sources, start.file, value)), "name": name},
                     )
                 )
     return tuple(r for i, r in enumerate(out) if r not in out[:i])[:2]
 
 
-def _starts(evidence: Evidence) -> list[tuple[Frame, str]]:
+def _starts(sources: SourceTexts, extras: dict[str, Any]) -> list[tuple[Frame, str]]:
     """Under which name, and in which frame, the loss was last known where it was made."""
-    made = innermost(loss_made(evidence)[1])
-    return [(made, n) for n in _names_at(evidence, made)] if made else []
+    made = innermost(loss_made(extras)[1])
+    return [(made, n) for n in _names_at(sources, made)] if made else []
 
 
 def _assigned(evidence: Evidence) -> tuple[Span, ...]:
@@ -155,17 +170,17 @@ def _assigned(evidence: Evidence) -> tuple[Span, ...]:
     found: list[Span] = []
     counts: list[Span] = []
     others: list[Span] = []
-    frame = raised_at(evidence)
-    call = bindings.call_at(evidence, frame)
+    frame = raised_at(evidence.raised)
+    call = bindings.call_at(evidence.sources, frame)
     name = bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
-    made = innermost(loss_made(evidence)[1])
-    starts = _starts(evidence)
+    made = innermost(loss_made(evidence.extras)[1])
+    starts = _starts(evidence.sources, evidence.extras)
     if frame and name:
         starts.append((frame, name))
     for at, wanted in starts:
-        for start, value in bindings.assignments(evidence, at, wanted):
+        for start, value in bindings.assignments(evidence.sources, at, wanted):
             # A counter starts as a number, too: it is told only where no tensor does.
-            if _is_constant(value) and not _adds(evidence, start):
+            if _is_constant(value) and not _adds(evidence.sources, start):
                 told = counts if isinstance(value, ast.Constant) else found
                 told.append(span("cause", start, f"`{wanted}` starts as a constant"))
             elif at is frame and not made:
@@ -173,22 +188,22 @@ def _assigned(evidence: Evidence) -> tuple[Span, ...]:
     return distinct(found or counts or others)[:2]
 
 
-def _set_by(evidence: Evidence, at: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
+def _set_by(sources: SourceTexts, at: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
     """The assignments to a name up to a line and on it: where nothing was added, the start itself made the loss."""
-    root = bindings.tree(evidence, at.file)
+    root = bindings.tree(sources, at.file)
     function = bindings.function_around(root, at.line) if root is not None else None
     last = function is not None and at.line >= (function.end_lineno or at.line)
-    return bindings.assignments(evidence, at if last else replace(at, line=at.line + 1), name)
+    return bindings.assignments(sources, at if last else replace(at, line=at.line + 1), name)
 
 
-def _adds(evidence: Evidence, at: Frame) -> bool:
+def _adds(sources: SourceTexts, at: Frame) -> bool:
     """Whether the statement adds to what it assigns (``count += 1``)."""
-    root = bindings.tree(evidence, at.file)
+    root = bindings.tree(sources, at.file)
     return any(isinstance(n, ast.AugAssign) and n.lineno == at.line for n in ast.walk(root)) if root else False
 
 
-def _names_at(evidence: Evidence, frame: Frame) -> list[str]:
-    root = bindings.tree(evidence, frame.file)
+def _names_at(sources: SourceTexts, frame: Frame) -> list[str]:
+    root = bindings.tree(sources, frame.file)
     lines = [n for n in ast.walk(root) if isinstance(n, ast.stmt) and n.lineno == frame.line] if root else []
     return [n for statement in lines for n in bindings.names_in(statement)][:12]
 

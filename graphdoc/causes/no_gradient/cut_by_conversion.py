@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence
+from graphdoc.evidence import Cut, Evidence, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import field_of, raised_at, raised_span, weight
@@ -84,17 +84,17 @@ the loss is then a leaf with a gradient of 1, and no parameter learns.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The first place where a value left its tensor; or a loss that is a float itself."""
-    if field_of(evidence, "type", "float-has-no-backward") == "float":
+    if field_of(evidence.raised, "type", "float-has-no-backward") == "float":
         return _float_loss(evidence)
-    cut = find_cut(evidence, "conversion")
-    if cut is None or not without_graph(evidence):
+    cut = find_cut(evidence.cuts, "conversion")
+    if cut is None or not without_graph(evidence.raised):
         return unseen(
             evidence,
             0.3,
             TITLE,
             "a value on the way to the loss went through `.item()`, a list given to `torch.tensor`, or NumPy.",
         )
-    strength, confidence = weigh(evidence, cut)
+    strength, confidence = weigh(evidence.cuts, cut)
     return Finding(
         strength,
         confidence,
@@ -102,17 +102,17 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"At {same_line(cut)} `{cut.op}` copies the values out of the graph. What is computed from them has "
         "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
         story(evidence, cut, f"{cut.op} takes the values and leaves the graph here"),
-        facts_of(evidence, cut),
-        _remedies(evidence, cut),
+        facts_of(evidence.cuts, cut),
+        _remedies(evidence.sources, cut),
     )
 
 
-def _remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     frame = innermost(cut.stack)
     if frame is None:
         return ()
-    call = bindings.call_at(evidence, frame)
-    code = bindings.text_of(call) or code_at(evidence, frame)
+    call = bindings.call_at(sources, frame)
+    code = bindings.text_of(call) or code_at(sources, frame)
     if _makes_tensor(code):
         return (
             Remedy(
@@ -120,7 +120,7 @@ def _remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
                 "Join the tensors with torch.stack, which keeps their graphs",
                 "safe",
                 "The loss has the same value and now reaches every tensor of the list.",
-                {"place": place(frame), "structure": "list" if cut.listed else _structure(evidence, call)},
+                {"place": place(frame), "structure": "list" if cut.listed else _structure(sources, call)},
             ),
         )
     return (
@@ -134,10 +134,10 @@ def _remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
     )
 
 
-def _structure(evidence: Evidence, call: ast.Call | None) -> str:
+def _structure(sources: SourceTexts, call: ast.Call | None) -> str:
     """``list`` where the argument is a variable to which the program appends; otherwise a tensor, or a list display."""
     given = bindings.text_of(call.args[0]) if call and call.args else ""
-    grows = any(f"{given}.append(" in text or f"{given} = [" in text for text in evidence.sources.values())
+    grows = any(f"{given}.append(" in text or f"{given} = [" in text for text in sources.values())
     return "list" if given.replace(".", "").isidentifier() and grows else "tensor"
 
 
@@ -147,15 +147,16 @@ def _makes_tensor(code: str) -> bool:
 
 def _float_loss(evidence: Evidence) -> Finding | None:
     """``loss = ....item()`` and then ``loss.backward()``: the assignment is the place, where the source is there."""
-    strength, confidence = weight(evidence, 0.9)
-    frame = raised_at(evidence)
-    receiver = bindings.call_at(evidence, frame)
+    strength, confidence = weight(evidence.from_text, 0.9)
+    frame = raised_at(evidence.raised)
+    receiver = bindings.call_at(evidence.sources, frame)
     name = bindings.text_of(receiver.func.value) if receiver and isinstance(receiver.func, ast.Attribute) else ""
-    told = bindings.assignments(evidence, frame, name) if frame and name else []
+    told = bindings.assignments(evidence.sources, frame, name) if frame and name else []
     spans = tuple(span("cause", f, f"`{name}` becomes a Python float here") for f, _ in told[:1])
     if not spans and evidence.raised:
         spans = tuple(
-            span("cause", f, "this is a Python float, not a tensor", evidence) for f in ([frame] if frame else [])
+            span("cause", f, "this is a Python float, not a tensor", evidence.sources)
+            for f in ([frame] if frame else [])
         )
     return Finding(
         strength,
@@ -163,7 +164,7 @@ def _float_loss(evidence: Evidence) -> Finding | None:
         TITLE,
         "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
         "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",
-        (*spans, *raised_span(evidence, "a float has no graph to go back through")),
+        (*spans, *raised_span(evidence.sources, evidence.raised, "a float has no graph to go back through")),
     )
 
 

@@ -77,10 +77,10 @@ Two calls may have to go. Detaching again after the first one was removed gives 
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The first detach on the loss's way."""
-    cut = find_cut(evidence, "detach")
-    if cut is None or not without_graph(evidence):
+    cut = find_cut(evidence.cuts, "detach")
+    if cut is None or not without_graph(evidence.raised):
         return unseen(evidence, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
-    strength, confidence = weigh(evidence, cut)
+    strength, confidence = weigh(evidence.cuts, cut)
     frame = innermost(cut.stack)
     remedies = tuple(
         Remedy(
@@ -99,7 +99,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. Nothing else "
         "connects the loss with a parameter, so `backward()` has nothing to follow.",
         story(evidence, cut, f"{cut.op} ends the graph here"),
-        facts_of(evidence, cut),
+        facts_of(evidence.cuts, cut),
         remedies,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint
@@ -110,22 +110,22 @@ def recognise(evidence: Evidence) -> Finding | None:
     cut = next((c for c in own if not by_checkpoint(c)), None)
     if own and cut is None:
         return None
-    if cut is None or not without_graph(evidence):
+    if cut is None or not without_graph(evidence.raised):
         hint = (
             "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
         )
         return unseen(evidence, 0.28, TITLE, hint)
-    strength, confidence = weigh(evidence, cut)
-    switch = _switch(evidence, cut)
-    closure = unrecorded_call(evidence, cut.stack, switch) if switch is not None and not cut.grad_mode else None
+    strength, confidence = weigh(evidence.cuts, cut)
+    switch = _switch(evidence.sources, cut)
+    closure = unrecorded_call(evidence.sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
     library = bool(cut.switch) and not cut.switch[-1].user
     label = "gradient recording is switched off " + ("inside this call" if library else "here")
-    marks = [span("cause" if closure is None else "related", switch, label, evidence)] if switch else []
+    marks = [span("cause" if closure is None else "related", switch, label, evidence.sources)] if switch else []
     kind = cut.switch_kind or "no_grad"
     off = (
         f", switched off {'inside the call' if library else ''} at {where(switch)}".replace("  ", " ") if switch else ""
     )
-    useless = bindings.contexts_named(evidence, cut.stack, "enable_grad") if cut.grad_mode else []
+    useless = bindings.contexts_named(evidence.sources, cut.stack, "enable_grad") if cut.grad_mode else []
     text = (
         f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result has no "
         "graph although the parameters require gradients, and neither has the loss that is computed from it."
@@ -133,7 +133,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     title = f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph"
     remedies = () if library else _remedies(evidence, cut, switch)
     if closure is not None:
-        marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", evidence))
+        marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", evidence.sources))
         text = f"{text} {_CLOSURE}"
         title = f"`{closure.function}` runs its closure under {kind}, so the loss has no graph"
         remedies = _closure_remedies(closure)
@@ -146,10 +146,10 @@ def recognise(evidence: Evidence) -> Finding | None:
             (
                 *marks,
                 *story(evidence, cut, "computed here without being recorded"),
-                *(span("related", f, "this has no effect in inference mode", evidence) for f in useless[:1]),
+                *(span("related", f, "this has no effect in inference mode", evidence.sources) for f in useless[:1]),
             )
         ),
-        facts_of(evidence, cut),
+        facts_of(evidence.cuts, cut),
         remedies,
     )
 
@@ -176,18 +176,18 @@ def _closure_remedies(closure: Frame) -> tuple[Remedy, ...]:
     )
 
 
-def _switch(evidence: Evidence, cut: Cut) -> Frame | None:
+def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
     """Where recording was switched off: as the run has seen it, with the columns of the source where that has them."""
-    around = [s for f in reversed(cut.stack) if f.user for s in bindings.switches_around(evidence, f)]
+    around = [s for f in reversed(cut.stack) if f.user for s in bindings.switches_around(sources, f)]
     observed = innermost(cut.switch)
     if observed is not None:
         # A decorator is seen at the first decorator's line of its function.
-        same = [s for s in around if s.file == observed.file and cut.switch_kind in code_at(evidence, s)]
+        same = [s for s in around if s.file == observed.file and cut.switch_kind in code_at(sources, s)]
         return min((s for s in same if s.line >= observed.line), key=lambda s: s.line, default=observed)
     if around:
         return around[0]
     # A function call that has returned long ago leaves no other trace than its source.
-    statements = [f for f in bindings.calls_named(evidence, "set_grad_enabled") if "(False)" in code_at(evidence, f)]
+    statements = [f for f in bindings.calls_named(sources, "set_grad_enabled") if "(False)" in code_at(sources, f)]
     return next(iter(statements), None)
 
 
@@ -198,7 +198,7 @@ def _remedies(evidence: Evidence, cut: Cut, switch: Frame | None) -> tuple[Remed
     if cut.grad_mode:
         swap = remedy_at(
             switch,
-            "swap_decorator" if bindings.is_decorator(evidence, switch) else "swap_context",
+            "swap_decorator" if bindings.is_decorator(evidence.sources, switch) else "swap_context",
             "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
             "unsafe",
             "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",

@@ -6,7 +6,7 @@ import ast
 from typing import cast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence, Frame
+from graphdoc.evidence import Cut, Evidence, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
@@ -90,42 +90,60 @@ cannot leave them frozen.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
-    again = first_sign(evidence, "frozen-again")
+    again = first_sign(evidence.signs, "frozen-again")
     if again is not None and evidence.raised is None:
-        return frozen_again(evidence, again)
-    if message_of(evidence, "ddp-no-grad-parameters"):
-        strength, confidence = weight(evidence, 0.9)
-        frame = raised_at(evidence)
-        marks = _freezing(evidence, _frozen(evidence))
-        here = (span("cause", frame, "every parameter of this module is frozen", evidence),) if frame else ()
-        return Finding(strength, confidence, TITLE, _DDP, distinct((*marks, *here, *raised_span(evidence, ""))))
-    if not without_graph(evidence):
+        return frozen_again(evidence.sources, evidence.optimizers, again)
+    if message_of(evidence.raised, "ddp-no-grad-parameters"):
+        strength, confidence = weight(evidence.from_text, 0.9)
+        frame = raised_at(evidence.raised)
+        marks = _freezing(evidence.sources, _frozen(evidence.parameters))
+        here = (span("cause", frame, "every parameter of this module is frozen", evidence.sources),) if frame else ()
+        return Finding(
+            strength,
+            confidence,
+            TITLE,
+            _DDP,
+            distinct((*marks, *here, *raised_span(evidence.sources, evidence.raised, ""))),
+        )
+    if not without_graph(evidence.raised):
         return None
     if evidence.from_text:
         return unseen(evidence, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
-    cut = find_cut(evidence, "frozen")
+    cut = find_cut(evidence.cuts, "frozen")
     if cut is not None:
-        strength, confidence = weigh(evidence, cut)
+        strength, confidence = weigh(evidence.cuts, cut)
         told = story(evidence, cut, "computed from parameters that do not require gradients")
-        used = [*cut.behind, *_names_used(evidence, cut)] if cut.behind else _frozen(evidence)
-        marks = _freezing(evidence, used)
-        remedies = (*used_up(evidence), *unfreeze(evidence, [f for _, f in _statements(evidence, used)]))
-        facts = (*facts_of(evidence, cut), *_frozen_names(evidence))
+        used = [*cut.behind, *_names_used(evidence.sources, cut)] if cut.behind else _frozen(evidence.parameters)
+        marks = _freezing(evidence.sources, used)
+        remedies = (
+            *used_up(evidence.sources),
+            *unfreeze(evidence, [f for _, f in _statements(evidence.sources, used)]),
+        )
+        facts = (*facts_of(evidence.cuts, cut), *_frozen_names(evidence.parameters))
         title = f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE
         return Finding(strength, confidence, title, _FORWARD, distinct((*marks, *told)), facts, remedies)
-    marks = _freezing(evidence, _frozen(evidence))
+    marks = _freezing(evidence.sources, _frozen(evidence.parameters))
     trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
-    if evidence.cuts or not recording_was_on(evidence) or not _frozen_names(evidence) or (trainable and not marks):
+    if (
+        evidence.cuts
+        or not recording_was_on(evidence.extras)
+        or not _frozen_names(evidence.parameters)
+        or (trainable and not marks)
+    ):
         return None
-    made = span_of("cause", loss_made(evidence)[1], "no parameter behind this requires gradients", evidence)
+    made = span_of(
+        "cause", loss_made(evidence.extras)[1], "no parameter behind this requires gradients", evidence.sources
+    )
     strength, confidence = (0.5, "possible") if trainable else (0.85, "likely")
     return Finding(
         strength,
         cast(Confidence, confidence),
         TITLE,
         _FORWARD,
-        distinct((*marks, *made, *raised_span(evidence, "the loss that arrives here has no graph"))),
-        _frozen_names(evidence),
+        distinct(
+            (*marks, *made, *raised_span(evidence.sources, evidence.raised, "the loss that arrives here has no graph"))
+        ),
+        _frozen_names(evidence.parameters),
     )
 
 
@@ -141,56 +159,56 @@ _DDP = (
 )
 
 
-def _frozen(evidence: Evidence) -> list[str]:
-    return [p.name for p in evidence.parameters if not p.buffer and not p.requires_grad]
+def _frozen(parameters: list[Parameter]) -> list[str]:
+    return [p.name for p in parameters if not p.buffer and not p.requires_grad]
 
 
 def _are_frozen(names: list[str]) -> str:
     return f"{folded(names)} {'is' if len(names) == 1 else 'are'} frozen"
 
 
-def _names_used(evidence: Evidence, cut: Cut) -> list[str]:
+def _names_used(sources: SourceTexts, cut: Cut) -> list[str]:
     """What the lines name on which the loss was computed: of several frozen networks those that it goes through."""
     lines = {(f.file, f.line) for f in cut.stack if f.user}
     return [
         name
         for file, line in sorted(lines)
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.Name | ast.Attribute) and node.lineno == line
         for name in bindings.names_in(node)
     ]
 
 
-def _frozen_names(evidence: Evidence) -> tuple[str, ...]:
-    frozen = _frozen(evidence)
+def _frozen_names(parameters: list[Parameter]) -> tuple[str, ...]:
+    frozen = _frozen(parameters)
     if not frozen:
         return ()
     more = f" and {len(frozen) - 4} more" if len(frozen) > 4 else ""
     return (f"requires_grad is False for {', '.join(frozen[:4])}{more}",)
 
 
-def _freezing(evidence: Evidence, names: list[str]) -> tuple[Span, ...]:
+def _freezing(sources: SourceTexts, names: list[str]) -> tuple[Span, ...]:
     """The statements of the program that freeze these: at most two, since the role ``cause`` allows three places."""
-    found = _statements(evidence, names)
+    found = _statements(sources, names)
     return tuple(span("cause", f, "frozen here" if known else "freezes parameters") for known, f in found[:2])
 
 
-def _statements(evidence: Evidence, names: list[str]) -> list[tuple[bool, Frame]]:
+def _statements(sources: SourceTexts, names: list[str]) -> list[tuple[bool, Frame]]:
     """The statements that freeze these, those first that say so.
 
     One that names what it freezes, in its own words or in the loop around it, freezes nothing else.
     """
     owners = {part for name in names for part in name.split(".")}
     found: list[tuple[bool, Frame]] = []
-    for file in evidence.sources:
-        root = bindings.tree(evidence, file) or ast.Module([], [])
+    for file in sources:
+        root = bindings.tree(sources, file) or ast.Module([], [])
         for node in ast.walk(root):
             frozen = _freezes(node)
             if frozen is None:
                 continue
             told = {part for name in _named(root, node, frozen) for part in name.split(".")} - {"self"}
             if told & owners or not told:
-                found.append((bool(told), bindings.frame_of(evidence, file, node)))
+                found.append((bool(told), bindings.frame_of(sources, file, node)))
     return sorted(found, key=lambda f: not f[0])
 
 

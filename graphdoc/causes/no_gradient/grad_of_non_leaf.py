@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, met_none, raised_at, raised_span, warned_at
@@ -72,21 +72,25 @@ it is to learn.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A failure on None right where ``.grad`` is read, of a tensor that has a ``grad_fn``."""
-    if not met_none(evidence):
+    if not met_none(evidence.message):
         return None
-    frame = raised_at(evidence)
-    name = reads_gradient(evidence, frame)
-    if frame is None or not name or (rebound(evidence, frame, name) and f"{name}.grad" in _update(evidence, name)):
+    frame = raised_at(evidence.raised)
+    name = reads_gradient(evidence.sources, frame)
+    if (
+        frame is None
+        or not name
+        or (rebound(evidence.sources, frame, name) and f"{name}.grad" in _update(evidence.sources, name))
+    ):
         return None
-    known = tensor_named(evidence, name)
-    warning = warned_at(evidence, frame, *NON_LEAF_GRAD)
+    known = tensor_named(evidence.extras, name)
+    warning = warned_at(evidence.from_text, evidence.warnings, frame, *NON_LEAF_GRAD)
     if known is not None and known.is_leaf:
         return None
-    stored = _stored(evidence, frame, name)
+    stored = _stored(evidence.sources, frame, name)
     if known is None and not warning and stored is None:
         return None
-    made = (known.made if known else None) or stored or _assigned(evidence, frame, name)
-    created = (span("created", made, f"`{name}` is the result of an operation", evidence),) if made else ()
+    made = (known.made if known else None) or stored or _assigned(evidence.sources, frame, name)
+    created = (span("created", made, f"`{name}` is the result of an operation", evidence.sources),) if made else ()
     remedies = remedy_at(
         made,
         "retain_grad",
@@ -104,9 +108,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`torch.autograd.grad(loss, {name})`.",
         distinct(
             (
-                span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", evidence),
+                span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", evidence.sources),
                 *created,
-                *raised_span(evidence, "noticed here"),
+                *raised_span(evidence.sources, evidence.raised, "noticed here"),
             )
         ),
         (f"{name}: is_leaf is False, made by {known.op}",) if known else (),
@@ -114,20 +118,20 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _assigned(evidence: Evidence, frame: Frame, name: str) -> Frame | None:
-    return next((f for f, _ in bindings.assignments(evidence, frame, name)), None)
+def _assigned(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:
+    return next((f for f, _ in bindings.assignments(sources, frame, name)), None)
 
 
-def _stored(evidence: Evidence, frame: Frame, name: str) -> Frame | None:
+def _stored(sources: SourceTexts, frame: Frame, name: str) -> Frame | None:
     """Where a method keeps a result under this attribute: ``self.maps = self.conv(x)`` for ``net.maps``."""
     attribute = name.rpartition(".")[2] if "." in name else ""
-    found = bindings.assignments(evidence, frame, f"self.{attribute}") if attribute else []
+    found = bindings.assignments(sources, frame, f"self.{attribute}") if attribute else []
     return next((f for f, value in found if isinstance(value, ast.Call | ast.BinOp)), None)
 
 
-def _update(evidence: Evidence, name: str) -> str:
+def _update(sources: SourceTexts, name: str) -> str:
     """The source of all files when it updates the name by its own gradient; used to leave that to another cause."""
-    return "\n".join(t for t in evidence.sources.values() if f"{name} = {name} - " in t)
+    return "\n".join(t for t in sources.values() if f"{name} = {name} - " in t)
 
 
 CAUSE = Cause(

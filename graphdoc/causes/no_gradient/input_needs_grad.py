@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, message_of, met_none, raised_at, raised_span, warned_at, weight
@@ -68,16 +68,16 @@ gradient stops at `x`, which is usually what is meant, and the other network get
 
 def recognise(evidence: Evidence) -> Finding | None:
     """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
-    if message_of(evidence, "grad-input-no-requires-grad"):
-        strength, confidence = weight(evidence, 0.95)
-        frame = raised_at(evidence)
-        return _finding(evidence, frame, _inputs(evidence, frame), strength, confidence == "certain")
-    if met_none(evidence):
+    if message_of(evidence.raised, "grad-input-no-requires-grad"):
+        strength, confidence = weight(evidence.from_text, 0.95)
+        frame = raised_at(evidence.raised)
+        return _finding(evidence, frame, _inputs(evidence.sources, frame), strength, confidence == "certain")
+    if met_none(evidence.message):
         return _missing_grad(evidence)
-    cut = find_cut(evidence, "input")
-    if cut is None or not without_graph(evidence):
+    cut = find_cut(evidence.cuts, "input")
+    if cut is None or not without_graph(evidence.raised):
         return None
-    strength, confidence = weigh(evidence, cut)
+    strength, confidence = weigh(evidence.cuts, cut)
     spans = story(evidence, cut, "computed from data that does not require gradients")
     return Finding(strength, confidence, TITLE, _NOTHING, spans)
 
@@ -91,37 +91,37 @@ _NOTHING = (
 
 def _missing_grad(evidence: Evidence) -> Finding | None:
     """``x.grad.sign()`` where ``x.grad`` is None: this cause unless the run warned that ``x`` is no leaf."""
-    frame = raised_at(evidence)
-    name = reads_gradient(evidence, frame)
-    if frame is None or not name or warned_at(evidence, frame, *NON_LEAF_GRAD):
+    frame = raised_at(evidence.raised)
+    name = reads_gradient(evidence.sources, frame)
+    if frame is None or not name or warned_at(evidence.from_text, evidence.warnings, frame, *NON_LEAF_GRAD):
         return None
-    if _is_parameter(evidence, name) or rebound(evidence, frame, name):
+    if _is_parameter(evidence.parameters, name) or rebound(evidence.sources, frame, name):
         return None
-    known = tensor_named(evidence, name)
+    known = tensor_named(evidence.extras, name)
     if known is not None and (known.requires_grad or not known.is_leaf):
         return None
-    strength, _ = weight(evidence, 0.85 if known else 0.4)
+    strength, _ = weight(evidence.from_text, 0.85 if known else 0.4)
     return _finding(evidence, frame, [name], strength, known is not None, known is not None)
 
 
-def _is_parameter(evidence: Evidence, name: str) -> bool:
+def _is_parameter(parameters: list[Parameter], name: str) -> bool:
     last = name.rsplit(".", 1)[-1]
-    return "." in name and any(p.name.rsplit(".", 1)[-1] == last for p in evidence.parameters)
+    return "." in name and any(p.name.rsplit(".", 1)[-1] == last for p in parameters)
 
 
-def _inputs(evidence: Evidence, frame: Frame | None) -> list[str]:
+def _inputs(sources: SourceTexts, frame: Frame | None) -> list[str]:
     """The names given as ``inputs`` to the grad call."""
-    return bindings.names_in(bindings.argument(bindings.call_at(evidence, frame), 1, "inputs"))
+    return bindings.names_in(bindings.argument(bindings.call_at(sources, frame), 1, "inputs"))
 
 
 def _finding(
     evidence: Evidence, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
 ) -> Finding:
     label = "does not require gradients" if seen else "does not seem to require gradients"
-    made = [found for n in inputs if (found := _made(evidence, n))]
+    made = [found for n in inputs if (found := _made(evidence.sources, evidence.raised, n))]
     spans = [span("cause", f, f"`{n}` is made here and {label}") for n, f in made[:2]]
     if frame:
-        spans.append(span("cause", frame, "its gradient is asked for here", evidence))
+        spans.append(span("cause", frame, "its gradient is asked for here", evidence.sources))
     remedies = tuple(
         Remedy(
             "require_input_grad",
@@ -138,7 +138,7 @@ def _finding(
         "certain" if certain else "likely" if strength > 0.5 and not evidence.from_text else "possible",
         f"the gradient of `{inputs[0]}` is asked for, and it {label}" if inputs else TITLE,
         (_UNFLAGGED if seen else _UNSEEN).format(told=told),
-        (*spans, *raised_span(evidence, "there is no gradient here")),
+        (*spans, *raised_span(evidence.sources, evidence.raised, "there is no gradient here")),
         (),
         remedies,
     )
@@ -154,21 +154,21 @@ _UNSEEN = (
 )
 
 
-def _made(evidence: Evidence, name: str) -> tuple[str, Frame] | None:
+def _made(sources: SourceTexts, raised: Raised | None, name: str) -> tuple[str, Frame] | None:
     """Where the tensor was made, and its name there: the assignment nearest to the innermost frame that has one.
 
     A helper's own argument name (``x``) leads to the caller, where the call's argument in that position has a name.
     """
-    frames = [f for f in reversed(evidence.raised.stack) if f.user] if evidence.raised else []
+    frames = [f for f in reversed(raised.stack) if f.user] if raised else []
     wanted = name
     for number, frame in enumerate(frames):
-        found = bindings.assignments(evidence, frame, wanted)
+        found = bindings.assignments(sources, frame, wanted)
         if found:
             return wanted, found[0][0]
-        position = bindings.position_of_argument(evidence, frame, wanted)
+        position = bindings.position_of_argument(sources, frame, wanted)
         if position is None or number + 1 >= len(frames):
             return None
-        call = bindings.call_at(evidence, frames[number + 1])
+        call = bindings.call_at(sources, frames[number + 1])
         given = bindings.names_in(bindings.argument(call, position, wanted))
         if not given:
             return None

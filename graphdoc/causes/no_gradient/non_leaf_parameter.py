@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, met_none, raised_at, raised_span, weight
@@ -71,19 +71,21 @@ An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.gra
 
 def recognise(evidence: Evidence) -> Finding | None:
     """An optimizer that refuses a non-leaf, or a name bound anew to the result of its own update."""
-    frame = raised_at(evidence)
-    if message_of(evidence, "optimizer-nonleaf"):
+    frame = raised_at(evidence.raised)
+    if message_of(evidence.raised, "optimizer-nonleaf"):
         return _refused(evidence, frame)
-    if frame is None or not met_none(evidence):
+    if frame is None or not met_none(evidence.message):
         return None
-    name = reads_gradient(evidence, frame)
-    if not name or not rebound(evidence, frame, name):
+    name = reads_gradient(evidence.sources, frame)
+    if not name or not rebound(evidence.sources, frame, name):
         return None
-    updates = [f for f, v in updates_of_itself(evidence, frame, name) if f"{name}.grad" in bindings.names_in(v)]
+    updates = [f for f, v in updates_of_itself(evidence.sources, frame, name) if f"{name}.grad" in bindings.names_in(v)]
     if not updates:
         return None
-    known = tensor_named(evidence, name)
-    strength, confidence = weight(evidence, 0.95, "certain" if known is not None and not known.is_leaf else "likely")
+    known = tensor_named(evidence.extras, name)
+    strength, confidence = weight(
+        evidence.from_text, 0.95, "certain" if known is not None and not known.is_leaf else "likely"
+    )
     return Finding(
         strength,
         confidence,
@@ -93,7 +95,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 span("cause", updates[0], f"`{name}` becomes another tensor here"),
-                *raised_span(evidence, "its .grad is None"),
+                *raised_span(evidence.sources, evidence.raised, "its .grad is None"),
             )
         ),
         (),
@@ -108,12 +110,12 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _given(evidence: Evidence, frame: Frame | None) -> list[str]:
+def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
     """The names that an optimizer is given, followed through a list or a dictionary that is written out."""
-    given = bindings.names_in(bindings.argument(bindings.call_at(evidence, frame), 0, "params"))
+    given = bindings.names_in(bindings.argument(bindings.call_at(sources, frame), 0, "params"))
     inside: list[str] = []
     for name in given:
-        for _, value in bindings.assignments(evidence, frame, name)[:1] if frame else []:
+        for _, value in bindings.assignments(sources, frame, name)[:1] if frame else []:
             if isinstance(value, ast.List | ast.Tuple | ast.Dict):
                 inside += bindings.names_in(value)
     return [*inside, *given]
@@ -121,25 +123,25 @@ def _given(evidence: Evidence, frame: Frame | None) -> list[str]:
 
 def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    strength, confidence = weight(evidence, 0.95)
-    given = _given(evidence, frame)
-    candidates = [t for n in given if (t := tensor_named(evidence, n)) and t.requires_grad and not t.is_leaf]
-    candidates = candidates or [t for t in reached(evidence) if t.requires_grad and not t.is_leaf]
+    strength, confidence = weight(evidence.from_text, 0.95)
+    given = _given(evidence.sources, frame)
+    candidates = [t for n in given if (t := tensor_named(evidence.extras, n)) and t.requires_grad and not t.is_leaf]
+    candidates = candidates or [t for t in reached(evidence.extras) if t.requires_grad and not t.is_leaf]
     known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
     told = evidence.extras.get("refused")
     seen = told if isinstance(told, dict) else {}
     held = [n for n in seen.get("names") or [] if isinstance(n, str)]
     if seen and known and known.path not in held:
-        known = tensor_named(evidence, held[0]) if held else None  # the one that was refused is another
+        known = tensor_named(evidence.extras, held[0]) if held else None  # the one that was refused is another
     made = innermost(frames(seen.get("made"))) or (known.made if known else None)
     name = known.path if known else (held[0] if held else "" if seen else given[0] if given else "")
-    assigned = bindings.assignments(evidence, frame, name) if frame and name else []
+    assigned = bindings.assignments(evidence.sources, frame, name) if frame and name else []
     whole = assigned[0][0] if assigned else made
-    what, at = _which(evidence, frame, seen, name)
+    what, at = _which(evidence.sources, frame, seen, name)
     op = str(seen.get("op") or (known.op if known else ""))
-    spans = [span("cause", whole, f"{what} is the result of an operation", evidence)] if whole else []
+    spans = [span("cause", whole, f"{what} is the result of an operation", evidence.sources)] if whole else []
     if frame:
-        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", evidence))
+        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", evidence.sources))
     facts = (f"{what.strip('`')}: is_leaf is False, made by {op}",) if op else ()
     behind = [str(leaf.get("name")) for leaf in seen.get("leaves") or [] if isinstance(leaf, dict) and leaf.get("name")]
     if behind:
@@ -161,22 +163,24 @@ def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
         f"{what} is the result of an operation, not a leaf, so no optimizer can train it",
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
         f"leaf is {_quoted(behind)}, before that operation.",
-        distinct((*spans, *(raised_span(evidence, "refused here") if at or not frame else ()))),
+        distinct(
+            (*spans, *(raised_span(evidence.sources, evidence.raised, "refused here") if at or not frame else ()))
+        ),
         facts,
         (*remedies, *_give_the_leaf(behind, what, op)),
     )
 
 
-def _which(evidence: Evidence, frame: Frame | None, seen: dict[str, Any], name: str) -> tuple[str, Frame | None]:
+def _which(sources: SourceTexts, frame: Frame | None, seen: dict[str, Any], name: str) -> tuple[str, Frame | None]:
     """The tensor in words, and its place where the optimizer's list is written out."""
     position, count = seen.get("position", -1), seen.get("given", 0)
-    params = bindings.argument(bindings.call_at(evidence, frame), 0, "params")
+    params = bindings.argument(bindings.call_at(sources, frame), 0, "params")
     if frame and isinstance(params, ast.List | ast.Tuple) and isinstance(position, int):
         plain = not any(isinstance(e, ast.Starred | ast.Dict) for e in params.elts)
         if plain and len(params.elts) == count and 0 <= position < count:
             element = params.elts[position]
-            at = bindings.frame_of(evidence, frame.file, element, frame.function)
-            return f"`{' '.join(code_at(evidence, at).split())}`", at
+            at = bindings.frame_of(sources, frame.file, element, frame.function)
+            return f"`{' '.join(code_at(sources, at).split())}`", at
     if name:
         return f"`{name}`", None
     return (f"tensor {position + 1} of the {count} given" if count > 1 and position >= 0 else "it"), None

@@ -151,28 +151,34 @@ _UNDERIVED = ("derivative-not-implemented", "derivative-for-aten-op", "argument-
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
-    flat = first_sign(evidence, "zero-derivative")
+    flat = first_sign(evidence.signs, "zero-derivative")
     if flat is not None:
-        return zero_derivative(evidence, flat)
-    cut = find_cut(evidence, "nondifferentiable")
-    if cut is not None and without_graph(evidence):
+        return zero_derivative(evidence.sources, evidence.optimizers, flat)
+    cut = find_cut(evidence.cuts, "nondifferentiable")
+    if cut is not None and without_graph(evidence.raised):
         return _from_cut(evidence, cut)
-    named = message_of(evidence, *_UNDERIVED)
+    named = message_of(evidence.raised, *_UNDERIVED)
     if named is None:
         hint = "the loss is made of indices, comparisons, integers or samples, which have no derivative."
         return unseen(evidence, 0.24, TITLE, hint)
     op = (named.fields.get("op") or named.fields.get("name", "")).removeprefix("aten::")
     if op.endswith("backward"):
         return None
-    strength, confidence = weight(evidence, 0.9)
-    frame = raised_at(evidence)
-    marks = (span("cause", frame, f"{op} has no derivative", evidence),) if frame else ()
+    strength, confidence = weight(evidence.from_text, 0.9)
+    frame = raised_at(evidence.raised)
+    marks = (span("cause", frame, f"{op} has no derivative", evidence.sources),) if frame else ()
     text = f"PyTorch knows no derivative for `{op}`, and a tensor that requires gradients was given to it. "
-    return Finding(strength, confidence, TITLE, text + _standin(op).instead, (*marks, *raised_span(evidence, ""))[:1])
+    return Finding(
+        strength,
+        confidence,
+        TITLE,
+        text + _standin(op).instead,
+        (*marks, *raised_span(evidence.sources, evidence.raised, ""))[:1],
+    )
 
 
 def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
-    strength, confidence = weigh(evidence, cut)
+    strength, confidence = weigh(evidence.cuts, cut)
     known, frame = _standin(cut.op), innermost(cut.stack)
     remedies = draw_remedies(evidence, cut)
     if frame is not None and not remedies:
@@ -187,7 +193,7 @@ def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
         "it was "
         f"computed from. {known.instead}",
         story(evidence, cut, f"{cut.op} has no derivative: the graph ends here"),
-        facts_of(evidence, cut),
+        facts_of(evidence.cuts, cut),
         remedies,
     )
 

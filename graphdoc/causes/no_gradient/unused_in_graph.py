@@ -6,12 +6,12 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_inputs import OfAnother, of_another_output
-from graphdoc.program.exception import events_before_failure, failing_event, message_of, raised_at, raised_span, weight
+from graphdoc.program.exception import events_before_failure, message_of, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import program_of
 from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
@@ -81,23 +81,25 @@ the update as `p - lr * g` with `create_graph=True` and run the network on it wi
 
 def recognise(evidence: Evidence) -> Finding | None:
     """PyTorch names the input by its index; the reason is looked for in the journal and in the source."""
-    found = message_of(evidence, "grad-input-unused")
+    found = message_of(evidence.raised, "grad-input-unused")
     if found is None:
         return None
-    frame = raised_at(evidence)
+    frame = raised_at(evidence.raised)
     if frame and first_derivative(evidence, frame):
         return None  # a derivative that is constant: nothing was forgotten
-    strength, confidence = weight(evidence, 0.85)
+    strength, confidence = weight(evidence.from_text, 0.85)
     at = found.fields.get("index")
     another = of_another_output(evidence, int(at) if at else None)
-    name = another.name if another is not None else _input_name(evidence, frame, at)
-    idle = _idle(evidence, frame) if another is None else None
-    marks, why = _why(evidence, idle) if another is None else _of_another(evidence, another)
-    here = (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence),) if frame else ()
+    name = another.name if another is not None else _input_name(evidence.sources, frame, at)
+    idle = _idle(evidence.sources, frame) if another is None else None
+    marks, why = _why(evidence, idle) if another is None else _of_another(evidence.sources, another)
+    here = (
+        (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence.sources),) if frame else ()
+    )
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
-    known = tensor_named(evidence, name)
+    known = tensor_named(evidence.extras, name)
     if known and known.made:
-        made = span("created", known.made, f"{_quoted(name)} is made here", evidence)
+        made = span("created", known.made, f"{_quoted(name)} is made here", evidence.sources)
         marks = (*marks, made)
     reaches = evidence.reaches
     if reaches:
@@ -107,17 +109,21 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {why}",
-        distinct((*marks, *here, *(raised_span(evidence, "noticed here") if not here else ()))),
+        distinct(
+            (*marks, *here, *(raised_span(evidence.sources, evidence.raised, "noticed here") if not here else ()))
+        ),
         facts,
-        _zeros(frame, another) if another is not None else _pass_it_on(evidence, idle) or _use_it(evidence, idle),
+        _zeros(frame, another)
+        if another is not None
+        else _pass_it_on(evidence.sources, idle) or _use_it(evidence, idle),
     )
 
 
-def _of_another(evidence: Evidence, another: OfAnother) -> tuple[tuple[Span, ...], str]:
+def _of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
     """One list of inputs for two outputs, of which this input is in one."""
     also = f"The output depends on {folded(another.reached)}, "
     place = innermost_user(another.other.stack)
-    marks = (span("related", place, f"this output depends on `{another.name}`", evidence),) if place else ()
+    marks = (span("related", place, f"this output depends on `{another.name}`", sources),) if place else ()
     return marks, (
         f"{also}asked for in the same call. {_quoted(another.name)} is a part of another output, differentiated at "
         f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
@@ -140,24 +146,24 @@ Idle = tuple[str, str, Frame]
 """A function, the argument that it takes and does not read, and the place of its body."""
 
 
-def _idle(evidence: Evidence, frame: Frame | None) -> Idle | None:
+def _idle(sources: SourceTexts, frame: Frame | None) -> Idle | None:
     """The one function that is given the input, or what has its name, and does not read it; None of several.
 
     One that takes something else and does not read that has no part in the missing gradient.
     """
-    call = bindings.call_at(evidence, frame)
-    wanted = {*_names(bindings.argument(call, 1, "inputs")), *_iterated(evidence, frame)}
+    call = bindings.call_at(sources, frame)
+    wanted = {*_names(bindings.argument(call, 1, "inputs")), *_iterated(sources, frame)}
     found = [
-        i for i in name_usage.idle_arguments(evidence) if not wanted or i[1] in wanted or _given(evidence, i, wanted)
+        i for i in name_usage.idle_arguments(sources) if not wanted or i[1] in wanted or _given(sources, i, wanted)
     ]
     return found[0] if len(found) == 1 else None
 
 
-def _given(evidence: Evidence, idle: Idle, wanted: set[str]) -> bool:
+def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
     function, argument, place = idle
-    position = bindings.position_of_argument(evidence, place, argument)
-    for call in ast.walk(bindings.tree(evidence, place.file) or ast.Module([], [])):
+    position = bindings.position_of_argument(sources, place, argument)
+    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
         if not isinstance(call, ast.Call):
             continue
         called = bindings.text_of(call.func).rsplit(".", 1)[-1]
@@ -173,26 +179,26 @@ def _names(node: ast.expr | None) -> set[str]:
     return {part for n in bindings.names_in(node) for part in n.split(".")} - {"self"}
 
 
-def _iterated(evidence: Evidence, frame: Frame | None) -> set[str]:
+def _iterated(sources: SourceTexts, frame: Frame | None) -> set[str]:
     """What the names of the inputs were assigned from: ``params`` of ``weights = list(params.values())``."""
-    inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
+    inputs = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
     if frame is None or not isinstance(inputs, ast.Name):
         return set()
-    return {name for _, value in bindings.assignments(evidence, frame, inputs.id) for name in _names(value)}
+    return {name for _, value in bindings.assignments(sources, frame, inputs.id) for name in _names(value)}
 
 
-def _pass_it_on(evidence: Evidence, idle: Idle | None) -> tuple[Remedy, ...]:
+def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
     """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
     if idle is None:
         return ()
     function, argument, place = idle
-    for call in ast.walk(bindings.tree(evidence, place.file) or ast.Module([], [])):
+    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
         if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
             continue
         left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
         if left and left[0].value.value is None:  # type: ignore[attr-defined]
             return remedy_at(
-                bindings.frame_of(evidence, place.file, call, function),
+                bindings.frame_of(sources, place.file, call, function),
                 "set_keyword",
                 f"Pass `{argument}` on instead of None",
                 "unsafe",
@@ -208,7 +214,7 @@ def _use_it(evidence: Evidence, idle: Idle | None) -> tuple[Remedy, ...]:
     if idle is None or _step_between(evidence) is not None:
         return ()
     function, argument, place = idle
-    again = name_usage.made_again(evidence, place, argument)
+    again = name_usage.made_again(evidence.sources, place, argument)
     note = (
         f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
         "in its place."
@@ -222,8 +228,8 @@ def _quoted(name: str) -> str:
     return f"`{name}`" if name else "this input"
 
 
-def _input_name(evidence: Evidence, frame: Frame | None, index: str | None) -> str:
-    inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
+def _input_name(sources: SourceTexts, frame: Frame | None, index: str | None) -> str:
+    inputs = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
     elements = getattr(inputs, "elts", None)
     if elements is not None and index is not None and int(index) < len(elements):
         return bindings.text_of(elements[int(index)])
@@ -236,7 +242,7 @@ def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     frame = innermost_user(step.stack) if step else None
     if frame:
         return (
-            (span("cause", frame, "the step writes new parameters in place and carries no graph", evidence),),
+            (span("cause", frame, "the step writes new parameters in place and carries no graph", evidence.sources),),
             "Before the call an optimizer has stepped. A step is an in-place write under `no_grad`: the new parameters "
             "do not know from which gradients they came, so nothing behind those gradients is reached. A step that is "
             "to be differentiated has to be written out, with `create_graph=True`.",
@@ -259,15 +265,15 @@ def _has_reached(evidence: Evidence, fed: Event, failing: Event) -> bool:
     what it reached."""
     reached = {part for name in program_of(evidence).journal.reaches(fed) for part in name.split(".")}
     frame = innermost(failing.stack)
-    inputs = bindings.argument(bindings.call_at(evidence, frame), 1, "inputs")
-    wanted = {*_names(inputs), *_iterated(evidence, frame)} - {"parameters"}
+    inputs = bindings.argument(bindings.call_at(evidence.sources, frame), 1, "inputs")
+    wanted = {*_names(inputs), *_iterated(evidence.sources, frame)} - {"parameters"}
     return not reached or bool(wanted & reached)
 
 
 def _step_between(evidence: Evidence) -> Event | None:
     """A step that stands above the failing call in the same function, with the backward that fed it above it."""
-    failing = failing_event(evidence)
-    before = events_before_failure(evidence)
+    failing = evidence.failing_call
+    before = events_before_failure(evidence.events, evidence.failing_call)
     last = next((e for e in reversed(before) if e.kind == "step"), None)
     if failing is None or last is None:
         return None

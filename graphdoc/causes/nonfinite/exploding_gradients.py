@@ -72,9 +72,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     told += [f"`{grown[0]}` grew most"] if grown[1] > 10 else []
     at = birth.place
     more: tuple[Span, ...] = (
-        (span("failed", at, f"overflows: {largest:.2g} goes in", evidence),) if at is not None else ()
+        (span("failed", at, f"overflows: {largest:.2g} goes in", evidence.sources),) if at is not None else ()
     )
-    more += (span("cause", step, "takes a step of any size", evidence),) if step is not None else ()
+    more += (span("cause", step, "takes a step of any size", evidence.sources),) if step is not None else ()
     return tell(
         trouble,
         birth,

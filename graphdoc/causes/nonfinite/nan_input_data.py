@@ -62,7 +62,11 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
     more: tuple[Span, ...] = ()
     if loaded is not None and used is not None:
-        more = (span("created", loaded, "comes in here", evidence) if known else span("consumed", used, "", evidence),)
+        more = (
+            span("created", loaded, "comes in here", evidence.sources)
+            if known
+            else span("consumed", used, "", evidence.sources),
+        )
     return tell(
         trouble,
         birth,

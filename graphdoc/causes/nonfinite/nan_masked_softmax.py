@@ -55,7 +55,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     multiplied = turned.op.strip("_") == "mul"
     mask = trouble.constant
     filled = mask.place if mask is not None and mask.kind == "constant" else None
-    more = (span("created", filled, "the mask's -inf is written here", evidence),) if filled is not None else ()
+    more = (span("created", filled, "the mask's -inf is written here", evidence.sources),) if filled is not None else ()
     remedies = remedy_at(
         filled,
         "finite_fill",

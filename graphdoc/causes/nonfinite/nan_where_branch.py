@@ -57,7 +57,11 @@ def recognise(evidence: Evidence) -> Finding | None:
     trouble, birth = found
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
-    more = (span("related", chosen, "leaves these elements out, but sends them 0 * nan", evidence),) if chosen else ()
+    more = (
+        (span("related", chosen, "leaves these elements out, but sends them 0 * nan", evidence.sources),)
+        if chosen
+        else ()
+    )
     return tell(
         trouble,
         birth,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -96,33 +96,33 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{quoted(found)} is updated in place between the forward that uses it and its backward",
         f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy, and {who} changed it before this "
         "backward. Use a clone of it in the forward pass, or update it after backward.",
-        story(evidence, found, _causes(evidence, found)),
+        story(evidence.sources, evidence.raised, found, _causes(evidence.sources, evidence.nodes, found)),
         facts_of(evidence, found),
         (
-            *clone_operand(evidence, found),
-            *out_of_place(evidence, found.writers),
+            *clone_operand(evidence.sources, evidence.nodes, found),
+            *out_of_place(evidence.sources, evidence.raised, found.writers),
             *move_behind(evidence, found),
         ),
         because=reason(evidence, found),
     )
 
 
-def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
+def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
     """The writes, and the use of the buffer itself."""
     out: list[Span] = []
     for w in found.writers[:2]:
         if w.frame is not None:
             text = f"{readable(w)} updates {called(found.stale)} in place"
-            out.append(span("cause", w.frame, text, evidence, written(evidence, w)))
+            out.append(span("cause", w.frame, text, sources, written(nodes, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
-        out.append(span("cause", used, f"{called(found.stale)} itself is saved here, without a copy", evidence))
+        out.append(span("cause", used, f"{called(found.stale)} itself is saved here, without a copy", sources))
     return out
 
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: a leaf; almost certainly this cause where the dtype is one that no parameter can have."""
-    found = mismatch(evidence)
+    found = mismatch(evidence.raised, evidence.stale)
     if found is None:
         return None
     return from_message(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import INFERENCE, message_of, raised_at, raised_span
@@ -73,13 +73,13 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone; the run knows where inference mode was switched on."""
-    frame = raised_at(evidence)
-    if evidence.from_text or frame is None or message_of(evidence, *INFERENCE) is None:
+    frame = raised_at(evidence.raised)
+    if evidence.from_text or frame is None or message_of(evidence.raised, *INFERENCE) is None:
         return _from_text(evidence)
     origin = origin_of(evidence)
     if origin.switch is None and origin.taken is None:
         return _from_text(evidence)
-    writes = message_of(evidence, "inference-inplace") is not None
+    writes = message_of(evidence.raised, "inference-inplace") is not None
     named = f"`{origin.name}`" if origin.name else "A tensor"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
@@ -89,27 +89,27 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{named} was made in inference mode{source}, and {where(frame)} {'writes it' if writes else 'uses it'} in a "
         "computation that autograd records. Such tensors never take part in one. Use torch.no_grad() where it is made, "
         "or clone what leaves inference mode.",
-        distinct((*_causes(evidence, origin), *_noticed(evidence, frame, writes))),
+        distinct((*_causes(evidence.sources, origin), *_noticed(evidence.sources, evidence.raised, frame, writes))),
         (f"{origin.name} is an inference tensor",) if origin.name else (),
         _remedies(frame, origin, writes),
     )
 
 
-def _causes(evidence: Evidence, origin: Origin) -> list[Span]:
+def _causes(sources: SourceTexts, origin: Origin) -> list[Span]:
     out: list[Span] = []
     if origin.switch is not None:
-        out.append(span("cause", origin.switch, "inference mode is switched on here", evidence))
+        out.append(span("cause", origin.switch, "inference mode is switched on here", sources))
     if origin.taken is not None:
-        out.append(span("cause", origin.taken, f"{origin.name or 'the tensor'} leaves inference mode here", evidence))
+        out.append(span("cause", origin.taken, f"{origin.name or 'the tensor'} leaves inference mode here", sources))
     return out
 
 
-def _noticed(evidence: Evidence, frame: Frame, writes: bool) -> tuple[Span, ...]:
+def _noticed(sources: SourceTexts, raised: Raised | None, frame: Frame, writes: bool) -> tuple[Span, ...]:
     if not writes:
-        return raised_span(evidence, "a computation that autograd records uses it here")
+        return raised_span(sources, raised, "a computation that autograd records uses it here")
     return (
-        span("mutated", frame, "it is written here", evidence),
-        *raised_span(evidence, "outside inference mode"),
+        span("mutated", frame, "it is written here", sources),
+        *raised_span(sources, raised, "outside inference mode"),
     )
 
 

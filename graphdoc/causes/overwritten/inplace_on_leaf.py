@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.exception import message_of, raised_at
 from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
@@ -75,16 +75,21 @@ What the write is for decides, so the choice is unsafe in general.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
-    frame = raised_at(evidence)
-    if evidence.from_text or frame is None or not frame.column or (said := message_of(evidence, *MESSAGES)) is None:
+    frame = raised_at(evidence.raised)
+    if (
+        evidence.from_text
+        or frame is None
+        or not frame.column
+        or (said := message_of(evidence.raised, *MESSAGES)) is None
+    ):
         return _from_text(evidence)
-    target = target_of(evidence, frame)
-    built = [] if is_statement(evidence, frame) else builders(evidence, frame, _stack(evidence))
+    target = target_of(evidence.sources, evidence.raised, frame)
+    built = [] if is_statement(evidence.sources, frame) else builders(evidence.sources, frame, _stack(evidence.raised))
     what = f"`{target.path}`" if target.path else "a tensor"
     leaf = "a view of a leaf that requires grad" if said.id == "leaf-view-inplace" else "a leaf that requires grad"
-    causes = [span("cause", frame, f"writes into {what}, {leaf}", evidence)]
-    causes += [span("cause", b, "built to write in place", evidence) for b in built[:2]]
-    update = _is_update(evidence, frame, target)
+    causes = [span("cause", frame, f"writes into {what}, {leaf}", evidence.sources)]
+    causes += [span("cause", b, "built to write in place", evidence.sources) for b in built[:2]]
+    update = _is_update(evidence.sources, evidence.parameters, frame, target)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
         if update
@@ -96,30 +101,30 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{what} is {leaf}, and is written in place while autograd records" if target.path else TITLE,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
-        distinct((*causes, span("mutated", frame, f"{what} is written here", evidence))),
-        _facts(evidence, target),
+        distinct((*causes, span("mutated", frame, f"{what} is written here", evidence.sources))),
+        _facts(evidence.parameters, target),
         _remedies(frame, target, built, update),
     )
 
 
-def _stack(evidence: Evidence) -> list[Frame]:
-    return evidence.raised.stack if evidence.raised else []
+def _stack(raised: Raised | None) -> list[Frame]:
+    return raised.stack if raised else []
 
 
-def _is_update(evidence: Evidence, frame: Frame, target: Target) -> bool:
+def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
     """Whether the statement is there for what it writes: an update or an initialisation, no part of a forward."""
-    if uses_gradient(evidence, frame):
+    if uses_gradient(sources, frame):
         return True
-    if not target.whole or not is_statement(evidence, frame):
+    if not target.whole or not is_statement(sources, frame):
         return False
     name = target.path.rpartition(".")[2]
-    trained = any(p.name.rpartition(".")[2] == name and p.is_leaf for p in evidence.parameters)
+    trained = any(p.name.rpartition(".")[2] == name and p.is_leaf for p in parameters)
     return trained or frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
 
 
-def _facts(evidence: Evidence, target: Target) -> tuple[str, ...]:
+def _facts(parameters: list[Parameter], target: Target) -> tuple[str, ...]:
     name = target.path.rpartition(".")[2]
-    found = [p for p in evidence.parameters if p.name.rpartition(".")[2] == name and not p.buffer] if name else []
+    found = [p for p in parameters if p.name.rpartition(".")[2] == name and not p.buffer] if name else []
     return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in found[:2])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -95,34 +95,34 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it",
         f"{who} {called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its "
         "gradient needs are gone. Compute a new tensor instead of writing into this one.",
-        story(evidence, found, _causes(evidence, found)),
+        story(evidence.sources, evidence.raised, found, _causes(evidence.sources, evidence.nodes, found)),
         facts_of(evidence, found),
         (
-            *out_of_place(evidence, found.writers),
-            *clone_what_is_saved(evidence, found),
-            *clone_operand(evidence, found),
+            *out_of_place(evidence.sources, evidence.raised, found.writers),
+            *clone_what_is_saved(evidence.nodes, found),
+            *clone_operand(evidence.sources, evidence.nodes, found),
         ),
         because=reason(evidence, found),
     )
 
 
-def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
+def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
     """The writes; for a module with inplace=True also the call that built it."""
     out: list[Span] = []
     for w in found.writers:
         if w.frame is None:
             continue
         what = called(w.stale or found.stale)
-        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", evidence, written(evidence, w)))
-        for built in write_places(evidence, w):
+        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", sources, written(nodes, w)))
+        for built in write_places(sources, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):
-                out.append(span("cause", built, "built to write in place", evidence))
+                out.append(span("cause", built, "built to write in place", sources))
     return out
 
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: a named operation that is no transposed weight made the tensor, so it is an activation."""
-    found = mismatch(evidence)
+    found = mismatch(evidence.raised, evidence.stale)
     if found is None:
         return None
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""

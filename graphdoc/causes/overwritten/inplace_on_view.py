@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import message_of, raised_at
@@ -80,47 +80,48 @@ is often the caller's data: a batch that the next epoch reads again, now with a 
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
-    frame = raised_at(evidence)
-    known = message_of(evidence, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
+    frame = raised_at(evidence.raised)
+    known = message_of(evidence.raised, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
     if evidence.from_text or frame is None or not frame.column or known is None:
         return _from_text(evidence)
-    target = target_of(evidence, frame)
+    target = target_of(evidence.sources, evidence.raised, frame)
     stack = evidence.raised.stack if evidence.raised else []
-    places = [frame] if is_statement(evidence, frame) else builders(evidence, frame, stack)
+    places = [frame] if is_statement(evidence.sources, frame) else builders(evidence.sources, frame, stack)
     what = f"`{target.path}`" if target.path else "a view"
-    made = bound_before(evidence, frame, target.path)
-    spans = [span("cause", frame, f"writes into {what}", evidence)]
-    spans += [span("cause", b, "built to write in place", evidence) for b in places if b.line != frame.line][:1]
+    made = bound_before(evidence.sources, frame, target.path)
+    spans = [span("cause", frame, f"writes into {what}", evidence.sources)]
+    spans += [span("cause", b, "built to write in place", evidence.sources) for b in places if b.line != frame.line][:1]
     if made is not None:
-        spans.append(span("cause", made, f"{what} comes from here", evidence))
+        spans.append(span("cause", made, f"{what} comes from here", evidence.sources))
     return Finding(
         0.96,
         "certain",
-        f"{what} is written in place, and {_brief(evidence)}",
-        f"{where(frame)} writes into {what}, {_kind(evidence)}. Write into a clone of it, or compute a new tensor.",
-        distinct((*spans, span("mutated", frame, f"{what} is written here", evidence), *_switch(evidence))),
+        f"{what} is written in place, and {_brief(evidence.raised)}",
+        f"{where(frame)} writes into {what}, {_kind(evidence.raised)}. "
+        "Write into a clone of it, or compute a new tensor.",
+        distinct((*spans, span("mutated", frame, f"{what} is written here", evidence.sources), *_switch(evidence))),
         (),
-        _remedies(evidence, places, target),
+        _remedies(evidence.sources, evidence.raised, places, target),
     )
 
 
-def _brief(evidence: Evidence) -> str:
+def _brief(raised: Raised | None) -> str:
     """The same for a title."""
-    if message_of(evidence, *OVERLAP):
+    if message_of(raised, *OVERLAP):
         return "several of its elements are one place in memory"
     return "it is a view whose writes autograd does not track"
 
 
-def _kind(evidence: Evidence) -> str:
+def _kind(raised: Raised | None) -> str:
     """What is special about the view, as far as the message tells."""
-    if message_of(evidence, *UNDER_NO_GRAD):
+    if message_of(raised, *UNDER_NO_GRAD):
         return (
             "a view that was made while gradients were switched off: autograd cannot tell whether the write is to be "
             "recorded, and recording it would write into the tensor that it is a view of"
         )
-    if message_of(evidence, *OVERLAP):
+    if message_of(raised, *OVERLAP):
         return "an expanded tensor, several elements of which are one place in memory"
-    if message_of(evidence, *CUSTOM):
+    if message_of(raised, *CUSTOM):
         return "a view that a custom Function has returned: its backward knows nothing of the write"
     return "one of several views that one call has returned: autograd does not track writes into those"
 
@@ -128,15 +129,15 @@ def _kind(evidence: Evidence) -> str:
 def _switch(evidence: Evidence) -> tuple[Span, ...]:
     """Where gradients were switched off when the view was made, as far as the last switch tells."""
     switches = evidence.extras.get("switches")
-    if message_of(evidence, *UNDER_NO_GRAD) is None or not isinstance(switches, dict):
+    if message_of(evidence.raised, *UNDER_NO_GRAD) is None or not isinstance(switches, dict):
         return ()
-    mode = "inference_mode" if message_of(evidence, *UNDER_INFERENCE) else "no_grad"
+    mode = "inference_mode" if message_of(evidence.raised, *UNDER_INFERENCE) else "no_grad"
     at = innermost_user(frames(switches.get(mode)))
-    return (span("related", at, f"{mode} was switched on here last", evidence),) if at is not None else ()
+    return (span("related", at, f"{mode} was switched on here last", evidence.sources),) if at is not None else ()
 
 
-def _remedies(evidence: Evidence, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
-    joined = [_joined(evidence, f) for f in places] if message_of(evidence, *SEVERAL) else []
+def _remedies(sources: SourceTexts, raised: Raised | None, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
+    joined = [_joined(sources, f) for f in places] if message_of(raised, *SEVERAL) else []
     if joined and all(joined):
         # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
         return tuple(
@@ -162,11 +163,11 @@ def _remedies(evidence: Evidence, places: list[Frame], target: Target) -> tuple[
     return tuple(out)
 
 
-def _joined(evidence: Evidence, frame: Frame) -> str:
+def _joined(sources: SourceTexts, frame: Frame) -> str:
     """The tensor over whose pieces a loop around the write runs; empty where there is none."""
     from graphdoc.fixes.join_pieces import pieces_at
 
-    source = Source(frame.file, evidence.sources.get(frame.file, ""))
+    source = Source(frame.file, sources.get(frame.file, ""))
     owner = source.node_statement(Place.of(frame))
     found = pieces_at(source, owner) if owner is not None else None
     return source.segment(found.base) if found is not None else ""

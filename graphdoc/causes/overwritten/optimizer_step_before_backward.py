@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Optimizer
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -117,9 +117,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        _title(evidence, found),
+        _title(evidence.optimizers, found),
         _explain(found, at),
-        story(evidence, found, _causes(evidence, found, at)),
+        story(evidence.sources, evidence.raised, found, _causes(evidence, found, at)),
         facts_of(evidence, found),
         stepped_remedies(evidence, found),
         covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own
@@ -127,11 +127,11 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _title(evidence: Evidence, found: Overwrite) -> str:
+def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
     """The step by the optimizer's own name, and the parameter that it has moved."""
     writer = found.writers[0] if found.writers else None
     event = writer.event if writer is not None else None
-    known = next((o for o in evidence.optimizers if event is not None and o.id == event.optimizer), None)
+    known = next((o for o in optimizers if event is not None and o.id == event.optimizer), None)
     step = f"`{known.name}.step()`" if known is not None and known.name else f"`{writer.op}`" if writer else "a step"
     return f"{step} changes {quoted(found)} before a backward that needs its old value"
 
@@ -142,13 +142,13 @@ def _causes(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Span
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
         text = f"{writer.op} changes {called(found.stale)} in place"
-        out.append(span("cause", writer.frame, text, evidence, moment(writer.event)))
+        out.append(span("cause", writer.frame, text, evidence.sources, moment(writer.event)))
     before = "this forward ran with the weights from before the step"
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
         kept = cause_places(evidence, found.reuse, "what was computed before the step is kept here for later")[:1]
     for frame in at.lines[: 2 - len(kept)] if at is not None else ():
-        out.append(span("cause", frame, before, evidence, moment(found.node)))
+        out.append(span("cause", frame, before, evidence.sources, moment(found.node)))
     return [*out, *kept]
 
 
@@ -170,7 +170,7 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
 
 def _from_text(evidence: Evidence) -> Finding | None:
     """Text alone: a leaf or a transposed weight whose version moved is most often a parameter that was stepped."""
-    found = mismatch(evidence)
+    found = mismatch(evidence.raised, evidence.stale)
     if found is None:
         return None
     what = "The message names no operation that made the tensor: a leaf, probably a parameter"

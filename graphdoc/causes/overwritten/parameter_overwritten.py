@@ -100,7 +100,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     told = f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the"
     told += f" old values. {advice}"
     at = scene(evidence, found)
-    hook = hook_of(evidence, writer) if at is not None and at.order == "within" else None
+    hook = hook_of(evidence.sources, writer) if at is not None and at.order == "within" else None
     if hook is not None:
         told = (
             f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
@@ -111,7 +111,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"{quoted(found)} is overwritten between the forward that uses it and its backward",
         told,
-        story(evidence, found, _causes(evidence, found, hook)),
+        story(evidence.sources, evidence.raised, found, _causes(evidence, found, hook)),
         facts_of(evidence, found),
         overwritten_remedies(evidence, found),
         because=reason(evidence, found),
@@ -125,13 +125,16 @@ def _causes(evidence: Evidence, found: Overwrite, hook: Hook | None) -> list[Spa
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
         text = f"{readable(writer)} overwrites {called(found.stale)}"
-        out.append(span("cause", writer.frame, text, evidence, written(evidence, writer)))
+        out.append(span("cause", writer.frame, text, evidence.sources, written(evidence.nodes, writer)))
     if hook is not None:
-        return [*out, *(span("cause", f, "registered to run behind the layer", evidence) for f in hook.registered[:2])]
+        return [
+            *out,
+            *(span("cause", f, "registered to run behind the layer", evidence.sources) for f in hook.registered[:2]),
+        ]
     if found.constant and found.reuse is not None and found.reuse.carries:
         return [*out, *constant_places(evidence, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
     for frame in at.lines[:2] if at is not None else ():
-        out.append(span("cause", frame, "this forward ran with the values from before", evidence))
+        out.append(span("cause", frame, "this forward ran with the values from before", evidence.sources))
     return out
 
 

@@ -101,9 +101,13 @@ def recognise(evidence: Evidence) -> Finding | None:
             (
                 *_causes(evidence, found, reuse),
                 *write_spans(found),
-                *saved_spans(evidence, found),
-                *(flow(evidence, reuse) if reuse is not None else ()),
-                *(calls_of(evidence, reuse) if reuse is not None else failed_spans(evidence, found)),
+                *saved_spans(evidence.sources, found),
+                *(flow(evidence.sources, evidence.nodes, reuse) if reuse is not None else ()),
+                *(
+                    calls_of(evidence, reuse)
+                    if reuse is not None
+                    else failed_spans(evidence.sources, evidence.raised, found)
+                ),
             )
         ),
         (*facts_of(evidence, found), f"behind the old part: {folded(behind)}"),
@@ -119,15 +123,16 @@ def _causes(evidence: Evidence, found: Overwrite, reuse: Reuse | None) -> list[S
     places: tuple[Span, ...]
     if reuse is None:
         at = scene(evidence, found)
-        frames = (*uses(evidence, found, at), *at.lines) if at is not None else ()
-        places = distinct(span("cause", f, label, evidence) for f in frames)
+        frames = (*uses(evidence.sources, evidence.events, found, at), *at.lines) if at is not None else ()
+        places = distinct(span("cause", f, label, evidence.sources) for f in frames)
     elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
         carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
         places = constant_places(evidence, carries, label)
     else:
         places = cause_places(evidence, reuse, label)
     flags = [
-        span("cause", f, "retain_graph=True keeps the old graph", evidence) for f in flagged_calls(evidence, found)
+        span("cause", f, "retain_graph=True keeps the old graph", evidence.sources)
+        for f in flagged_calls(evidence.sources, evidence.events, found)
     ]
     lines = list({(s.file, s.line): s for s in reversed(places)}.values())[::-1]
     return [*lines[: 2 if flags else 3], *flags[:1]]

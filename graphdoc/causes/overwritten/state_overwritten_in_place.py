@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
@@ -88,16 +88,19 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{what} is one tensor, written anew in every step; {times} operation{'s' if times > 1 else ''} of this graph "
         "saved it, or a part of it, before a later write. All parts of a tensor share one version. Give each step a "
         "tensor of its own.",
-        story(evidence, found, _causes(evidence, found)),
+        story(evidence.sources, evidence.raised, found, _causes(evidence.sources, evidence.nodes, found)),
         facts_of(evidence, found),
-        (*out_of_place(evidence, found.writers), *clone_operand(evidence, found)),
+        (
+            *out_of_place(evidence.sources, evidence.raised, found.writers),
+            *clone_operand(evidence.sources, evidence.nodes, found),
+        ),
         because=reason(evidence, found),
     )
 
 
-def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
+def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
     return [
-        span("cause", w.frame, "writes into the tensor that earlier steps have saved", evidence, written(evidence, w))
+        span("cause", w.frame, "writes into the tensor that earlier steps have saved", sources, written(nodes, w))
         for w in found.writers
         if w.frame is not None
     ]

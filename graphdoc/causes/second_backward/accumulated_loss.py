@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
@@ -81,24 +81,30 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.lifetime is not Lifetime.SUMMED:
         return None
-    named = names_of(evidence, reuse.carries, 1) if reuse.same_line else _summed(evidence, reuse)
+    named = (
+        names_of(evidence.sources, evidence.nodes, reuse.carries, 1)
+        if reuse.same_line
+        else _summed(evidence.sources, reuse)
+    )
     return Finding(
         0.97,
         "certain",
         f"{named} adds up the losses with their graphs, which an earlier backward has walked" if named else TITLE,
         "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
         "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",
-        distinct((*accumulators(evidence, reuse), *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        distinct(
+            (*accumulators(evidence, reuse), *flow(evidence.sources, evidence.nodes, reuse), *calls_of(evidence, reuse))
+        ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
         because=f"a term of this loss was made {before(evidence, reuse)}, which differentiated it already",
     )
 
 
-def _summed(evidence: Evidence, reuse: Reuse) -> str:
+def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     """The sum by the expression of the call that failed, where its terms were differentiated by another line."""
     frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    what, call, _ = short_code(evidence, frame).partition(".backward(")
+    what, call, _ = short_code(sources, frame).partition(".backward(")
     return f"`{what}`" if call else ""
 
 

@@ -101,14 +101,14 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.lifetime is not Lifetime.RECURS:
         return None
-    named = names_of(evidence, reuse.carries)
+    named = names_of(evidence.sources, evidence.nodes, reuse.carries)
     what = named or "A tensor"
     carry = "carry" if several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries)
-    files = dict.fromkeys(s.file for s in flow(evidence, reuse))
+    files = dict.fromkeys(s.file for s in flow(evidence.sources, evidence.nodes, reuse))
     ignored = [
-        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", evidence)
-        for f in dropped_detaches(evidence, files)
+        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", evidence.sources)
+        for f in dropped_detaches(evidence.sources, files)
     ]
     kept = "kept here with its graph, and used again in the next iteration"
     places = cause_places(evidence, reuse, kept, "made here with its graph")
@@ -119,7 +119,14 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
         "to it. The earlier call has already used that graph up. Keep the numbers and let go of the graph once each "
         "iteration.",
-        distinct((*ignored[:1], *places[: 3 - len(ignored[:1])], *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        distinct(
+            (
+                *ignored[:1],
+                *places[: 3 - len(ignored[:1])],
+                *flow(evidence.sources, evidence.nodes, reuse),
+                *calls_of(evidence, reuse),
+            )
+        ),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
         because=_because(evidence, reuse, what),

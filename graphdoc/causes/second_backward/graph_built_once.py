@@ -91,10 +91,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
-    context = cached_context(evidence, reuse)
-    named = names_of(evidence, reuse.carries, 2)
+    context = cached_context(evidence.sources, evidence.nodes, reuse)
+    named = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    missing = lost(evidence, reuse)
+    missing = lost(evidence.fresh_reaches, reuse)
     if missing:
         is_one = len(missing) == 1
         advice = (
@@ -122,8 +122,8 @@ def recognise(evidence: Evidence) -> Finding | None:
                 *cause_places(evidence, reuse, "computed once, with a graph that serves one backward call")[
                     : 3 - len(context)
                 ],
-                *below_places(evidence, reuse.carries),
-                *flow(evidence, reuse),
+                *below_places(evidence.sources, evidence.nodes, reuse.carries),
+                *flow(evidence.sources, evidence.nodes, reuse),
                 *calls_of(evidence, reuse),
             )
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import program_of
@@ -72,24 +72,28 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None or not reuse.used_up:
         return None
-    failed = span_of("cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence)
+    failed = span_of(
+        "cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence.sources
+    )
     first = reuse.freeing.stack if reuse.freeing is not None else []
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
-    freed = span_of("freed" if kept else "cause", first, "the first call on this result freed its graph", evidence)
+    freed = span_of(
+        "freed" if kept else "cause", first, "the first call on this result freed its graph", evidence.sources
+    )
     if reuse.carries and reuse.inner:
         return _term(evidence, reuse)
     return Finding(
         0.94,
         "certain" if reuse.from_one_root else "likely",
-        _title(evidence, reuse),
+        _title(evidence.sources, reuse),
         f"{_what(reuse, call_name(reuse.failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
         distinct(
             (
                 *failed,
                 *freed,
-                *span_of("failed", reuse.failing.stack, "the second call on the same result", evidence),
+                *span_of("failed", reuse.failing.stack, "the second call on the same result", evidence.sources),
             )
         ),
         (),
@@ -111,10 +115,10 @@ def _because(reuse: Reuse) -> str:
     return f"both calls start from the same tensor ({op})" if op else ""
 
 
-def _title(evidence: Evidence, reuse: Reuse) -> str:
+def _title(sources: SourceTexts, reuse: Reuse) -> str:
     """The result by the expression that is differentiated."""
     frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    what, call, _ = code_at(evidence, frame).partition(".backward(")
+    what, call, _ = code_at(sources, frame).partition(".backward(")
     if not call or "\n" in what or len(what) > 60:
         return TITLE
     return f"`{what}` is differentiated twice, and the first call frees its graph"
@@ -124,12 +128,12 @@ def _term(evidence: Evidence, reuse: Reuse) -> Finding:
     """``autograd.grad`` has differentiated something that the loss contains as a term."""
     assert reuse.failing is not None and reuse.freeing is not None
     frame = innermost_user(reuse.freeing.stack)
-    name = names_of(evidence, reuse.carries, 1)
+    name = names_of(evidence.sources, evidence.nodes, reuse.carries, 1)
     terms = [
         s
-        for c in distinct_carries(evidence, reuse.carries)[:2]
+        for c in distinct_carries(evidence.nodes, reuse.carries)[:2]
         if (n := evidence.node(c.consumer)) is not None
-        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", evidence)
+        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", evidence.sources)
     ]
     return Finding(
         0.94,
@@ -140,10 +144,10 @@ def _term(evidence: Evidence, reuse: Reuse) -> Finding:
         "call whose graph is needed later has to keep it.",
         distinct(
             (
-                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", evidence),
+                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", evidence.sources),
                 *terms,
-                *flow(evidence, reuse),
-                *span_of("failed", reuse.failing.stack, "goes through the same graph again", evidence),
+                *flow(evidence.sources, evidence.nodes, reuse),
+                *span_of("failed", reuse.failing.stack, "goes through the same graph again", evidence.sources),
             )
         ),
         facts_of(evidence, reuse),

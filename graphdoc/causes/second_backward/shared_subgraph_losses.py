@@ -92,18 +92,20 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _from_text(evidence)
     if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role in CONSTANT or not (reuse.calls and reuse.used_up):
         return None
-    named = names_of(evidence, reuse.carries, 2)
+    named = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
     calls: list[Span] = []
     if reuse.freeing is not None:
-        calls += span_of("cause", reuse.freeing.stack, "this call freed the part that both losses share", evidence)
+        calls += span_of(
+            "cause", reuse.freeing.stack, "this call freed the part that both losses share", evidence.sources
+        )
     if reuse.failing is not None:
         name = call_name(reuse.failing)
-        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", evidence)
+        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", evidence.sources)
     shared = [
         s
         for c in reuse.carries[:1]
         if (n := evidence.node(c.producer))
-        for s in span_of("cause", n.stack, "both losses come through here", evidence, moment(n))
+        for s in span_of("cause", n.stack, "both losses come through here", evidence.sources, moment(n))
     ]
     exact = reuse.only_heads_stepped or reuse.both_seen
     return Finding(
@@ -115,7 +117,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
         f"{_advice(evidence, reuse)}",
-        distinct((*shared[:1], *calls, *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        distinct((*shared[:1], *calls, *flow(evidence.sources, evidence.nodes, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
         because=_because(reuse),
@@ -151,7 +153,7 @@ def _advice(evidence: Evidence, reuse: Reuse) -> str:
         meant += ", and what has stepped in between is in neither's way"
     if reuse.stepped and not reuse.only_heads_stepped:
         return f"{meant}: run the part that they share again for the second loss, behind the step in between."
-    if can_merge(evidence, reuse):
+    if can_merge(evidence.sources, reuse):
         return f"{meant}: add the losses and differentiate once."
     return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
 

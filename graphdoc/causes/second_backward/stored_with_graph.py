@@ -100,8 +100,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _reference(evidence, reuse)
     if reuse.lifetime is not Lifetime.STORED:
         return None
-    missing = lost(evidence, reuse)
-    named = names_of(evidence, reuse.carries, 2)
+    missing = lost(evidence.fresh_reaches, reuse)
+    named = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else TITLE
     advice = (
@@ -119,7 +119,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 *cause_places(evidence, reuse, "stored here with its graph"),
-                *flow(evidence, reuse),
+                *flow(evidence.sources, evidence.nodes, reuse),
                 *calls_of(evidence, reuse),
             )
         ),
@@ -131,7 +131,7 @@ def recognise(evidence: Evidence) -> Finding | None:
 
 def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
-    what = names_of(evidence, reuse.carries) or "A value"
+    what = names_of(evidence.sources, evidence.nodes, reuse.carries) or "A value"
     places = cause_places(evidence, reuse, "kept here with its graph")
     kept = kept_places(evidence, reuse)
     return Finding(
@@ -144,7 +144,7 @@ def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
         distinct(
             (
                 *([s for s in places if (s.file, s.line) in kept] or places),
-                *flow(evidence, reuse),
+                *flow(evidence.sources, evidence.nodes, reuse),
                 *calls_of(evidence, reuse),
             )
         ),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
@@ -107,11 +108,11 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
     carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
     if reuse.coupling is not None:
         carries = reuse.carries
-    what = names_of(evidence, carries, 2) or "a value"
+    what = names_of(evidence.sources, evidence.nodes, carries, 2) or "a value"
     earlier = (
         [
-            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", evidence)
-            for frame, name in earlier_uses(evidence, reuse)
+            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", evidence.sources)
+            for frame, name in earlier_uses(evidence.sources, evidence.nodes, reuse)
         ]
         if reuse.in_earlier_loss and not evidence.siblings
         else []
@@ -128,7 +129,7 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
         distinct(
             (
                 *earlier[:2],
-                *targets_of(evidence, reuse),
+                *targets_of(evidence.sources, evidence.nodes, reuse),
                 *constant_places(
                     evidence,
                     carries,
@@ -137,7 +138,7 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
                     else "enters this loss with a graph that no optimizer trains",
                     "cause" if reuse.coupling is None else "related",
                 ),
-                *flow(evidence, reuse),
+                *flow(evidence.sources, evidence.nodes, reuse),
                 *steps_of(evidence, reuse),
                 *calls_of(evidence, reuse),
             )
@@ -150,18 +151,20 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
 
 def _data_of_both(evidence: Evidence, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
-    what = names_of(evidence, reuse.carries, 2)
+    what = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
     several = " and " in what
     ours = listing(_called(evidence, reuse))
     behind = f"{folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
-    made = made_places(evidence, reuse.carries, "made here with a graph that neither loss trains")
+    made = made_places(
+        evidence.sources, evidence.nodes, reuse.carries, "made here with a graph that neither loss trains"
+    )
     return Finding(
         0.93,
         "certain" if reuse.both_seen else "likely",
         f"{what} bring{'' if several else 's'} a graph into two losses that neither of them trains" if what else TITLE,
         f"Both losses take {what or 'a value'} with the graph that made it, behind which lie {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
-        distinct((*made, *flow(evidence, reuse), *calls_of(evidence, reuse))),
+        distinct((*made, *flow(evidence.sources, evidence.nodes, reuse), *calls_of(evidence, reuse))),
         facts_of(evidence, reuse),
         remedies_for(evidence, reuse),
         because=f"behind it lie {behind}; the two losses are for {ours}",
@@ -194,18 +197,18 @@ def _because(evidence: Evidence, reuse: Reuse) -> str:
     return f"{text}; this loss is for {listing(names)}, which {'have' if len(names) > 1 else 'has'} none of it"
 
 
-def targets_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def targets_of(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
     """Where each of two losses takes in what it only aims at."""
     if reuse.coupling is None:
         return ()
     used = [
         s
         for c in (*reuse.coupling.late, *reuse.coupling.early)
-        if (n := evidence.node(c.consumer)) is not None
-        for s in span_of("cause", n.stack, "enters this loss with the graph of another objective", evidence)
+        if (n := node_with(nodes, c.consumer)) is not None
+        for s in span_of("cause", n.stack, "enters this loss with the graph of another objective", sources)
     ]
     aims = [
-        span("cause", frame, f"what {loss} compares with" if loss else "taken in as it is", evidence)
+        span("cause", frame, f"what {loss} compares with" if loss else "taken in as it is", sources)
         for frame, loss in reuse.coupling.places
     ]
     return distinct((*distinct(used)[:2], *aims))[:3]

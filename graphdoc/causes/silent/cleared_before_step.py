@@ -44,10 +44,10 @@ Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in fro
 
 def recognise(evidence: Evidence) -> Finding | None:
     """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward."""
-    sign = first_sign(evidence, "cleared-early")
+    sign = first_sign(evidence.signs, "cleared-early")
     if sign is None:
         return None
-    name = optimizer_of(evidence, sign)
+    name = optimizer_of(evidence.optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []
     if clear is not None and backward is not None:
@@ -55,8 +55,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
     spans = (
-        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", evidence),
-        *span_of("related", sign.other, "computes them", evidence),
+        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", evidence.sources),
+        *span_of("related", sign.other, "computes them", evidence.sources),
     )
     return Finding(
         0.96,

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.evidence import Evidence, Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import first_sign, optimizer_of
@@ -71,7 +71,7 @@ _BECAUSE = {
 
 def recognise(evidence: Evidence) -> Finding | None:
     """Every call from this place stood where no step uses what it does."""
-    sign = first_sign(evidence, "clip-unused")
+    sign = first_sign(evidence.signs, "clip-unused")
     if sign is None or innermost_user(sign.stack) is None:
         return None
     how = str(sign.facts["how"])
@@ -82,20 +82,23 @@ def recognise(evidence: Evidence) -> Finding | None:
         _TITLES[how],
         "Clipping changes the `.grad` that is there when it is called, and nothing else.",
         distinct(
-            (*span_of("cause", sign.stack, here, evidence), *span_of("related", sign.other, there, evidence)),
+            (
+                *span_of("cause", sign.stack, here, evidence.sources),
+                *span_of("related", sign.other, there, evidence.sources),
+            ),
         ),
-        remedies=tuple(_remedies(evidence, sign, how)),
+        remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, how)),
         because=_BECAUSE[how],
     )
 
 
-def _remedies(evidence: Evidence, sign: Sign, how: str) -> list[Remedy]:
+def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how: str) -> list[Remedy]:
     clip, other = innermost_user(sign.stack), innermost_user(sign.other)
     if clip is None or other is None:
         return []
-    note = f"the bound holds for what `{optimizer_of(evidence, sign)}` uses"
+    note = f"the bound holds for what `{optimizer_of(optimizers, sign)}` uses"
     if how == "before-unscale":
-        statement = _unscaling(evidence, other)
+        statement = _unscaling(sources, other)
         args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}
         title = "divide the gradients by the scale before they are clipped"
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
@@ -104,9 +107,9 @@ def _remedies(evidence: Evidence, sign: Sign, how: str) -> list[Remedy]:
     return [Remedy("move_statement", title, "unsafe", note, {"place": place(clip), **where})]
 
 
-def _unscaling(evidence: Evidence, step: Frame) -> str:
+def _unscaling(sources: SourceTexts, step: Frame) -> str:
     """``scaler.unscale_(optimizer)`` for ``scaler.step(optimizer)``."""
-    call = bindings.call_at(evidence, step)
+    call = bindings.call_at(sources, step)
     if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "step" or not call.args:
         return ""
     return f"{bindings.text_of(call.func.value)}.unscale_({bindings.text_of(call.args[0])})"

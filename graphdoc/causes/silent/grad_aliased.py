@@ -57,10 +57,10 @@ more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and l
 
 def recognise(evidence: Evidence) -> Finding | None:
     """Kept in a container while a backward adds to it, and read afterwards under the same name."""
-    for sign in signs(evidence, "grad-aliased"):
+    for sign in signs(evidence.signs, "grad-aliased"):
         file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
-        read = read_next(evidence, file, name, line)
-        kept = kept_gradients(evidence, file, name, line)
+        read = read_next(evidence.sources, file, name, line)
+        kept = kept_gradients(evidence.sources, file, name, line)
         if read is None or not kept:
             continue
         edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept]
@@ -73,9 +73,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         )
         label = "kept without a copy: this is the parameter's own gradient"
         spans = (
-            *(span("cause", f, label, evidence) for f in kept[:3]),
-            *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", evidence),
-            span("consumed", read, f"`{name}` is read here, with other numbers than were put in", evidence),
+            *(span("cause", f, label, evidence.sources) for f in kept[:3]),
+            *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", evidence.sources),
+            span("consumed", read, f"`{name}` is read here, with other numbers than were put in", evidence.sources),
         )
         whose = folded(sign.parameters)
         return Finding(

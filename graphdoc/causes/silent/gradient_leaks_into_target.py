@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import signs
@@ -51,20 +51,20 @@ Where both names are one network, `copy.deepcopy` makes the second one.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """A network that is copied from another, or from itself, is reached by the loss and stepped."""
-    for sign in signs(evidence, "same-network", "target-trained"):
-        finding = _same(evidence, sign) if sign.kind == "same-network" else _trained(evidence, sign)
+    for sign in signs(evidence.signs, "same-network", "target-trained"):
+        finding = _same(evidence.sources, sign) if sign.kind == "same-network" else _trained(evidence.sources, sign)
         if finding is not None:
             return finding
     return None
 
 
-def _trained(evidence: Evidence, sign: Sign) -> Finding | None:
+def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     frame = innermost(sign.stack)
     if frame is None:
         return None
     whose = folded(sign.parameters)
     note = f"The loss sends no gradient into {whose or 'the target network'} any more."
-    code = code_at(evidence, frame)
+    code = code_at(sources, frame)
     return Finding(
         0.93,
         "certain",
@@ -72,8 +72,8 @@ def _trained(evidence: Evidence, sign: Sign) -> Finding | None:
         "The goal of this loss carries the graph of the network that is copied from the trained one.",
         distinct(
             (
-                *span_of("cause", sign.stack, "brings the copied network's graph into the loss", evidence),
-                *span_of("related", sign.other, "copied from the trained network here", evidence),
+                *span_of("cause", sign.stack, "brings the copied network's graph into the loss", sources),
+                *span_of("related", sign.other, "copied from the trained network here", sources),
             )
         ),
         remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
@@ -82,9 +82,9 @@ def _trained(evidence: Evidence, sign: Sign) -> Finding | None:
     )
 
 
-def _same(evidence: Evidence, sign: Sign) -> Finding | None:
+def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     frame = innermost_user(sign.stack)
-    call = bindings.call_at(evidence, frame)
+    call = bindings.call_at(sources, frame)
     if frame is None or call is None or not isinstance(call.func, ast.Attribute) or not call.args:
         return None
     name = bindings.text_of(call.func.value)
@@ -92,7 +92,7 @@ def _same(evidence: Evidence, sign: Sign) -> Finding | None:
     source = _owner_of_state(given)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
-    bound = _bindings(evidence, frame.file, name)
+    bound = _bindings(sources, frame.file, name)
     label = f"`{name}` is the very network that `{source}` is"
     remedies = [
         Remedy(
@@ -112,8 +112,8 @@ def _same(evidence: Evidence, sign: Sign) -> Finding | None:
         "the network that is trained.",
         distinct(
             (
-                *(span("cause", f, label, evidence) for f in bound[:1]),
-                *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", evidence),
+                *(span("cause", f, label, sources) for f in bound[:1]),
+                *span_of("related" if bound else "cause", sign.stack, "copies the network into itself", sources),
             )
         ),
         remedies=tuple(remedies),
@@ -128,11 +128,11 @@ def _owner_of_state(node: ast.expr) -> str:
     return ""
 
 
-def _bindings(evidence: Evidence, file: str, name: str) -> list[Frame]:
+def _bindings(sources: SourceTexts, file: str, name: str) -> list[Frame]:
     """The expressions that ``name`` is bound to in this file."""
-    root = bindings.tree(evidence, file) or ast.Module([], [])
+    root = bindings.tree(sources, file) or ast.Module([], [])
     return [
-        bindings.frame_of(evidence, file, n.value)
+        bindings.frame_of(sources, file, n.value)
         for n in ast.walk(root)
         if isinstance(n, ast.Assign) and any(bindings.text_of(t) == name for t in n.targets)
     ]

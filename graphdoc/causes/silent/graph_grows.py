@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import first_sign
@@ -51,16 +51,16 @@ _KINDS = ("accumulate_number", "detach_expression")
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
-    sign = first_sign(evidence, "graph-grows")
+    sign = first_sign(evidence.signs, "graph-grows")
     if sign is None:
         return None
     name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
-    appended = _appended(evidence, name) if sign.facts["list"] else None
+    appended = _appended(evidence.sources, name) if sign.facts["list"] else None
     at = appended if sign.facts["list"] else innermost_user(sign.stack)
     if at is None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
-    more = span_of("created", sign.stack, "made here, with its graph", evidence) if appended else ()
+    more = span_of("created", sign.stack, "made here, with its graph", evidence.sources) if appended else ()
     args = {"place": place(at)}
     note = "nothing else changes: what is dropped has been used up by backward"
     return Finding(
@@ -68,19 +68,19 @@ def recognise(evidence: Evidence) -> Finding | None:
         "possible" if sign.weak else "certain",
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
-        distinct((span("cause", at, gathers, evidence), *more)),
+        distinct((span("cause", at, gathers, evidence.sources), *more)),
         remedies=tuple(Remedy(kind, "keep the value without its graph", "safe", note, args) for kind in _KINDS),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
     )
 
 
-def _appended(evidence: Evidence, name: str) -> Frame | None:
+def _appended(sources: SourceTexts, name: str) -> Frame | None:
     """The statement that appends to the list of this name, if there is one only."""
     last = name.rpartition(".")[2]
     found = [
-        bindings.frame_of(evidence, file, node)
-        for file in evidence.sources
-        for node in ast.walk(bindings.tree(evidence, file) or ast.Module([], []))
+        bindings.frame_of(sources, file, node)
+        for file in sources
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "append"

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
@@ -54,23 +54,29 @@ moments), and a scheduler that was made for the old one has to be made again too
 
 def recognise(evidence: Evidence) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
-    sign = first_sign(evidence, "held-stale")
+    sign = first_sign(evidence.signs, "held-stale")
     if sign is None:
         return None
-    name = optimizer_of(evidence, sign)
-    making = made(evidence, name) if is_named(evidence, sign) else None
-    change = replacing(evidence, making, sign.parameters) if making is not None else None
+    name = optimizer_of(evidence.optimizers, sign)
+    making = made(evidence.sources, name) if is_named(evidence.optimizers, sign) else None
+    change = replacing(evidence.sources, making, sign.parameters) if making is not None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
     if making is not None:
         if change is not None:
-            frame = bindings.frame_of(evidence, making.file, change)
-            spans.append(span("cause", frame, f"gives the model parameters that `{name}` does not hold", evidence))
-            remedies += _remedy(evidence, making, change, name, whose)
+            frame = bindings.frame_of(evidence.sources, making.file, change)
+            spans.append(
+                span("cause", frame, f"gives the model parameters that `{name}` does not hold", evidence.sources)
+            )
+            remedies += _remedy(evidence.sources, making, change, name, whose)
         label = f"`{name}` gets the parameters of this moment"
-        spans.append(span("related" if change is not None else "cause", making.frame(evidence), label, evidence))
-    spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", evidence)
+        spans.append(
+            span("related" if change is not None else "cause", making.frame(evidence.sources), label, evidence.sources)
+        )
+    spans += span_of(
+        "consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", evidence.sources
+    )
     return Finding(
         0.94,
         "certain" if change is not None else "likely",
@@ -83,17 +89,17 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
 
 
-def _remedy(evidence: Evidence, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
+def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
     between = making.behind[: making.behind.index(change)]
     using = [s for s in between if any(isinstance(n, ast.expr) and bindings.text_of(n) == name for n in ast.walk(s))]
     if any(isinstance(n, ast.Assign) for s in using for n in ast.walk(s) if _mentions(n, name)):
         return []  # a scheduler, say, that would be left with the old optimizer
-    here = place(bindings.frame_of(evidence, making.file, change))
+    here = place(bindings.frame_of(sources, making.file, change))
     note = f"`{name}` steps {whose}"
     if using:
         args = {"place": here, "statement": bindings.text_of(making.statement)}
         return [Remedy("add_statement", f"make `{name}` again behind this", "unsafe", note, args)]
-    args = {"place": place(making.frame(evidence)), "after": here}
+    args = {"place": place(making.frame(sources)), "after": here}
     return [Remedy("move_statement", f"make `{name}` behind this", "unsafe", note, args)]
 
 

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Evidence, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.optimizer_places import binding_behind, made
@@ -50,18 +50,22 @@ weight decay. If it is not meant to learn, register it as a buffer.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
-    hidden = first_sign(evidence, "unregistered")
+    hidden = first_sign(evidence.signs, "unregistered")
     if hidden is not None:
-        return not_registered(evidence, hidden)
-    sign = first_sign(evidence, "unheld-weight")
+        return not_registered(evidence.sources, evidence.optimizers, hidden)
+    sign = first_sign(evidence.signs, "unheld-weight")
     if sign is None:
         return None
-    name = optimizer_of(evidence, sign)
-    making = made(evidence, name) if is_named(evidence, sign) else None
+    name = optimizer_of(evidence.optimizers, sign)
+    making = made(evidence.sources, name) if is_named(evidence.optimizers, sign) else None
     weights = folded(str(w) for w in sign.facts["weights"])
     spans = (
-        *((span("cause", making.frame(evidence), f"`{name}` is not given them", evidence),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", evidence),
+        *(
+            (span("cause", making.frame(evidence.sources), f"`{name}` is not given them", evidence.sources),)
+            if making
+            else ()
+        ),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", evidence.sources),
     )
     return Finding(
         0.9,
@@ -69,24 +73,24 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
         distinct(spans),
-        remedies=tuple(_remedies(evidence, sign, name)),
+        remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, name)),
         because=f"{folded(sign.parameters)} got gradients in every step, no optimizer holds them, and nothing else has "
         "changed them",
     )
 
 
-def _remedies(evidence: Evidence, sign: Sign, name: str) -> list[Remedy]:
-    making = made(evidence, name) if is_named(evidence, sign) else None
+def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, name: str) -> list[Remedy]:
+    making = made(sources, name) if is_named(optimizers, sign) else None
     owners = {str(w).rpartition(".")[0] for w in sign.facts["weights"]}
     if making is None or len(owners) != 1 or bindings.text_of(making.statement.targets[0]) != name:
         return []
     owner = owners.pop()
     base = owner.split(".")[0] if not owner.startswith("self.") else ".".join(owner.split(".")[:2])
     anchor: ast.stmt = binding_behind(making, base) or making.statement
-    if anchor is making.statement and not bindings.assignments(evidence, making.frame(evidence), base):
+    if anchor is making.statement and not bindings.assignments(sources, making.frame(sources), base):
         return []
     statement = f'{name}.add_param_group({{"params": {owner}.parameters()}})'
-    args = {"place": place(bindings.frame_of(evidence, making.file, anchor)), "statement": statement}
+    args = {"place": place(bindings.frame_of(sources, making.file, anchor)), "statement": statement}
     note = f"`{name}` steps {folded(sign.parameters)}"
     return [Remedy("add_statement", f"give `{name}` the parameters of `{owner}`", "unsafe", note, args)]
 

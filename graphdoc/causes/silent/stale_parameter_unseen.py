@@ -80,7 +80,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         "refuse this backward. Its gradient combines old activations with new parameters.",
         tuple(
             replace(s, label=_NEEDS) if "finds version" in s.label else s
-            for s in story(evidence, found, _causes(evidence, found))
+            for s in story(evidence.sources, evidence.raised, found, _causes(evidence, found))
         ),
         remedies=(covered_remedies if found.covered_up else stepped_remedies)(evidence, found),
         covers="GD2",
@@ -95,10 +95,10 @@ def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
     out = []
     if writer is not None and writer.frame is not None:
         text = f"{writer.op} changes {called(found.stale)} in place"
-        out.append(span("cause", writer.frame, text, evidence, moment(writer.event)))
+        out.append(span("cause", writer.frame, text, evidence.sources, moment(writer.event)))
     for frame in at.lines[:2] if at is not None else ():
         label = "this forward ran with the weights from before the step"
-        out.append(span("cause", frame, label, evidence, moment(found.node)))
+        out.append(span("cause", frame, label, evidence.sources, moment(found.node)))
     return out
 
 

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Evidence, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
@@ -62,17 +62,17 @@ through these parameters.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The journal: gradients of a loss for this optimizer alone were thrown away each time, and it never stepped."""
-    sign = first_sign(evidence, "step-missing")
-    if sign is None or _uses_gradients(evidence, sign):
+    sign = first_sign(evidence.signs, "step-missing")
+    if sign is None or _uses_gradients(evidence.sources, sign):
         return None
-    name = optimizer_of(evidence, sign)
+    name = optimizer_of(evidence.optimizers, sign)
     spans = (
-        *span_of("cause", sign.stack, f"gradients for `{name}` alone; no `{name}.step()` follows", evidence),
-        *span_of("related", sign.other, "and they are thrown away here", evidence),
+        *span_of("cause", sign.stack, f"gradients for `{name}` alone; no `{name}.step()` follows", evidence.sources),
+        *span_of("related", sign.other, "and they are thrown away here", evidence.sources),
     )
     remedies = []
     frame = innermost(sign.stack)
-    if frame is not None and is_named(evidence, sign):
+    if frame is not None and is_named(evidence.optimizers, sign):
         title = f"call `{name}.step()` behind this backward call"
         note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"
         args = {"place": place(frame), "statement": f"{name}.step()"}
@@ -92,13 +92,13 @@ def recognise(evidence: Evidence) -> Finding | None:
 _ONLY_LOOKS = {"zero_", "detach_", "norm"}
 
 
-def _uses_gradients(evidence: Evidence, sign: Sign) -> bool:
+def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
     """Whether the program takes gradients for a purpose of its own: statistics, an update by hand, another's optimizer.
 
     Clearing them, asking whether they are there and printing their norm are none.
     """
     for file in {f.file for f in (*sign.stack, *sign.other) if f.user}:
-        root = bindings.tree(evidence, file) or ast.Module([], [])
+        root = bindings.tree(sources, file) or ast.Module([], [])
         parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
         reads = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad"]
         if any(isinstance(n.ctx, ast.Load) and not _only_looks(n, parents) for n in reads):

@@ -43,20 +43,20 @@ Unsafe, because parameters are trained that were not before. The forward values 
 
 def recognise(evidence: Evidence) -> Finding | None:
     """The graph: a value is added and taken away again, and what remains of the sum has no derivative."""
-    sign = first_sign(evidence, "cancelled")
+    sign = first_sign(evidence.signs, "cancelled")
     if sign is None:
         return None
-    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(evidence, sign)}`"
+    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(evidence.optimizers, sign)}`"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
     remedies = []
     if inner is not None and outer is not None and _differs(inner, outer):
-        title = f"detach `{code_at(evidence, inner)}`"
+        title = f"detach `{code_at(evidence.sources, inner)}`"
         note = f"{whose} receive the gradient as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
-        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", evidence),
-        *span_of("related", sign.other, f"sends zeros to {whose}", evidence),
+        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", evidence.sources),
+        *span_of("related", sign.other, f"sends zeros to {whose}", evidence.sources),
     )
     return Finding(
         0.94,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Evidence, Optimizer, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
@@ -48,13 +48,13 @@ in front of each `backward()`.
 
 def recognise(evidence: Evidence) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
-    sign = first_sign(evidence, "never-cleared")
+    sign = first_sign(evidence.signs, "never-cleared")
     if sign is None:
         return None
-    name = optimizer_of(evidence, sign)
+    name = optimizer_of(evidence.optimizers, sign)
     spans = (
-        *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", evidence),
-        *span_of("related", sign.other, f"`{name}` uses the sum", evidence),
+        *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", evidence.sources),
+        *span_of("related", sign.other, f"`{name}` uses the sum", evidence.sources),
     )
     return Finding(
         0.95,
@@ -62,15 +62,15 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"the gradients of `{name}` are never cleared: each step uses the sum of all so far",
         "`backward()` adds to `.grad`. Between two steps of this optimizer nothing sets its gradients to None or zero.",
         distinct(spans),
-        remedies=tuple(_remedies(evidence, sign, name)),
+        remedies=tuple(_remedies(evidence.optimizers, sign, name)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the very gradients of the step before",
     )
 
 
-def _remedies(evidence: Evidence, sign: Sign, name: str) -> list[Remedy]:
+def _remedies(optimizers: list[Optimizer], sign: Sign, name: str) -> list[Remedy]:
     backward, step = innermost_user(sign.stack), innermost_user(sign.other)
-    if not is_named(evidence, sign) or backward is None or step is None:
+    if not is_named(optimizers, sign) or backward is None or step is None:
         return []
     before = bool(sign.facts.get("closure") or sign.facts.get("between"))
     at = backward if before else step

@@ -1,0 +1,32 @@
+"""The one entry of a list of the evidence that has a number or a name, for what needs no more of it than the list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphdoc.evidence import Event, Node, Optimizer, Package, Parameter
+
+
+def node_with(nodes: Iterable[Node], ident: int) -> Node | None:
+    """The node with this id, or None."""
+    return next((n for n in nodes if n.id == ident), None)
+
+
+def event_with(events: Iterable[Event], index: int) -> Event | None:
+    """The journal entry with this index, or None (the journal is bounded)."""
+    return next((e for e in events if e.index == index), None)
+
+
+def optimizer_with(optimizers: Iterable[Optimizer], ident: int) -> Optimizer | None:
+    """The optimizer with this id, or None."""
+    return next((o for o in optimizers if o.id == ident), None)
+
+
+def parameter_named(parameters: Iterable[Parameter], name: str) -> Parameter | None:
+    """The parameter or buffer of this name, or None."""
+    return next((p for p in parameters if p.name == name), None)
+
+
+def package_of(packages: Iterable[Package], file: str) -> Package | None:
+    """The installed package that a file of the frames belongs to, or None: the user's, Python's, PyTorch's."""
+    return next((p for p in packages if file in p.files), None)
