@@ -2,81 +2,90 @@
 
 GitHub shows a suggestion only on lines that the pull request changes, and applies it by a click; so a change of the
 best fix becomes a comment where all of its old lines are among those, and is left out where they are not. Prints the
-JSON array that the ``comments`` of "create a review for a pull request" takes, or with ``--commit`` that whole request.
+JSON array that the ``comments`` of "create a review for a pull request" takes, or with ``--commit`` that whole request;
+``--post`` sends it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from graphdoc.doors.posting import PLACE, PostError, post
+from graphdoc.doors.pull_request import PullRequest, pull_request
 from graphdoc.unified_diff import Change, parse
 
 BODY = "graphdoc: a patch for the autograd error of this pull request, on the lines that it changes."
 
 
-def comments(report: dict[str, Any], changed: dict[str, set[int]]) -> list[dict[str, Any]]:
-    """One comment for each change of the best fix that lies within the ``changed`` lines of a file, from 1."""
+def comments(report: dict[str, Any], request: PullRequest) -> list[dict[str, Any]]:
+    """One comment for each change of the best fix that lies within the lines that ``request`` changes."""
     for diagnosis in report["diagnoses"]:
         for fix in diagnosis["fixes"]:
             if fix["diff"] and fix["safety"] != "display" and fix["verified"] is not False:
                 told = f"{diagnosis['code']}: {fix['title']} [{fix['safety']}]"
                 found = [(file.path, change) for file in parse(fix["diff"]) for change in file.changes]
-                return [c for path, change in found if (c := _comment(path, change, told, changed.get(path, set())))]
+                return [c for path, change in found if (c := _comment(path, change, told, request))]
     return []
 
 
-def _comment(path: str, change: Change, told: str, lines: set[int]) -> dict[str, Any] | None:
-    first, last, new = change.old_start, change.old_start + len(change.old) - 1, list(change.new)
-    if not change.old:
+def _comment(path: str, change: Change, told: str, request: PullRequest) -> dict[str, Any] | None:
+    first, old, new = change.old_start, list(change.old), list(change.new)
+    if not old:
         if change.before is None:
             return None
         # A suggestion replaces lines, so lines that are only added bring the one above with them.
-        first = last = change.old_start - 1
-        new = [change.before, *new]
-    if not set(range(first, last + 1)) <= lines:
+        first, old, new = first - 1, [change.before], [change.before, *new]
+    last = first + len(old) - 1
+    place = request.place(path, first, old)
+    if not place or not set(range(first, last + 1)) <= request.lines[place]:
         return None
     body = "\n".join(line.removesuffix("\r") for line in new)
     ticks = "`" * max(3, 1 + max((len(run) for run in body.split() if set(run) == {"`"}), default=0))
-    place = {"path": path, "line": last, "side": "RIGHT"}
+    at: dict[str, Any] = {"path": place, "line": last, "side": "RIGHT"}
     if first < last:
-        place |= {"start_line": first, "start_side": "RIGHT"}
-    return {**place, "body": f"{told}\n\n{ticks}suggestion\n{body}{chr(10) if new else ''}{ticks}"}
-
-
-def changed_lines(base: str, folder: Path) -> dict[str, set[int]]:
-    """The lines, by file, that the work tree in ``folder`` has and the merge base with ``base`` has not.
-
-    Raises:
-        subprocess.CalledProcessError: git does not know ``base``.
-    """
-    words = ["git", "-c", "core.quotePath=off", "diff", "--merge-base", "--no-ext-diff", "--no-color", "--relative"]
-    words += ["--src-prefix=a/", "--dst-prefix=b/", "-U0", base, "--"]
-    text = subprocess.run(words, cwd=folder, capture_output=True, check=True).stdout.decode("utf-8", "replace")
-    return {file.path: {c.new_start + n for c in file.changes for n in range(len(c.new))} for file in parse(text)}
+        at |= {"start_line": first, "start_side": "RIGHT"}
+    return {**at, "body": f"{told}\n\n{ticks}suggestion\n{body}{chr(10) if new else ''}{ticks}"}
 
 
 def main(words: list[str] | None = None) -> int:
-    """Print the comments; 0 where there are any, 1 where no change of the patch lies on a changed line."""
+    """Print the comments; 0 where there are any, 1 where no change of the patch lies on a changed line.
+
+    2 where something cannot be done, which one line on stderr says.
+    """
     parser = argparse.ArgumentParser(prog="python -m graphdoc.doors.review", description=__doc__)
     parser.add_argument("report", type=Path, help="what `graphdoc run --report json:FILE` wrote")
     parser.add_argument("--base", required=True, metavar="REF", help="what the pull request is to be merged into")
-    parser.add_argument("--commit", metavar="SHA", help="print a whole review of this commit, not its comments alone")
+    parser.add_argument("--commit", default="", metavar="SHA", help="print a whole review of this commit")
+    parser.add_argument(
+        "--post",
+        type=int,
+        metavar="NUMBER",
+        help="send it too, to this pull request of GITHUB_REPOSITORY at GITHUB_API_URL, with the token GH_TOKEN",
+    )
     chosen = parser.parse_args(words)
+    if chosen.post is not None and not chosen.commit:
+        parser.error("--post needs --commit")
     try:
         report = json.loads(chosen.report.read_text(encoding="utf-8"))
-        found = comments(report, changed_lines(chosen.base, Path.cwd()))
-    except (OSError, ValueError, KeyError, subprocess.CalledProcessError) as e:
-        print(f"graphdoc: {type(e).__name__}: {e}", file=sys.stderr)
-        return 2
-    told: Any = found
-    if chosen.commit:
+        found = comments(report, pull_request(chosen.base, chosen.commit, Path.cwd()))
         told = {"commit_id": chosen.commit, "event": "COMMENT", "body": BODY, "comments": found}
-    print(json.dumps(told, indent=2))
+        print(json.dumps(told if chosen.commit else found, indent=2))
+        if found and chosen.post is not None:
+            place, token = os.environ.get("GITHUB_API_URL") or PLACE, os.environ.get("GH_TOKEN", "")
+            repository = os.environ.get("GITHUB_REPOSITORY", "")
+            post(told, place=place, repository=repository, number=chosen.post, token=token)
+    except subprocess.CalledProcessError as e:
+        print(f"graphdoc: {(e.stderr.decode('utf-8', 'replace').strip() or str(e)).splitlines()[0]}", file=sys.stderr)
+        return 2
+    except (OSError, ValueError, KeyError, PostError) as e:
+        print(f"graphdoc: {e if isinstance(e, PostError) else f'{type(e).__name__}: {e}'}", file=sys.stderr)
+        return 2
     return 0 if found else 1
 
 

@@ -25,7 +25,7 @@ from graphdoc.render.text import flat
 NAME = "html"
 
 _WIDTH = 140  # cells; the page scrolls sideways where a window is narrower
-_PARTS = (("graph", "graph"), ("curves", "curves"), ("source", "source"), ("calls", "calls"))
+_PARTS = (("curves", "curves"), ("graph", "graph"), ("source", "source"), ("story", "what to do"), ("calls", "calls"))
 
 
 def render(report: Report, *, width: int, color: bool) -> str:
@@ -33,7 +33,8 @@ def render(report: Report, *, width: int, color: bool) -> str:
     style = "\n" + resources.files("graphdoc.render").joinpath("page.css").read_text("utf-8")
     places = Places(report)
     body = [
-        _lead(report, d) + _picture(report, places) * (not n) + _rest(report, d) for n, d in enumerate(report.diagnoses)
+        _lead(report, d) + _picture(report, places) * (not n) + _rest(report, d, not n)
+        for n, d in enumerate(report.diagnoses)
     ]
     body = body or [element("p", story.verdict(report))]
     if report.diagnoses:
@@ -94,11 +95,12 @@ def _lead(report: Report, diagnosis: Diagnosis) -> str:
     )
 
 
-def _rest(report: Report, diagnosis: Diagnosis) -> str:
-    """The story in order of time, the patches, and where more is to be had."""
+def _rest(report: Report, diagnosis: Diagnosis, first: bool) -> str:
+    """The story in order of time, the patches, and where more is to be had. The first one is a part of the page."""
     gutter = gutter_width(diagnosis)
     main = story.main_place(diagnosis)
-    parts = ["<section>", "<h2>How it came, and what to do</h2>"]
+    named = " id=story aria-labelledby=story-h" if first else ""
+    parts = [f"<section{named}>", f"<h2{' id=story-h' if first else ''}>How it came, and what to do</h2>"]
     if main is not None:
         parts.append(_block(drawing(diagnosis, report.sources, _WIDTH, gutter)))
     if flat(diagnosis.explanation):

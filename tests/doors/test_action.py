@@ -1,35 +1,41 @@
-"""The GitHub action: its file as GitHub's own schema has it, and its step run as a runner would."""
+"""The GitHub action: its file as GitHub's own schema has it, and all its steps as a runner takes them."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
+from typing import Any
 
 import pytest
+import runner
 import yaml
-from test_review import report
-from test_review import repository as repository
+from github import GitHub, serving
+from test_review import git
 
-ACTION = Path(__file__).resolve().parents[2] / "action.yml"
-SICK = "import sys, torch\nw = torch.ones(2, requires_grad=True)\ny = (w * w).sum()\ny.backward()\ny.backward()\n"
+ROOT = Path(__file__).resolve().parents[2]
+ACTION = ROOT / "action.yml"
+HEALTHY = """\
+import sys
 
+import torch
 
-def step(folder: Path, command: str, fix: str = "false") -> tuple[int, dict[str, str], str]:
-    """Run the action's second step; its status, its outputs, and what it wrote into the job's log."""
-    script = yaml.safe_load(ACTION.read_text())["runs"]["steps"][1]["run"]
-    output, summary = folder / "output.txt", folder / "summary.md"
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("GRAPHDOC", "PYTEST"))}
-    env |= {"COMMAND": command, "FIX": fix, "RUNNER_TEMP": str(folder), "GITHUB_ACTIONS": "true"}
-    env |= {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary)}
-    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
-    # GitHub runs `shell: bash` so.
-    words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
-    outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    return done.returncode, outputs, done.stdout + done.stderr
+w = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+"""
+SICK = """\
+state = torch.zeros(2)
+for step in range(int(sys.argv[2])):
+    state = torch.tanh(state + w)
+    optimizer.zero_grad()
+    state.sum().backward()
+    optimizer.step()
+"""
 
 
 def test_the_file_is_an_action() -> None:
@@ -41,60 +47,123 @@ def test_the_file_is_an_action() -> None:
     assert not [s for s in document["runs"]["steps"] if "${{" in s["run"]]
 
 
-@pytest.mark.slow
-def test_a_failing_job_fails_as_before_and_has_its_outputs(tmp_path: Path) -> None:
-    (tmp_path / "train it.py").write_text(SICK)
-    status, outputs, log = step(tmp_path, "'train it.py' --name \"a b\"", fix="true")
-    assert status == 1 and outputs["code"] == "GD107", log
-    assert "::error title=GD107" in log and "error[GD107]" in log
-    report = Path(outputs["report"])
-    assert {f.name for f in report.iterdir()} == {"report.json", "report.sarif", "report.md", "fix.patch", "fix.json"}
-    assert "-y.backward()" in (report / "fix.patch").read_text()
-    assert "GD107" in (tmp_path / "summary.md").read_text()
+def test_the_runner_reads_conditions_and_outputs_as_documented() -> None:
+    contexts = {"inputs": {"fix": "True", "token": ""}, "steps": {"run": {"outputs": {"code": "GD101"}}}}
+    for told, failed, expected in [
+        ("inputs.fix == 'true' && steps.run.outputs.code != ''", False, True),
+        ("inputs.fix == 'true'", True, False),
+        ("always() && !(inputs.fix != 'true')", True, True),
+        ("${{ failure() || inputs.token }}", False, False),
+        ("always() && steps.none.outputs.code && inputs.missing.number", False, False),
+    ]:
+        assert runner.holds(told, contexts, failed) is expected, told
+    assert runner.pairs("a=b=c\nlong<<E\none\ntwo\nE\n") == {"a": "b=c", "long": "one\ntwo"}
+    with pytest.raises(AssertionError, match="Invalid format"):
+        runner.pairs("no value")
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Python's commands in which torch and all that graphdoc needs are there, and no graphdoc."""
+    pytest.importorskip("hatchling")
+    folder = tmp_path_factory.mktemp("python")
+    venv.create(folder, with_pip=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    for own in site.glob("setuptools*"):  # older than the one that torch asks for, and before it on the path
+        shutil.rmtree(own)
+    (site / "installed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin"
+
+
+class Repository:
+    """A pull request that adds ``jobs/train.py``, or a part of it, to a repository."""
+
+    def __init__(self, folder: Path, before: str, after: str) -> None:
+        self.folder = folder
+        folder.mkdir()
+        git(folder, "init", "-q", "-b", "main")
+        (folder / "jobs").mkdir()
+        self.script = folder / "jobs" / "train.py"
+        self.base = self._commit(before)
+        git(folder, "checkout", "-qb", "change")
+        self.head = self._commit(after)
+
+    def _commit(self, text: str) -> str:
+        self.script.write_text(text)
+        git(self.folder, "add", ".")
+        git(self.folder, "commit", "-qm", "a step")
+        words = ["git", "rev-parse", "HEAD"]
+        return subprocess.run(words, cwd=self.folder, check=True, capture_output=True, text=True).stdout.strip()
+
+    def use(self, python: Path, temp: Path, hub: GitHub, **inputs: str) -> runner.Done:
+        """The action in a job of the pull request, whose own token is ``hub.writers[0]``."""
+        temp.mkdir()
+        ends = {"base": {"sha": self.base}, "head": {"sha": self.head}}
+        event: dict[str, Any] = {"pull_request": {"number": hub.number, **ends}}
+        variables = {"GITHUB_REPOSITORY": hub.repository, "GITHUB_API_URL": hub.place}
+        variables["PATH"] = os.pathsep.join([str(python), os.environ["PATH"]])
+        # Nothing is fetched: what a job would install stands beside it.
+        variables |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONPATH": ""}
+        context = {"token": hub.writers[0], "event": event}
+        inputs = {"working-directory": "jobs", **{k.replace("_", "-"): v for k, v in inputs.items()}}
+        return runner.use(ROOT, inputs, workspace=self.folder, temp=temp, github=context, variables=variables)
+
+    def with_suggestions(self, comments: list[dict[str, Any]]) -> str:
+        """The script once somebody has clicked on all of them."""
+        lines = self.script.read_text().splitlines()
+        for comment in sorted(comments, key=lambda c: -c["line"]):
+            assert comment["path"] == "jobs/train.py"
+            block = comment["body"].partition("```suggestion\n")[2].removesuffix("```")
+            lines[comment.get("start_line", comment["line"]) - 1 : comment["line"]] = block.splitlines()
+        return "\n".join(lines) + "\n"
 
 
 @pytest.mark.slow
-def test_a_job_that_ends_well_has_no_code(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(SICK.rsplit("y.backward()", 1)[0])
-    status, outputs, _ = step(tmp_path, "train.py")
-    assert status == 0 and outputs["code"] == ""
+def test_a_pull_request_that_fails_is_told_tried_and_reviewed(tmp_path: Path, python: Path) -> None:
+    import torch
+
+    repository = Repository(tmp_path / "checkout", HEALTHY, HEALTHY + SICK)
+    with serving(GitHub("a/b", 7, repository.folder, repository.base, repository.head)) as hub:
+        version = torch.__version__.partition("+")[0]
+        done = repository.use(
+            python, tmp_path / "temp", hub, command="train.py '--the steps' 3", torch=version, fix="true", review="true"
+        )
+    assert done.failed and len(done.ran) == 3 and done.outputs["code"] == "GD101", done.log
+    assert "::error title=GD101" in done.log and "error[GD101]" in done.log and "GD101" in done.summary
+    folder = Path(done.outputs["report"])
+    assert {"report.json", "report.sarif", "report.md", "fix.patch", "fix.json"} <= {f.name for f in folder.iterdir()}
+    (review,) = hub.taken
+    assert "::notice::" not in done.log and review["commit_id"] == repository.head
+    mended = repository.with_suggestions(review["comments"])
+    assert mended != repository.script.read_text()
+    git(repository.folder, "apply", "--directory=jobs", str(folder / "fix.patch"))
+    assert mended == repository.script.read_text()
+    words = [str(python / "python"), "train.py", "--steps", "3"]
+    subprocess.run(words, cwd=repository.script.parent, check=True, timeout=120)
+    installed = [str(python / "python"), "-c", "import graphdoc; print(graphdoc.__file__)"]
+    where = subprocess.run(installed, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert where.startswith(str(python.parent))
 
 
-@pytest.fixture
-def told() -> dict[str, object]:
-    return report()
+@pytest.mark.slow
+def test_a_job_whose_token_cannot_write_ends_as_its_program_does(tmp_path: Path, python: Path) -> None:
+    repository = Repository(tmp_path / "checkout", HEALTHY, HEALTHY + SICK)
+    with serving(GitHub("a/b", 7, repository.folder, repository.base, repository.head)) as hub:
+        words = {"command": "train.py --steps 3", "review": "true", "token": "of a fork"}
+        done = repository.use(python, tmp_path / "temp", hub, **words)
+        assert done.failed and done.outputs["code"] == "GD101" and not hub.taken, done.log
+        (notice,) = [line for line in done.log.splitlines() if line.startswith("::notice::")]
+        assert notice == (
+            "::notice::graphdoc could not post its review: graphdoc: 403 Resource not accessible by integration"
+        )
+        well = repository.use(python, tmp_path / "well", hub, command="train.py --steps 1", fix="true", review="true")
+        assert not well.failed and well.outputs["code"] == "" and len(well.ran) == 2, well.log
 
 
-def review(folder: Path, head: str = "HEAD") -> tuple[int, str, list[str]]:
-    """Run the action's third step with a `gh` that writes down what it is given: status, log, arguments."""
-    script = yaml.safe_load(ACTION.read_text())["runs"]["steps"][2]["run"]
-    tools = folder / "tools"
-    tools.mkdir(exist_ok=True)
-    (tools / "gh").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$REPORT/gh.txt"\nexit ${GH_STATUS:-0}\n')
-    (tools / "gh").chmod(0o755)
-    env = {**os.environ, "REPORT": str(folder), "BASE": "main", "HEAD": head, "NUMBER": "7", "GITHUB_REPOSITORY": "a/b"}
-    env["PATH"] = os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]])
-    words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
-    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=60)
-    said = folder / "gh.txt"
-    return done.returncode, done.stdout + done.stderr, said.read_text().splitlines() if said.exists() else []
-
-
-def test_a_patch_on_changed_lines_is_posted_as_a_review(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, object]
-) -> None:
-    (repository / "report.json").write_text(json.dumps(told))
-    status, log, words = review(repository)
-    assert status == 0 and words[:4] == ["api", "--method", "POST", "repos/a/b/pulls/7/reviews"], log
-    sent = json.loads((repository / "review.json").read_text())
-    assert (sent["commit_id"], sent["event"], len(sent["comments"])) == ("HEAD", "COMMENT", 2)
-    monkeypatch.setenv("GH_STATUS", "1")
-    status, log, _ = review(repository)
-    assert status == 0 and "::notice::graphdoc could not post" in log
-
-
-def test_a_fix_that_was_tried_is_posted_before_one_that_was_not(repository: Path, told: dict[str, object]) -> None:
-    (repository / "report.json").write_text(json.dumps(told))
-    (repository / "fix.json").write_text('{"diagnoses": []}')
-    status, _, words = review(repository)
-    assert status == 0 and words == []
+@pytest.mark.slow
+def test_a_fault_on_lines_that_were_there_before_is_told_and_not_reviewed(tmp_path: Path, python: Path) -> None:
+    repository = Repository(tmp_path / "checkout", HEALTHY + SICK, f"# a comment\n{HEALTHY}{SICK}")
+    with serving(GitHub("a/b", 7, repository.folder, repository.base, repository.head)) as hub:
+        done = repository.use(python, tmp_path / "temp", hub, command="train.py --steps 3", review="true")
+    assert done.failed and done.outputs["code"] == "GD101" and "::notice::" not in done.log and not hub.taken, done.log
+    assert json.loads(Path(done.outputs["report"], "review.json").read_text())["comments"] == []

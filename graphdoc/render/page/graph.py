@@ -118,8 +118,11 @@ def _svg(
     ]
     for arrow in sorted(picture.arrows, key=lambda a: a.way == "fatal"):
         drawn.append(_arrow(arrow, layout.paths.get((arrow.tail, arrow.head), [])))
-    for box, told, (w, h) in zip(picture.boxes, lines, sizes, strict=True):
-        x, y = layout.centres.get(box.id, (0.0, 0.0))
+    placed = zip(picture.boxes, lines, sizes, strict=True)
+    at = {box.id: layout.centres.get(box.id, (0.0, 0.0)) for box in picture.boxes}
+    # The order in the file is that in which the keyboard goes through them: from above to below, as they are seen.
+    for box, told, (w, h) in sorted(placed, key=lambda one: (at[one[0].id][1], at[one[0].id][0])):
+        x, y = at[box.id]
         drawn.append(_box(box, picture, places, told, (x - w / 2 + _EDGE, y - h / 2 + _EDGE, w, h)))
     return f"<div class=scroll tabindex=0 role=region aria-label='The drawn graph'>{''.join(drawn)}</svg></div>"
 

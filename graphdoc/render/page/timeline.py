@@ -26,7 +26,7 @@ def timeline(picture: Picture, places: Places) -> str:
         before = f"<p>Before these calls: {told}.</p>"
     return (
         "<section id=calls aria-labelledby=calls-h><h2 id=calls-h>The calls of the run</h2>"
-        f"{before}<div class=scroll tabindex=0 role=region aria-label='The calls of the run'><table class=calls>"
+        f"{before}<div class=scroll tabindex=0 role=region aria-label='The calls as a table'><table class=calls>"
         f"<thead><tr>{lanes}<th scope=col>call</th><th scope=col>iteration</th><th scope=col>place</th>"
         f"<th scope=col>code</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
     )
