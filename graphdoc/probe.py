@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from graphdoc.evidence import Evidence, EvidenceError, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
+from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.suspicions import suspicious
@@ -129,8 +129,7 @@ def _told(evidence: Evidence, why: str) -> Evidence:
 
 
 def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:
-    with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
-        out = Path(folder)
+    with scratch() as out:
         request = replace(kept.request, cwd=str(kept.cwd), mode=mode, timeout=limit)
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))

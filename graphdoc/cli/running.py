@@ -53,6 +53,9 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
         from graphdoc.launch.folders import release
 
         release(folder)
+    from graphdoc.launch.scratch import sweep
+
+    sweep()
     return end_like(ended) or int(asked.strict and found)
 
 

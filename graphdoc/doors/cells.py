@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
 from graphdoc.fixes.apply import patched
 from graphdoc.launch.keep import open_run
+from graphdoc.launch.scratch import scratch
 from graphdoc.model import Fix, Report
 from graphdoc.probe import question
 from graphdoc.processes import read_processes
@@ -57,11 +57,11 @@ def as_html(report: Report) -> str:
 
 def _changed(fix: Fix, texts: dict[str, str]) -> tuple[str, dict[str, str]] | None:
     """What a fix is, and the new text of the cells that it changes; None where it changes no cell or a file as well."""
-    with tempfile.TemporaryDirectory(prefix="graphdoc-") as folder:
+    with scratch() as folder:
         for name, text in texts.items():
-            Path(folder, name).write_text(text, encoding="utf-8")
+            (folder / name).write_text(text, encoding="utf-8")
         try:
-            found = patched(fix.diff, Path(folder))
+            found = patched(fix.diff, folder)
         except UsageError:
             return None
     note = f": {fix.note}" if fix.note else ""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from graphdoc.launch import Ended, Request, recorded, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run
 from graphdoc.launch.hook._graphdoc_waiting import Watch, is_awaited, is_executed
 from graphdoc.launch.keep import keep
+from graphdoc.launch.scratch import make_scratch, remove_scratch
 
 MODE = "observe:nan-off:no-audit"
 """Failures alone: what a run that ends well has silently failed to train shows over a whole run, not in a piece."""
@@ -133,7 +133,7 @@ class Pieces:
         for folder in self._held:
             release(folder)
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            remove_scratch(self._scratch)
 
     def _observe(self) -> None:
         if self._open:
@@ -142,7 +142,7 @@ class Pieces:
     def _folder(self) -> Path:
         """Where the piece that runs leaves what was seen: no folder of the user's, for most pieces do not fail."""
         if self._scratch is None or not self._scratch.is_dir():
-            self._scratch = Path(tempfile.mkdtemp(prefix="graphdoc-"))
+            self._scratch = make_scratch()
         return self._scratch
 
     def _place(self) -> Path:

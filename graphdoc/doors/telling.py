@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from graphdoc.launch import Request, as_environment
+from graphdoc.launch.scratch import scratch
 
 LONGEST = 180.0
 """Seconds that a report may take, with a second run of the program."""
@@ -38,8 +38,8 @@ class Told:
 
 def tell(folder: Path, rerun: bool = False) -> Told:
     """The report of the run in ``folder``. ``rerun`` runs the program once more where that tells more. Never raises."""
-    with tempfile.TemporaryDirectory(prefix="graphdoc-") as scratch:
-        answer = Path(scratch, "report.json")
+    with scratch() as place:
+        answer = place / "report.json"
         words = ["show", str(folder), "--report", f"json:{answer}", *(["--rerun"] if rerun else [])]
         text, trouble = ask("graphdoc", words)
         try:

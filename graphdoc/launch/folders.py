@@ -13,6 +13,7 @@ from pathlib import Path
 
 from graphdoc.files import write_private
 from graphdoc.launch.trust import holds, seal
+from graphdoc.spare import is_private, spare_folder
 
 PLACE = ".graphdoc"
 KEPT_RUNS = 10
@@ -104,8 +105,8 @@ def hold(folder: Path) -> None:
     """
     handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
+        lock(handle)  # before the seal: whoever finds that finds the folder held
         os.write(handle, seal({"run": folder.name}, folder).encode())
-        _locked(handle)
     except OSError:
         os.close(handle)
         raise
@@ -121,22 +122,26 @@ def release(folder: Path) -> None:
 
 def _clear(place: Path) -> None:
     """Remove the oldest runs, only such as graphdoc has made here for this user and nobody holds any more."""
-    ours = sorted(f for f in place.iterdir() if RUN_NAME.fullmatch(f.name) and _made_here(f))
+    ours = sorted(f for f in place.iterdir() if RUN_NAME.fullmatch(f.name) and made_here(f))
     for folder in ours[: max(0, len(ours) - KEPT_RUNS + 1)]:
         try:
             handle = os.open(folder / LOCK, os.O_RDWR)
         except OSError:
             continue
         try:
-            if _locked(handle):
+            if lock(handle):
                 shutil.rmtree(folder, ignore_errors=True)  # follows no link
+                spare = spare_folder(str(folder))
+                if is_private(spare):
+                    shutil.rmtree(spare, ignore_errors=True)
         except OSError:
             pass
         finally:
             os.close(handle)
 
 
-def _made_here(folder: Path) -> bool:
+def made_here(folder: Path) -> bool:
+    """Whether graphdoc has made this folder, for this user and in this place: it carries the seal."""
     lock = folder / LOCK
     try:
         if not stat.S_ISDIR(os.lstat(folder).st_mode) or not stat.S_ISREG(os.lstat(lock).st_mode):
@@ -148,7 +153,7 @@ def _made_here(folder: Path) -> bool:
     return holds(given, {"run": folder.name}, folder)
 
 
-def _locked(handle: int) -> bool:
+def lock(handle: int) -> bool:
     """Take the lock of a folder; False where another process has it. Where locks are unknown, nothing is locked."""
     try:
         import fcntl

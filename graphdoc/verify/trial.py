@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from graphdoc.evidence import Evidence, Raised
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
+from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.exception import SECOND_TIME, message_of
@@ -58,7 +57,7 @@ class Trial:
         self._baseline: Baseline | None = None
         self._looked = False
         self._asked_twice = False
-        self._folders: list[str] = []
+        self._folders: list[Path] = []
         self._forks = Forks()
 
     def __enter__(self) -> Trial:
@@ -69,7 +68,7 @@ class Trial:
     ) -> None:
         self._forks.close()
         for folder in self._folders:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_scratch(folder)
 
     def of(self, texts: Mapping[str, str], safe: bool, seconds: float, *, same_numbers: bool = False) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
@@ -174,8 +173,8 @@ class Trial:
         return told if isinstance(told, int) else -1
 
     def _run(self, mode: str, patches: dict[str, str] | None, limit: float) -> tuple[Path, Ended]:
-        folder = tempfile.mkdtemp(prefix="graphdoc-")
-        self._folders.append(folder)
+        out = make_scratch()
+        self._folders.append(out)
         request = replace(
             self.kept.request,
             cwd=str(self.kept.cwd),
@@ -183,7 +182,6 @@ class Trial:
             patches=patches,
             timeout=max(1.0, limit),
         )
-        out = Path(folder)
         enough = out / ENOUGH
         return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked, forks=self._forks)
 

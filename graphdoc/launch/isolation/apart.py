@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +18,7 @@ from graphdoc.launch.isolation.keeper import UNAVAILABLE
 from graphdoc.launch.isolation.stopping import Stop
 from graphdoc.launch.isolation.trackers import quiet_trackers
 from graphdoc.launch.isolation.ways import Way, ways
+from graphdoc.launch.scratch import make_scratch, remove_scratch
 
 _KEEPER = Path(__file__).parent / "keeper.py"
 _TICK = 0.03
@@ -84,7 +83,8 @@ def _run(
 ) -> tuple[Ended, str]:
     """One run in one way: how it ended, and why this way cannot be had, if so (nothing was run then)."""
     words = as_words(request)
-    scratch = tempfile.mkdtemp(prefix="graphdoc-")
+    folder = make_scratch()
+    scratch = str(folder)
     try:
         environment = quiet_trackers(as_environment(request, out if observes(out) else None), scratch)
         if way == "layer":
@@ -129,7 +129,7 @@ def _run(
             ended.refused = (out / "uncovered").read_text(errors="replace").splitlines()[0]
         return ended, ""
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove_scratch(folder)
 
 
 def _watch(
