@@ -2,7 +2,13 @@
 
 Run as ``python -I -S keeper.py JSON`` with the program's environment, or called in a fork of an interpreter that is to
 become the program (see ``server.py``). It ends when the program does, when it is asked to (SIGTERM), and when whoever
-started it is gone. Standard library only.
+started it is gone.
+
+A program that is ended before its end (it has shown enough, its time is up, the user has had enough) and is kept apart
+ends at once, without its ``finally`` and ``atexit``: what they would save, release or upload is thrown away with the
+layers, nobody sees it, and their work would be waited for and stand in the trace as the program's own. In the user's
+real files (``open``) they do matter: a checkpoint half written, a lock left behind. There the program is ended as by
+Ctrl-C, and has a few seconds for them. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,9 +25,12 @@ UNAVAILABLE = 125
 _PDEATHSIG, _SUBREAPER = 1, 36
 GRACE = 0.5
 """Seconds that processes have to end before they are killed."""
+LAST_DEEDS = 5.0
+"""Seconds that a program in the user's real files has for what it does on Ctrl-C."""
 
 program = 0
 is_first = False
+is_open = False
 scratch = ""
 
 
@@ -44,8 +53,8 @@ def keep(given: dict) -> None:  # type: ignore[type-arg]
                 os._exit(UNAVAILABLE)
             # The program itself, which is to go on: the file is closed, with nothing in it.
     else:
-        global scratch
-        scratch = given["scratch"]
+        global scratch, is_open
+        scratch, is_open = given["scratch"], given["way"] == "open"
         _tie(given["parent"], signal.SIGTERM)
         _start(given, lambda: None)
 
@@ -157,6 +166,8 @@ def _stop() -> None:
         except (OSError, ChildProcessError):
             pass
         os._exit(1)
+    if is_open:
+        _interrupt()
     _end_all()
     if scratch:
         # Copies of the user's files may lie there; whoever would have removed it may have been killed.
@@ -164,6 +175,17 @@ def _stop() -> None:
 
         shutil.rmtree(scratch, ignore_errors=True)
     os._exit(1)
+
+
+def _interrupt() -> None:
+    """Let the program end as on Ctrl-C, if it does so in time."""
+    limit = time.monotonic() + LAST_DEEDS
+    try:
+        os.kill(program, signal.SIGINT)
+        while not os.waitpid(program, os.WNOHANG)[0] and time.monotonic() < limit:
+            time.sleep(0.01)
+    except (OSError, ChildProcessError):
+        pass
 
 
 def _wait(child: int, parent: int = 0) -> int:
