@@ -530,18 +530,9 @@ def load(path: str) -> dict[str, Any]:
     Raises:
         EvidenceError: missing, truncated, longer than any that graphdoc writes, or not a JSON object.
     """
+    from graphdoc.documents import Unreadable, read_object
+
     try:
-        with open(path, "rb") as f:
-            text = f.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
-            raise EvidenceError(f"{path} is longer than {MOST_BYTES // 1_000_000} MB, which no evidence is")
-        data = json.loads(text)
-    except OSError as e:
-        raise EvidenceError(f"cannot read {path}: {e.strerror}") from e
-    except EvidenceError:
-        raise
-    except (ValueError, RecursionError, MemoryError) as e:
-        raise EvidenceError(f"{path} is truncated or not an evidence file: {e}") from e
-    if not isinstance(data, dict):
-        raise EvidenceError(f"{path}: not a graphdoc evidence document")
-    return data
+        return read_object(path, MOST_BYTES)
+    except Unreadable as e:
+        raise EvidenceError(str(e)) from e

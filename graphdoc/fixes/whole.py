@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphdoc.documents import read_object
 from graphdoc.errors import UsageError
 from graphdoc.files import write_private
 from graphdoc.fixes.apply import apply, undo_patch
 from graphdoc.launch.folders import PLACE, UNDER_WAY, own_place
 from graphdoc.launch.trust import holds, seal
-from graphdoc.sourcetext import digest
 
 UNDO = "undo.patch"
+MOST_BYTES = 100_000_000
+"""Of the note on a patch, which holds its files twice."""
 
 
 def apply_whole(contents: Mapping[Path, bytes], base: Path, cwd: Path) -> Path:
@@ -30,8 +32,7 @@ def apply_whole(contents: Mapping[Path, bytes], base: Path, cwd: Path) -> Path:
     try:
         place = own_place(cwd)
         write_private(place / UNDO, undo_patch(before, contents, base))
-        if len(contents) > 1:
-            _note(place, before, contents)
+        _note(place, before, contents)
     except OSError as e:
         raise UsageError(f"cannot write {cwd / PLACE / UNDO}, so nothing was changed: {e.strerror or e}") from e
     try:
@@ -53,13 +54,15 @@ def recover(cwd: Path) -> str:
     files = _noted(note)
     if files is None:
         return ""
-    changed = {path: old for path, old, new in files if _digest(path) == new}
+    changed = {path: old for path, old, new in files if _held(path) == new}
     if changed and len(changed) < len(files):
         apply(changed)
     note.unlink(missing_ok=True)
     for path, _, new in files:
-        for left in path.parent.glob(f".{glob.escape(path.name)}-*"):  # made ready and never put in its place
-            if left.is_file() and _digest(left) == new:
+        # Made ready, or only begun, and never put in its place: named as graphdoc.files names it (tempfile.mkstemp).
+        for left in path.parent.glob(f".{glob.escape(path.name)}-" + "[a-z0-9_]" * 8):
+            held = None if left.is_symlink() else _held(left)
+            if held is not None and new.startswith(held):
                 left.unlink()
     if not changed or len(changed) == len(files):
         return ""
@@ -68,25 +71,25 @@ def recover(cwd: Path) -> str:
 
 
 def _note(place: Path, before: Mapping[Path, bytes], after: Mapping[Path, bytes]) -> None:
-    files = [[str(p), base64.b64encode(before[p]).decode(), digest(after[p])] for p in after]
+    files = [[str(p), *(base64.b64encode(text).decode() for text in (before[p], after[p]))] for p in after]
     document = {"files": files, "seal": seal(files, place)}
     write_private(place / UNDER_WAY, json.dumps(document).encode())
 
 
-def _noted(note: Path) -> list[tuple[Path, bytes, str]] | None:
+def _noted(note: Path) -> list[tuple[Path, bytes, bytes]] | None:
     """What is being replaced, as this user's own command has noted it here; None for anything else."""
     try:
-        document: Any = json.loads(note.read_bytes())
+        document: Any = read_object(note, MOST_BYTES)
         files = document["files"]
         if not holds(document.get("seal"), files, note.parent):
             return None
-        return [(Path(path), base64.b64decode(old), str(new)) for path, old, new in files]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [(Path(path), base64.b64decode(old), base64.b64decode(new)) for path, old, new in files]
+    except (ValueError, KeyError, TypeError, AttributeError):  # Unreadable is a ValueError
         return None
 
 
-def _digest(path: Path) -> str:
+def _held(path: Path) -> bytes | None:
     try:
-        return digest(path.read_bytes())
+        return path.read_bytes()
     except OSError:
-        return ""
+        return None

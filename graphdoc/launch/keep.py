@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from graphdoc.documents import Unreadable, read_object
 from graphdoc.errors import UsageError
 from graphdoc.files import write_private
 from graphdoc.launch import Ended, Request, troubles
@@ -197,18 +198,9 @@ def _seen(folder: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with open(path, "rb") as stream:
-            text = stream.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
-            raise UsageError(f"{path} is longer than {MOST_BYTES:,} bytes, so graphdoc has not written it")
-        data = json.loads(text)
-    except OSError as e:
-        raise UsageError(f"cannot read {path}: {e.strerror}") from e
-    except (ValueError, RecursionError) as e:
-        raise UsageError(f"{path} is truncated or damaged: {e}") from e
-    if not isinstance(data, dict):
-        raise UsageError(f"{path} is damaged: not a JSON object")
-    return data
+        return read_object(path, MOST_BYTES)
+    except Unreadable as e:
+        raise UsageError(str(e)) from e
 
 
 def _as_bytes(document: dict[str, Any]) -> bytes:

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from graphdoc.documents import Unreadable, read_object
 from graphdoc.files import write_whole
 from graphdoc.verify.verdict import Verdict
 
 FOLDER = "trials"
 _VERSION = 1
+MOST_BYTES = 16_000_000
+"""Of one verdict, or of the patches put together from one."""
 
 
 class Results:
@@ -26,23 +29,23 @@ class Results:
     def get(self, key: str, seconds: float) -> Verdict | None:
         """The verdict with this key; not one that was left open because fewer seconds were given then."""
         try:
-            found = json.loads((self.folder / f"{key}.json").read_bytes())
+            found = read_object(self.folder / f"{key}.json", MOST_BYTES)
             if found["version"] != _VERSION or (found["open"] and found["seconds"] < seconds):
                 return None
             verified = found["verified"]
             if verified not in (True, False, None) or not isinstance(found["data"], dict):
                 return None
             return Verdict(verified, str(found["summary"]), found["data"])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (Unreadable, KeyError, TypeError):
             return None
 
     def further(self, key: str) -> list[dict[str, Any]]:
         """The patches that were put together from the one with this key, as ``keep_further`` was given them."""
         try:
-            found = json.loads((self.folder / f"{key}.further.json").read_bytes())
+            found = read_object(self.folder / f"{key}.further.json", MOST_BYTES)
             told = found["patches"] if found["version"] == _VERSION else []
             return [one for one in told if _is_patch(one)]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (Unreadable, KeyError, TypeError):
             return []
 
     def keep_further(self, key: str, patches: Sequence[Mapping[str, Any]]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from graphdoc.fixes import whole
 from graphdoc.fixes.whole import apply_whole, recover
 from graphdoc.launch.folders import PLACE, UNDER_WAY
 
@@ -93,7 +92,29 @@ def test_an_interrupt_between_two_files_takes_it_back(project: Path, monkeypatch
     assert sorted(f.name for f in project.iterdir()) == [PLACE, "a.py", "b.py"]
 
 
-def test_one_file_needs_no_note(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "_note", lambda *_: pytest.fail("a note for one file"))
-    undo = apply_whole({project / "a.py": b"new\n"}, project, project)
-    assert undo == project / PLACE / "undo.patch"
+BEGUN = """
+import os, signal
+from pathlib import Path
+from graphdoc.fixes.whole import apply_whole
+noted = Path.cwd() / ".graphdoc" / "applying.json"
+os.{call} = lambda *_: os.kill(os.getpid(), signal.SIGKILL) if noted.exists() else None
+apply_whole({{Path.cwd() / "a.py": b"new a\\n"}}, Path.cwd(), Path.cwd())
+"""
+
+
+@pytest.mark.parametrize("call", ["fsync", "chmod", "replace"])
+def test_killed_before_its_only_file_it_leaves_nothing_beside_it(project: Path, call: str) -> None:
+    theirs = project / ".a.py-notes"
+    theirs.write_text("new a\n")
+    mine = project / ".a.py-mine_own"  # as long as ours are
+    mine.write_text("else\n")
+    program = BEGUN.format(call=call)
+    if call == "replace":  # the note is put in its place by it too
+        program = program.replace("os.replace = lambda *_: ", "real = os.replace\nos.replace = lambda *a: ")
+        program = program.replace("else None", "else real(*a)")
+    done = subprocess.run([sys.executable, "-c", program], cwd=project, check=False)
+    assert done.returncode == -signal.SIGKILL
+    begun = [f for f in project.glob(".a.py-*") if f not in (theirs, mine)]
+    assert len(begun) == 1
+    assert recover(project) == "" and texts(project) == ["old a\n", "old b\n"]
+    assert not begun[0].exists() and theirs.exists() and mine.exists()
