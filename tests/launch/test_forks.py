@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from marks import below, have_namespaces, interrupted_when, kill_when, state
 
 from graphdoc.launch import Request
@@ -221,6 +222,54 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
     kill_when(out / "ready", parent, str(out), seconds=60)
 
 
+ASKS = """
+import os, sys, torch
+known = set(sys.modules)
+sys.path.insert(0, sys.argv[1])
+import server
+here = os.getpid()
+{deed}
+print(server._import_torch([], known))
+"""
+
+
+@pytest.mark.parametrize(
+    ("deed", "why"),
+    [
+        ("", ""),
+        ("torch.cuda._initialized = True", "an accelerator is in use"),
+        # What a build with CUDA answers once the driver was asked how many devices there are.
+        ("torch.cuda._is_in_bad_fork = lambda: os.getpid() != here", "an accelerator is in use"),
+        ("torch.xpu._is_in_bad_fork = lambda: os.getpid() != here", "an accelerator is in use"),
+        pytest.param(
+            "assert not torch.cuda.is_initialized(); torch.cuda.is_available()",
+            "an accelerator is in use",
+            marks=pytest.mark.skipif(torch.version.cuda is None, reason="torch without CUDA"),
+        ),
+    ],
+)
+def test_a_process_that_has_asked_for_a_device_is_not_forked(tmp_path: Path, deed: str, why: str) -> None:
+    words = [sys.executable, "-c", ASKS.format(deed=deed), str(Path(apart.__file__).parent)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == why
+
+
+ON_A_DEVICE = """
+import torch
+print(torch.cuda.is_initialized(), torch.cuda._is_in_bad_fork(), torch.cuda.is_available(), torch.zeros(2).sum().item())
+"""
+
+
+def test_a_run_of_the_shared_import_can_still_ask_for_one(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(ON_A_DEVICE)
+    with Forks() as forks:
+        first, second = (run(folder, "train.py", forks).printed.split() for _ in range(2))
+        assert forks.runs == 2
+    assert first == second == ["False", "False", str(torch.cuda.is_available()), "0.0"]
+
+
 @pytest.mark.parametrize(
     ("header", "before"),
     [
@@ -233,6 +282,9 @@ def test_nothing_outlives_a_parent_that_is_killed(tmp_path: Path) -> None:
         ("from . import mine\nimport torch\n", None),
         ("if True:\n    import torch\n", None),
         ("try:\n    import torch\nexcept ImportError:\n    torch = None\n", None),
+        ("import ctypes\nctypes.CDLL('libcuda.so.1').cuInit(0)\nimport torch\n", None),
+        ("import pycuda.autoinit\nimport torch\n", None),
+        ("import torch.cuda\ntorch.cuda.init()\n", []),
         ("import os\n", None),
         ("import (\n", None),
     ],

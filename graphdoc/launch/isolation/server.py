@@ -110,11 +110,10 @@ def _import_torch(before: Sequence[str], known: set[str]) -> str:
         return f"torch cannot be imported: {type(e).__name__}: {e}".splitlines()[0]
     finally:
         sys.dont_write_bytecode = writes
-    torch = sys.modules["torch"]
     return (
         _shadowed({name.partition(".")[0] for name in set(sys.modules) - known})
         or _written_to()
-        or ("CUDA is in use" if torch.cuda.is_initialized() else "")
+        or _device()
         or _threads()
     )
 
@@ -144,6 +143,26 @@ def _written_to() -> str:
         if writable and not (stat.S_ISFIFO(about) or stat.S_ISCHR(about)):
             return "a file is open for writing"
     return ""
+
+
+def _device() -> str:
+    """Whether a fork could not use an accelerator because this process has (CUDA's, for one, does not survive a fork).
+
+    Torch itself says so in a fork, from the first question to the driver on: also after ``torch.cuda.is_available()``,
+    which makes no context (torch/csrc/utils/device_lazy_init.cpp, ``register_fork_handler_for_device_init``).
+    """
+    torch = sys.modules["torch"]
+    names = [name for name in ("cuda", "xpu", "mps", "mtia") if hasattr(torch, name)]
+    if any(getattr(getattr(torch, name), "is_initialized", bool)() for name in names):
+        return "an accelerator is in use"
+    child = os.fork()
+    if child == 0:
+        bad = True
+        try:
+            bad = any(getattr(getattr(torch, name), "_is_in_bad_fork", bool)() for name in names)
+        finally:
+            os._exit(bad)
+    return "an accelerator is in use" if os.waitpid(child, 0)[1] else ""
 
 
 def _threads() -> str:
