@@ -120,9 +120,9 @@ class StepTrace:
 
         warnings.showwarning = showwarning
         if self.reference:
-            _tell_sparse_apart(graph)
-            self._context = graph.allow_mutation_on_saved_tensors()
-            self._context.__enter__()
+            from graphdoc.capture.reference import copying
+
+            self._context = copying(graph)
         if self.views:
             from graphdoc.capture.views import SingleViews
 
@@ -325,22 +325,3 @@ class StepTrace:
             self.stream.flush()
         except Exception as e:
             self.witness.trouble(e)
-
-
-def _tell_sparse_apart(graph: Any) -> None:
-    """Let the context that copies on write meet sparse tensors: it asks each for the address of a storage, which they
-    do not have and nobody writes into (torch 2.13: ``Cannot access data pointer of Tensor that doesn't have storage``).
-    """
-    for name in ("_get_tid", "_get_sid"):
-        known = getattr(graph, name, None)
-        if known is not None:
-            setattr(graph, name, _for_sparse_too(known, graph.torch.strided))
-
-
-def _for_sparse_too(known: Any, strided: Any) -> Any:
-    """The key of a tensor by which the context knows it again; of one without storage by what it is."""
-
-    def key(tensor: Any) -> Any:
-        return known(tensor) if tensor.layout is strided else (id(tensor), tensor._version)
-
-    return key

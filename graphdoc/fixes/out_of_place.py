@@ -3,7 +3,7 @@
 ``x += y`` → ``x = x + y``; ``x.relu_()`` → ``x = x.relu()`` (chains too); ``F.relu(x, inplace=True)`` and
 ``nn.ReLU(True)`` lose the flag; a slice write gets ``y = y.clone()`` before it, ``y[y < 0] = 0`` becomes
 ``torch.where``, a preallocated tensor that a plain loop fills becomes a list and ``torch.stack``, one that a loop maps
-slice by slice the stack of the new slices.
+slice by slice the stack of the new slices, one that it moves on out of its own other slices a list of these.
 
 Args:
     place: the write: the whole statement (``x += y``), the subscript that is assigned, the call of the method or of
@@ -21,6 +21,8 @@ import ast
 
 from graphdoc.fixes.aliases import refuse_lost
 from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, statement
+from graphdoc.fixes.slice_maps import value_first
+from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
@@ -147,7 +149,7 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     simple = is_path(root) and (not isinstance(root, ast.Subscript) or bool(args.get("container")))
     replaced = names[0] in REPLACEMENTS
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
-        return clone_before(source, owner, args.get("base") or _base(source, root), bool(args.get("joined")))
+        return _part(source, owner, root, args)
     text = source.segment(root)
     if whole:
         _refuse(source, owner, root, args)
@@ -174,6 +176,17 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     for cut in reversed(strip):
         before = before[: cut.start - start] + before[cut.end - start :]
     return [*insert_before(source, owner, [f"{text} = {before}"]), Edit(source.file, start, end, text)]
+
+
+def _part(source: Source, owner: ast.stmt, root: ast.expr, args: Args) -> list[Edit]:
+    """The tensor behind a view that a method writes into: a list of its slices, or a clone of it before the write."""
+    base = args.get("base") or _base(source, root)
+    joined = bool(args.get("joined"))
+    if isinstance(root, ast.Subscript) and args.get("mode") != "clone" and not joined:
+        rows = by_rows(source, owner, root)
+        if rows:
+            return rows
+    return value_first(source, owner, root, base) or clone_before(source, owner, base, joined)
 
 
 def _chain(source: Source, node: ast.Call) -> list[ast.Call]:

@@ -39,27 +39,41 @@ def mapped(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit]
     return [Edit(source.file, start, stop, text), *torch.edits]
 
 
-def value_first(source: Source, owner: ast.stmt, target: ast.Subscript, text: str) -> list[Edit]:
+def value_first(source: Source, owner: ast.stmt, target: ast.expr, text: str) -> list[Edit]:
     """Compute the value, clone, then write, where the value is computed from the tensor itself; else none.
 
-    What the computation saves is the tensor from before, which nothing writes into any more.
+    What the computation saves is the tensor from before, which nothing writes into any more. The value is what is
+    assigned (``y[i] = f(y)``, ``y[i] += f(y)``) or the one argument of an in-place method (``y[i].add_(f(y))``).
     """
     root = ast.parse(text, mode="eval").body
-    if not isinstance(owner, ast.Assign) or len(owner.targets) != 1 or "\n" in source.segment(owner):
+    value = _value(owner, target)
+    if value is None or "\n" in source.segment(value):
         return []
     spelling = key(root)
-    if not is_path(target) or not any(isinstance(n, type(root)) and key(n) == spelling for n in ast.walk(owner.value)):
+    if not is_path(target) or not any(isinstance(n, type(root)) and key(n) == spelling for n in ast.walk(value)):
         return []
     if isinstance(root, ast.Name):
         refuse_lost(source, owner, root)
         if not is_rebindable(source, root.id, owner):
             return []
     name = fresh_name(source, "new", "new_value")
-    start, end = source.span(owner.value)
-    while source.code[start - 1] == "(" and source.code[end : end + 1] == ")":
+    start, end = source.span(value)
+    while isinstance(owner, ast.Assign | ast.AugAssign) and source.code[start - 1] == "(" and source.code[end] == ")":
         start, end = start - 1, end + 1
-    before = insert_before(source, owner, [f"{name} = {source.segment(owner.value)}", f"{text} = {text}.clone()"])
+    before = insert_before(source, owner, [f"{name} = {source.segment(value)}", f"{text} = {text}.clone()"])
     return [*before, Edit(source.file, start, end, name)]
+
+
+def _value(owner: ast.stmt, target: ast.expr) -> ast.expr | None:
+    """What a statement writes into the target; None where that is no single expression."""
+    if isinstance(owner, ast.Assign):
+        return owner.value if len(owner.targets) == 1 else None
+    if isinstance(owner, ast.AugAssign):
+        return owner.value
+    call = owner.value if isinstance(owner, ast.Expr) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+        return None
+    return call.args[0] if isinstance(call.func, ast.Attribute) and call.func.value is target else None
 
 
 def _dimension(index: ast.expr, variable: str) -> int | None:

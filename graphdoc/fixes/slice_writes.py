@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from graphdoc.fixes.aliases import refuse_lost
 from graphdoc.fixes.base import Args, CannotFix, replace
 from graphdoc.fixes.slice_maps import mapped, value_first
+from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same, targets_of
@@ -38,7 +39,10 @@ def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subsc
             or value_first(source, owner, target, text)
             or clone_before(source, owner, text, bool(args.get("joined")))
         )
-    return value_first(source, owner, target, text) or clone_before(source, owner, text, bool(args.get("joined")))
+    rows = by_rows(source, owner, target) if args.get("mode") != "clone" and not args.get("joined") else []
+    return (
+        rows or value_first(source, owner, target, text) or clone_before(source, owner, text, bool(args.get("joined")))
+    )
 
 
 def _string_key(node: ast.Subscript) -> bool:

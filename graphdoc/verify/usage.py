@@ -9,7 +9,9 @@ from graphdoc.verify.traces import Call, Line, Step, Trace
 def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:
     """Names of the parameters that a step of their optimizer used a gradient of, or is to, and that no step does now.
 
-    Where their optimizer has not stepped yet in the patched run, it is enough that a gradient flows.
+    Where their optimizer has not stepped yet in the patched run, it is enough that a gradient flows. One whose
+    gradient was exactly zero in every step of the original (neurons that never fire) has lost nothing while it still
+    gets one.
     """
     steps = patched.used_keys()
     flows = {key for _, key in patched.flows()}
@@ -17,7 +19,9 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     now = steps | {key for key in flows if owner_of(key) not in stepped}
     before = {key for _, key in base.used()}
     names = {base.name(key): key for key in (*base.names, *before)}
-    before |= {names[name] for name in expected if name in names}
+    zero = {key for step in base.steps for key in step.each} - base.used_keys()
+    given = {key for step in patched.steps for key in step.each}
+    before |= {names[name] for name in expected if name in names} - (zero & given)
     known = set(patched.names) | flows
     # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.
     return sorted({base.name(key) for key in before - now if key in known or not known})

@@ -120,3 +120,34 @@ def test_a_program_with_sparse_tensors_has_a_reference_too(tmp_path):
     verdict = sick.judge(sick.edited(("h += 1", "h = h + 1")), safe=True)
     assert verdict.verified is True, verdict.summary
     assert verdict.data["max_relative_difference"] < 1e-5
+
+
+NEVER_FIRES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head = nn.RNNCell(3, 4), nn.Linear(4, 2)
+optimizer = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+state = torch.zeros(2, 4)
+for _ in range(4):
+    state = cell(torch.randn(2, 3), state)
+    fired = head(torch.relu(state - 5))
+    loss = fired.pow(2).mean() + state.pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+CUT = ("    optimizer.step()\n", "    optimizer.step()\n    state = state.detach()\n")
+
+
+@pytest.mark.parametrize(
+    ("edits", "verified"),
+    [([CUT], True), ([CUT, ("head(torch.relu(state - 5))\n", "head(torch.relu(state - 5)).detach()\n")], False)],
+)
+def test_a_gradient_of_exactly_zero_is_lost_only_where_it_is_gone(tmp_path, edits, verified):
+    sick = Sick(tmp_path, NEVER_FIRES)
+    verdict = sick.judge(sick.edited(*edits))
+    assert verdict.verified is verified, verdict.summary

@@ -1,0 +1,60 @@
+"""The reference of a trial: saved tensors are copied before they are written into, so that backward finds them whole.
+
+``torch.autograd.graph.allow_mutation_on_saved_tensors`` does that, but it does not see every write, and knows a tensor
+by marks that another may take over (torch 2.6 to 2.13, each tried): see ``_Keys``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def copying(graph: Any) -> Any:
+    """Enter the context, ``graph`` being ``torch.autograd.graph``, and return its manager.
+
+    The returned manager has to be kept: the context ends with it.
+    """
+    keys = _Keys(graph)
+    manager = graph.allow_mutation_on_saved_tensors()
+    keys.context = manager.__enter__()
+    return manager
+
+
+class _Keys:
+    """By what the context knows tensors and their memory again.
+
+    - It takes a tensor's first address for its memory: ``y[1:].add_(1)`` begins elsewhere than ``y``, which goes
+      uncopied and gives a wrong gradient without an error. Here memory is the whole storage.
+    - A tensor that was copied is let go, and a later one may have its ``id``, address and version: it would get the
+      copy of the earlier. A mark that stands for a copy is not given to a tensor that is saved anew.
+    - It asks sparse tensors for an address, which they do not have (``Cannot access data pointer of Tensor that
+      doesn't have storage``); nobody writes into those.
+    """
+
+    def __init__(self, graph: Any) -> None:
+        self.context: Any = None
+        self._strided = graph.torch.strided
+        self._known_tid: Any = getattr(graph, "_get_tid", None)
+        self._known_sid: Any = getattr(graph, "_get_sid", None)
+        if self._known_tid is not None and self._known_sid is not None:
+            graph._get_tid, graph._get_sid = self._tensor, self._memory
+
+    def _tensor(self, tensor: Any) -> Any:
+        if tensor.layout is not self._strided:
+            return id(tensor), tensor._version
+        key = self._known_tid(tensor)
+        handles, copies = getattr(self.context, "tid_to_weakhandle", {}), getattr(self.context, "cloned", {})
+        while (handle := handles.get(key)) is not None and handle in copies:
+            key = (*key, "anew")
+        return key
+
+    def _memory(self, tensor: Any) -> Any:
+        if tensor.layout is not self._strided:
+            return id(tensor), tensor._version
+        address, version = self._known_sid(tensor)
+        if not address:  # a fake tensor, or an empty one
+            return address, version
+        try:
+            return tensor.untyped_storage().data_ptr(), version
+        except (NotImplementedError, RuntimeError):
+            return address, version
