@@ -68,9 +68,15 @@ class Numbers:
         return self.count("n")
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The smallest and the largest of the finite elements; None where there is none, or they were not read."""
+        low, high = self.facts.get("min"), self.facts.get("max")
+        return (float(low), float(high)) if low is not None and high is not None else None
+
+    @property
     def largest(self) -> float:
-        """The largest magnitude among the finite elements."""
-        return max(abs(float(self.facts.get("min", 0.0))), abs(float(self.facts.get("max", 0.0))))
+        """The largest magnitude among the finite elements, 0.0 where none is known."""
+        return max(map(abs, self.bounds)) if self.bounds is not None else 0.0
 
     @property
     def dtype(self) -> str:

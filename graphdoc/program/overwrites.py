@@ -208,6 +208,19 @@ class Overwrite:
         return (carried or self.constant) and bool(self.keeping_calls)
 
     @cached_property
+    def surely_covered_up(self) -> bool:
+        """Whether a call with the flag is known to have reached the stale part, and why the part does not belong here.
+
+        Version counts prove who wrote; that the connection is the fault needs a role or a lifetime beside them.
+        """
+        if not self.covered_up:
+            return False
+        behind = {n for n in self.stale.behind if not n.startswith("<")}
+        walked = bool(behind) and any(behind <= set(self._journal.reaches(e)) for e in self.keeping_calls)
+        lifetime = self.reuse.lifetime if self.reuse is not None else Lifetime.UNKNOWN
+        return walked and (self.constant or lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN))
+
+    @cached_property
     def keeping_calls(self) -> list[Event]:
         """The earlier calls with ``retain_graph=True`` that can have walked the stale part."""
         out = []

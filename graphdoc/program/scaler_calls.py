@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import frames
@@ -67,6 +67,23 @@ def refused(events: list[Event], extras: dict[str, Any], *kinds: str) -> Refused
         sum(update.index <= i < last.index for i in back) if update else -1,
         any(e.kind == "zero_grad" and earlier.index <= e.index < last.index for e in events),
     )
+
+
+def cleared_since_backward(events: list[Event], optimizers: list[Optimizer]) -> tuple[Frame, Frame] | None:
+    """The call that cleared every optimizer's gradients after the last backward, and that backward.
+
+    None where some optimizer was not cleared since or nothing of it was reached (then its gradients are missing for
+    another reason), or where no backward was seen.
+    """
+    backward = next((e for e in reversed(events) if e.kind == "backward" and not e.failed), None)
+    if backward is None:
+        return None
+    clears = [e for e in events if e.kind == "zero_grad" and e.index > backward.index]
+    reached, cleared = set(backward.reaches), {e.optimizer for e in clears}
+    if not optimizers or any(o.id not in cleared or not reached.intersection(o.parameters) for o in optimizers):
+        return None
+    at, of = innermost_user(clears[-1].stack), innermost_user(backward.stack)
+    return (at, of) if at is not None and of is not None else None
 
 
 def _level(now: list[Frame], earlier: list[Frame], update: list[Frame]) -> tuple[Frame, Frame]:

@@ -40,9 +40,9 @@ def _alike(a: Birth, b: Birth) -> bool:
 def counts(birth: Birth) -> bool:
     """Whether what is divided by looks like a number of things: whole, never negative."""
     divisor = divisor_of(birth)
-    if divisor is None:
+    if divisor is None or divisor.bounds is None:
         return False
-    whole = float(divisor.facts.get("max", 0.0)).is_integer() and float(divisor.facts.get("min", 0.0)).is_integer()
+    whole = all(bound.is_integer() for bound in divisor.bounds)
     return whole and not divisor.count("negative") and divisor.made_by("sum", "count_nonzero", "clone", "_to_copy")
 
 

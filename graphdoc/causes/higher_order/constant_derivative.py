@@ -6,6 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program import bindings
 from graphdoc.program.exception import message_of, raised_span
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.spans import distinct, innermost_user, span
@@ -13,6 +14,8 @@ from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
 TITLE = "The derivative is constant, so nothing depends on the input any more"
+LONGEST = 30
+"""Characters of an argument that a title has room for."""
 
 PAGE = Page(
     what_happened="""\
@@ -91,10 +94,14 @@ def recognise(evidence: Evidence) -> Finding | None:
         name="materialize_grads",
         value="True",
     )
+    call = bindings.call_at(evidence.sources, here)
+    of, by = (bindings.text_of(bindings.argument(call, i, k)) for i, k in enumerate(("outputs", "inputs")))
+    named = 0 < len(of) <= LONGEST and 0 < len(by) <= LONGEST
+    noticed = raised_span(evidence.sources, evidence.raised, "noticed here")
     return Finding(
         0.93,
         "likely",
-        TITLE,
+        f"`{of}` is a derivative that no longer depends on `{by}`" if named else TITLE,
         "What is differentiated here is itself a derivative by the same input, computed with `create_graph=True`. "
         "The input "
         "does not occur in it: the function is linear in this input, and the second derivative is zero.",
@@ -102,7 +109,7 @@ def recognise(evidence: Evidence) -> Finding | None:
             (
                 span("cause", here, "the input does not occur in this derivative", evidence.sources),
                 span("related", first, "the first derivative, with a graph", evidence.sources),
-                *raised_span(evidence.sources, evidence.raised, "noticed here"),
+                *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
             )
         ),
         (),

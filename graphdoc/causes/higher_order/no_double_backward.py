@@ -108,10 +108,12 @@ def recognise(evidence: Evidence) -> Finding | None:
     strength, confidence = weight(evidence.from_text, 0.95)
     frame = _forward(evidence.sources, evidence.nodes, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence.sources),) if frame else ()
+    call = bindings.call_at(evidence.sources, frame)
+    name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"The gradient of `{name}` is differentiated again, and it has no derivative",
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
         distinct((*marks, *_twice(evidence))),

@@ -96,6 +96,15 @@ _TELLS = {
     "scaler-closure": "Optimizers that need a closure cannot be used.",
 }
 """What each of the scaler's complaints (messages/patterns.json) means."""
+_TITLES = {
+    "scaler-unscale-twice": "unscales gradients that are unscaled already",
+    "scaler-unscale-after-step": "comes after the step that used these gradients",
+    "scaler-step-twice": "is a second step without an `update()` since the first",
+    "scaler-no-inf-checks": "finds no gradient in any parameter of this optimizer",
+    "scaler-update-no-checks": "comes without a step through the scaler",
+    "scaler-fp16-gradients": "is given gradients of half precision",
+    "scaler-not-initialized": "comes before any loss was scaled",
+}
 _AGAIN = {
     "scaler-unscale-twice": ("unscale_",),
     "scaler-unscale-after-step": ("step",),
@@ -122,14 +131,33 @@ def recognise(evidence: Evidence) -> Finding | None:
         return _again(evidence.sources, found)
     strength, confidence = weight(evidence.from_text, 0.95)
     frame = raised_at(evidence.raised)
-    marks = (span("cause", frame, "this call of the scaler does not fit here", evidence.sources),) if frame else ()
-    return Finding(
-        strength,
-        confidence,
-        TITLE,
-        _TELLS[complaint.id] + _ORDER,
-        distinct((*marks, *(raised_span(evidence.sources, evidence.raised, "") if not marks else ()))),
-    )
+    raised = raised_span(evidence.sources, evidence.raised, "finds none")
+    lost = None
+    if complaint.id == "scaler-no-inf-checks":
+        lost = scaler_calls.cleared_since_backward(evidence.events, evidence.optimizers)
+    title = _title(evidence.sources, complaint.id, frame)
+    if lost is not None:
+        spans = (
+            span("cause", lost[0], "throws away the gradients that the step is to use", evidence.sources),
+            span("related", lost[1], "computes them", evidence.sources),
+        )
+        why = f"They were cleared at {where(lost[0])}, after the backward call."
+        return Finding(
+            strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost)
+        )
+    marks = (span("cause", frame, "this call of the scaler does not fit here", evidence.sources),) if frame else raised
+    return Finding(strength, confidence, title, _TELLS[complaint.id] + _ORDER, distinct(marks))
+
+
+def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
+    call, deed = code_at(sources, frame), _TITLES.get(complaint, "")
+    return f"`{call}` {deed}" if deed and call and "\n" not in call else TITLE
+
+
+def _cleared_later(clear: Frame, backward: Frame) -> tuple[Remedy, ...]:
+    note = "The step then uses the gradients of this loss."
+    args = {"place": place(clear), "before": place(backward)}
+    return (Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args),)
 
 
 def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
@@ -146,7 +174,8 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
             span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
         )
         why = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
-        return Finding(0.95, "certain", TITLE, why + _ORDER, distinct(spans), facts)
+        title = f"The gradients of one optimizer are {done} twice in one iteration"
+        return Finding(0.95, "certain", title, why + _ORDER, distinct(spans), facts)
     exits, update = scaler_calls.ways_out(sources, found)
     since = (
         f"The gradients of this optimizer were {done} at {where(found.earlier)} in an earlier iteration, and no "
@@ -182,7 +211,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         *(span("related", f, "the last `update()` was made here", sources) for f in (found.update,) if f and not test),
     )
     remedies = _always(sources, found) if test is not None and found.zeroed else ()
-    return Finding(0.95, "certain", TITLE, since + _ORDER.strip(), distinct(spans), facts, remedies)
+    return Finding(0.95, "certain", _LEFT_OUT, since + _ORDER.strip(), distinct(spans), facts, remedies)
 
 
 def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, ...]:

@@ -53,9 +53,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
     ones = numbers.count("ones") if numbers is not None else 0
     counted = f"{ones} of {numbers.n} elements of {operand} are exactly 1 or -1" if ones and numbers is not None else ""
-    if numbers is not None and not ones:
-        low, high = numbers.facts.get("min", 0.0), numbers.facts.get("max", 0.0)
-        counted = f"{operand} lies between {low:.8g} and {high:.8g}"
+    bounds = numbers.bounds if numbers is not None else None
+    if bounds is not None and not ones:
+        counted = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}"
     name = birth.op.strip("_") if not birth.node else birth.node.removesuffix("Backward0").lower()
     inside = name in ("acos", "asin", "atanh")
     margin = "1e-3" if birth.output.dtype in HALF else "1e-6"

@@ -48,13 +48,14 @@ def recognise(evidence: Evidence) -> Finding | None:
     if found is None:
         return None
     trouble, birth = found
-    largest = max((i.largest for i in birth.inputs), default=0.0)
+    largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
+    size = f"what goes in is at most {largest:.4g} in size; " if largest is not None else ""
     return tell(
         trouble,
         birth,
         f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
-        f"what goes in is at most {largest:.4g} in size; single precision has room for the result",
+        f"{size}single precision has room for the result",
         "the result has no place in half precision and is infinite.",
         (
             Remedy(

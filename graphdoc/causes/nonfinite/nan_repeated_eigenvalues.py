@@ -53,14 +53,14 @@ def recognise(evidence: Evidence) -> Finding | None:
     trouble, birth = found
     operand = called(trouble, birth, "the matrix")
     values = birth.saved("L", "S")
-    low, high = (values.facts.get("min", 0.0), values.facts.get("max", 0.0)) if values is not None else (0.0, 0.0)
-    shown = f"the values lie between {low:.4g} and {high:.4g}, some of them equal"
+    bounds = values.bounds if values is not None else None
+    shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them equal" if bounds else ""
     return tell(
         trouble,
         birth,
         f"{operand} has equal eigenvalues, where the eigenvectors have no derivative",
         "divides by the differences of the values in backward",
-        shown if values is not None else "",
+        shown,
         f"the derivative of {function(trouble, birth)} divides by differences of values that are equal.",
         (
             Remedy(

@@ -86,6 +86,8 @@ def recognise(evidence: Evidence) -> Finding | None:
     if found.saved is not Saved.PARAMETER or not found.by_step or not found.covered_up:
         return None
     strength, confidence = trust(found, 0.97)
+    if confidence == "certain" and not found.surely_covered_up:
+        confidence = "likely"
     reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
     names = list(dict.fromkeys(name_of(c) for c in reuse.carries if c.tensor.name)) if reuse is not None else []
     what = f"{' and '.join(names[:2])} connect{'s' if len(names) == 1 else ''}" if names else "A tensor connects"

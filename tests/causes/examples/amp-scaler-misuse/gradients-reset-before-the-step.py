@@ -11,5 +11,5 @@ for step in range(2):
     scaler.step(optimizer)
     scaler.update()
 
-# told at: scaler.step(optimizer)
+# told at: optimizer.zero_grad()
 # fails: No inf checks were recorded for this optimizer
