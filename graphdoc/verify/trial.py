@@ -164,8 +164,11 @@ class Trial:
         folder, _ = self._run("verify", None, min(self.limit, seconds))
         trace = read_trace(folder)
         spared = frozenset(name for sign in self.evidence.signs for name in sign.facts.get("stops", ()))
+        piled = frozenset(name for sign in self.evidence.signs if sign.kind == "never-cleared" for name in sign.parameters)
+        if trace is None:
+            return None
         gone = "what was found is gone"
-        return Baseline(trace, expected=expected - spared, sound=False, spared=spared, gone=gone) if trace else None
+        return Baseline(trace, expected=expected - spared, sound=False, spared=spared, piled=piled, gone=gone)
 
     def _freed_by(self) -> int:
         """The journal index of the call that released what the failing one needed; -1 where that is not known."""

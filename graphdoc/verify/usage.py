@@ -27,13 +27,19 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     return sorted({base.name(key) for key in before - now if key in known or not known})
 
 
-def cleared(base: Trace, patched: Trace) -> list[str]:
-    """Doubts: what a loss gave to a parameter's step in the original and still gives, but no step uses any more."""
+def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset()) -> list[str]:
+    """Doubts: what a loss gave to a parameter's step in the original and still gives, but no step uses any more.
+
+    ``piled`` are names of parameters whose gradients nobody cleared. What gradients of theirs came from a loss that
+    another optimizer steps for were in the sum by that fault alone, and that they are cleared is what the fix is for.
+    """
     unused = (base.used() & patched.flows()) - patched.used()
     stepped = {s.optimizer for s in patched.steps}
+    trains = patched.trains() if piled else {}
     places: dict[Line, list[str]] = {}
     for place, key in sorted(unused):
-        if owner_of(key) in stepped:
+        leftover = base.name(key) in piled and bool(trains.get(place)) and owner_of(key) not in trains[place]
+        if owner_of(key) in stepped and not leftover:
             places.setdefault(place, []).append(key)
     return [
         f"what the loss at {told_place(place)} gives to {names_of(base, keys)} is cleared before a step uses it"

@@ -109,7 +109,8 @@ class Baseline:
     of parameters that the evidence says are to receive gradient. ``sound`` is False where what the original did before
     it failed was wrong already: gradients that were never exchanged between ranks. ``own_graph`` are names of the
     parameters that the failing call reached by nodes newer than the earlier calls. ``spared`` are names of parameters
-    that are to receive no gradient any more, ``once`` of those behind a value that was computed once for all calls.
+    that are to receive no gradient any more, ``once`` of those behind a value that was computed once for all calls,
+    ``piled`` of those whose gradients nobody has cleared.
     ``steady`` is False where the original's own numbers differ from run to run. ``gone`` says in a sentence's first
     half what a patch has to achieve.
     """
@@ -122,6 +123,7 @@ class Baseline:
     own_graph: frozenset[str] = frozenset()
     spared: frozenset[str] = frozenset()
     once: frozenset[str] = frozenset()
+    piled: frozenset[str] = frozenset()
     steady: bool = True
     gone: str = "the crash is gone"
 
@@ -222,7 +224,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect
-    doubts += cleared(base, trace)
+    doubts += cleared(base, trace, baseline.piled)
     missed = never_reached(base, trace)
     if missed:
         doubts.append(f"{_list(missed)} {_receive(missed)} no gradient at any step")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from tracing import Sick
 
+from graphdoc.verify.traces import Call, Step, Trace
+from graphdoc.verify.usage import cleared
+
 ACTOR_CRITIC = """\
 import torch
 from torch import nn
@@ -151,3 +154,37 @@ def test_a_gradient_of_exactly_zero_is_lost_only_where_it_is_gone(tmp_path, edit
     sick = Sick(tmp_path, NEVER_FIRES)
     verdict = sick.judge(sick.edited(*edits))
     assert verdict.verified is verified, verdict.summary
+
+
+def _trace(*order: Call | Step) -> Trace:
+    return Trace(order=list(order), names={"0.0": "actor.weight", "1.0": "critic.weight"})
+
+
+def _call(line: int, gained: set[str], fresh: set[str]) -> Call:
+    each = dict.fromkeys(gained, 1.0)
+    return Call("backward", 0, 0, ("train.py", line), gained=each, fresh=frozenset(fresh), measured=True)
+
+
+def _step(optimizer: int) -> Step:
+    return Step(0, 0, optimizer, 1.0, 1.0, each={f"{optimizer}.0": 1.0})
+
+
+PILED = frozenset({"critic.weight"})
+
+
+def test_what_another_optimizers_loss_left_behind_is_rightly_cleared():
+    def iterations(clears: set[str]) -> Trace:
+        actors = _call(5, {"0.0", "1.0"}, {"0.0"}), _step(0)
+        return _trace(_call(3, {"1.0"}, {"1.0"}), _step(1), *actors, _call(3, {"1.0"}, clears), _step(1), *actors)
+
+    base, patched = iterations(set()), iterations({"1.0"})
+    doubt = "what the loss at train.py:5 gives to critic.weight is cleared before a step uses it"
+    assert cleared(base, patched) == [doubt]
+    assert cleared(base, patched, PILED) == []
+
+
+def test_what_the_optimizer_itself_steps_for_is_not():
+    def iteration(clears: set[str]) -> Trace:
+        return _trace(_call(5, {"1.0"}, {"1.0"}), _call(3, {"1.0"}, clears), _step(1))
+
+    assert cleared(iteration(set()), iteration({"1.0"}), PILED) != []
