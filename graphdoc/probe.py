@@ -44,13 +44,16 @@ _LOOKED_FOR = {
 
 
 def question(evidence: Evidence) -> str:
-    """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``, ``probe:nonfinite:START``, or
-    empty for none.
+    """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``,
+    ``probe:nonfinite:START[:only]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
         return ""
     sign = _nonfinite(evidence)
     if sign is not None:
+        scaler = sign.facts.get("scaler")
+        if scaler:
+            return f"probe:nonfinite:{scaler['from']}:only"  # before that, infinities are a scaler's way
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:

@@ -32,11 +32,13 @@ _CHOOSING = ("WhereBackward0", "NansumBackward0", "NanToNumBackward0", "MaskedFi
 
 
 class CloseLook:
-    """Takes the place of ``FiniteWatch`` in a second run. ``start``: the journal's event from which to look closely."""
+    """Takes the place of ``FiniteWatch`` in a second run. ``start``: the journal's event from which to look closely;
+    with ``only`` what was not finite before is none of its business."""
 
-    def __init__(self, witness: Witness, start: int) -> None:
+    def __init__(self, witness: Witness, start: int, only: bool = False) -> None:
         self._witness = witness
         self._start = start
+        self._only = only
         self._births = Births(witness.trouble)
         self._roots: list[Any] = []
         self._leaves: dict[int, Any] = {}
@@ -52,8 +54,9 @@ class CloseLook:
 
     @classmethod
     def start(cls, witness: Witness, detail: str) -> CloseLook:
-        """From the mode ``probe:nonfinite[:START]``."""
-        look = cls(witness, int(detail) if detail.lstrip("-").isdigit() else 0)
+        """From the mode ``probe:nonfinite[:START[:only]]``."""
+        start, _, only = detail.partition(":")
+        look = cls(witness, int(start) if start.lstrip("-").isdigit() else 0, only == "only")
         from torch.optim import optimizer
 
         witness.undoing.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
@@ -61,6 +64,8 @@ class CloseLook:
         witness.undoing += look._births.watch_loading()
         look._births.active = look._start <= 0
         look._births.__enter__()  # type: ignore[no-untyped-call]
+        if look._only:
+            witness.before_scaled_step = look._before_left_out
         witness.audits = [look]
         witness.finite = look  # type: ignore[assignment]
         return look
@@ -81,7 +86,7 @@ class CloseLook:
                 self._history.append({"call": self._calls, "loss": float(outputs[0].detach())})
                 del self._history[: max(0, len(self._history) - 2 * KEPT_STEPS)]
             self._calls += 1
-            if bad:
+            if bad and not (self._only and index < self._start):
                 self._finish("loss", bad)
             else:
                 self._since, self._mark = self._mark, self._births.now
@@ -110,6 +115,16 @@ class CloseLook:
                 self._finish("gradient", [p.grad for p in bad], bad)
         except Exception as e:
             self._witness.trouble(e)
+
+    def _before_left_out(self, optimizer: Any) -> None:
+        """A GradScaler is about to step, or to leave the step out; the hooks of a step never hear of the latter."""
+        if self.over or self._witness.journal.count <= self._start:
+            return
+        with torch.no_grad():
+            mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+            bad = [p for p in mine if not is_finite(torch, p.grad)]
+        if bad:
+            self._finish("gradient", [p.grad for p in bad], bad)
 
     def _after_step(self, optimizer: Any, *_: Any) -> None:
         self._births.stepping = False

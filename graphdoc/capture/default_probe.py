@@ -37,6 +37,11 @@ class DefaultProbe:
         """Its latest calls, oldest first."""
         return list(self._scaler.calls)
 
+    @property
+    def starved(self) -> dict[str, Any] | None:
+        """What is known of a GradScaler that leaves out every step (see ``graphdoc.capture.scaling``)."""
+        return self._scaler.starved
+
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
         from graphdoc.capture import functions, refused

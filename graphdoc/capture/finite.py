@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.autopsy import Autopsy
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Evidence, Sign
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 KIND = "nonfinite"
 """Of the sign that is left: ``facts`` has ``good``, the journal index of the last call known to be finite before it,
-``roots`` (indices of calls whose loss was not) and ``values`` (how the program holds single numbers that are not)."""
+``roots`` (indices of calls whose loss was not) and ``values`` (how the program holds single numbers that are not);
+``scaler`` tells of a GradScaler that leaves out every step (``ScalerCalls.starved``)."""
 LIMIT = 1e300
 REMEMBERED = 400
 """The latest backward calls whose loss was not finite; as many as the journal keeps of all."""
@@ -91,20 +93,23 @@ class FiniteWatch:
 
     def found(self) -> bool:
         """Whether a look at the end is worth its while: something was not finite, or an exception ends the run."""
-        return bool(self.bad or self._witness.frames) or bool(self._parameters({}))
+        witness = self._witness
+        return bool(self.bad or witness.frames or witness.starved()) or bool(self._parameters({}))
 
     def tell(self, evidence: Evidence) -> None:
         """Add what is wrong at the end of the run, if all that can still be seen is not finite.
 
         A program that met such a value and went on with finite ones has dealt with it. With a GradScaler only the
-        parameters count: a loss or gradient that overflows is its way to find the scale.
+        parameters count: a loss or gradient that overflows is its way to find the scale, unless it has left out every
+        step down to a scale that scales no more.
         """
         witness = self._witness
         with Unseen(self._torch, witness.anomaly, None):
             autopsy = Autopsy(self._torch, witness.journal, witness.cwd, witness.frames)
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
-            roots = [] if witness.scaled() else self._still_bad(autopsy)
-            if not (parameters or roots or values or witness.stopping is not None):
+            starved = witness.starved()
+            roots = [] if witness.scaled() and not starved else self._still_bad(autopsy)
+            if not (parameters or roots or values or starved or witness.stopping is not None):
                 return
             if not evidence.events:
                 autopsy.fill_program(evidence)
@@ -116,7 +121,11 @@ class FiniteWatch:
 
     def _add(self, evidence: Evidence, parameters: list[str], values: list[str], roots: list[int]) -> None:
         first = self.first if self.first >= 0 else roots[0] if roots else -1
-        facts = {"good": self.good, "values": values, "roots": roots, "calls": len(self.bad)}
+        facts: dict[str, Any] = {"good": self.good, "values": values, "roots": roots, "calls": len(self.bad)}
+        starved = self._witness.starved()
+        if starved is not None:
+            frames = frames_of(starved["stack"], self._witness.cwd)
+            facts["scaler"] = {**starved, "stack": [vars(f) for f in frames if f.user][-6:]}
         call = evidence.event(first)
         stack = call.stack if call is not None else []
         evidence.signs.append(Sign(KIND, stack, parameters=parameters, event=first, count=len(self.bad), facts=facts))

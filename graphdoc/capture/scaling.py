@@ -1,4 +1,6 @@
-"""The latest calls of a GradScaler's ``unscale_``, ``step`` and ``update``: where, and between which backward calls."""
+"""The latest calls of a GradScaler's ``unscale_``, ``step`` and ``update``: where, and between which backward calls.
+
+Also whether it leaves out every step."""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.quiet import Unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     from graphdoc.evidence import Evidence
 
 MOST_CALLS = 24
+STARVED = 20
+"""Steps in a row that a scaler leaves out before its scale is looked at: from PyTorch's first scale, 65536, it reaches
+1 after sixteen."""
 _WATCHED = ("unscale_", "step", "update")
 
 
@@ -25,6 +31,11 @@ class ScalerCalls:
 
     def __init__(self) -> None:
         self.calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
+        self._waiting: dict[int, tuple[int, int]] = {}
+        """By scaler: how many steps in a row it has left out, and how many steps were taken when that was counted."""
+        self.starved: dict[str, Any] | None = None
+        """Of a scaler that has left out every step for long, although its scale is 1 or less: ``skipped`` (how many in
+        a row), ``scale``, ``from`` (the journal's event at which that was first so), ``stack`` (raw, of its step)."""
 
     @property
     def used(self) -> bool:
@@ -50,10 +61,34 @@ class ScalerCalls:
             try:
                 optimizer = id(values[1]) if kind != "update" else 0
                 self.calls.append((kind, stacks.stack_here(3), witness.journal.count, optimizer, id(values[0])))
+                if kind == "step" and witness.before_scaled_step is not None:
+                    witness.before_scaled_step(values[1])
+                if kind == "update":
+                    self._count(values[0], witness)
             except Exception as e:
                 witness.trouble(e)
 
         return before
+
+    def _count(self, scaler: Any, witness: Witness) -> None:
+        """An iteration of this scaler ends: has any optimizer stepped in it?
+
+        Only a scale at which the gradients are as the loss gives them proves that no scale can help. It is read after
+        many steps that were left out, and then each time: waiting for a GPU costs a program that trains nothing.
+        """
+        taken = sum(seen.steps for seen in witness.journal.optimizers.values())
+        skipped, before = self._waiting.get(id(scaler), (0, 0))
+        skipped = skipped + 1 if taken == before else 0
+        self._waiting[id(scaler)] = skipped, taken
+        if skipped == 0:
+            self.starved = None
+        elif skipped >= STARVED:
+            with Unseen(witness.torch, witness.anomaly, None):
+                scale = float(scaler.get_scale())
+            step = next((c for c in reversed(self.calls) if c[0] == "step" and c[4] == id(scaler)), None)
+            if scale <= 1.0 and step is not None:
+                since = self.starved["from"] if self.starved is not None else witness.journal.count
+                self.starved = {"skipped": skipped, "scale": scale, "from": since, "stack": step[1]}
 
     def fill(self, evidence: Evidence, cwd: str) -> None:
         """Tell the calls of the scaler that was called last, oldest first, in ``extras["scaler"]``."""

@@ -67,6 +67,8 @@ class Witness:
         self.audit: Audit | None = None
         self.looking = False
         """The next backward call is to be looked at, wherever it is made."""
+        self.before_scaled_step: Any = None
+        """Called with the optimizer that a GradScaler is about to step, or to leave out."""
         self.audits: list[Any] = [] if "nan-off" in mode.split(":") else [self.finite]
         """Each looks at a run that goes on: ``found()`` whether it has anything to tell, ``tell(evidence)`` adds it."""
         self.warnings: list[str] = []
@@ -269,6 +271,10 @@ class Witness:
     def scaler_calls(self) -> list[Any]:
         """The latest calls of scalers that scale (see ``graphdoc.capture.scaling``)."""
         return [call for probe in self.probes for call in getattr(probe, "scaler_calls", ())]
+
+    def starved(self) -> dict[str, Any] | None:
+        """What is known of a GradScaler that leaves out every step, at whatever scale; None where there is none."""
+        return next((found for probe in self.probes if (found := getattr(probe, "starved", None))), None)
 
     def quiet(self) -> Any:
         """While we look around, no stack is recorded and nothing that we read may warn."""

@@ -7,9 +7,8 @@ import ast
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
+from graphdoc.program.one_shot import ITERATORS
 from graphdoc.program.spans import place, where
-
-_GENERATORS = {"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"}
 
 
 def used_up(sources: SourceTexts) -> tuple[Remedy, ...]:
@@ -44,5 +43,5 @@ def _generators(scope: ast.AST) -> list[ast.Call]:
         values[0]
         for name, values in bound.items()
         if len(values) == 1 and loops.count(name) > 1
-        if isinstance(values[0], ast.Call) and bindings.dotted(values[0].func).rpartition(".")[2] in _GENERATORS
+        if isinstance(values[0], ast.Call) and bindings.dotted(values[0].func).rpartition(".")[2] in ITERATORS
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import Birth, Numbers, Trouble, trouble_of
+from graphdoc.program.bad_values import Birth, Numbers, Trouble, frame_of, trouble_of
 from graphdoc.program.exception import raised_span
 from graphdoc.program.spans import distinct, innermost_user, span, where
 
@@ -91,6 +91,7 @@ def tell(
     if call is not None and evidence.raised is None:
         spans.append(span("failed", call, f"met first here: {met(trouble)}", evidence.sources))
     spans += raised_span(evidence.sources, evidence.raised, "noticed here")
+    spans += starved_spans(evidence.sources, trouble.sign)
     return Finding(
         STRENGTH,
         confidence,
@@ -115,6 +116,20 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
             if frame is not None and (frame.file, frame.line) not in elsewhere:
                 return [span("created", frame, "what goes in was made here", trouble.evidence.sources)]
     return []
+
+
+def starved_spans(sources: SourceTexts, sign: Sign) -> tuple[Span, ...]:
+    """The step that a GradScaler leaves out again and again, where it does."""
+    at = frame_of((sign.facts.get("scaler") or {}).get("stack"))
+    return (span("related", at, starved(sign), sources),) if at is not None else ()
+
+
+def starved(sign: Sign) -> str:
+    """What a GradScaler does with gradients that no scale can make finite; empty where it does not."""
+    scaler = sign.facts.get("scaler")
+    if not scaler:
+        return ""
+    return f"the last {scaler['skipped']} steps were all left out, while the scale fell to {scaler['scale']:.3g}"
 
 
 def _facts(trouble: Trouble) -> list[str]:

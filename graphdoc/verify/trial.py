@@ -164,7 +164,9 @@ class Trial:
         folder, _ = self._run("verify", None, min(self.limit, seconds))
         trace = read_trace(folder)
         spared = frozenset(name for sign in self.evidence.signs for name in sign.facts.get("stops", ()))
-        piled = frozenset(name for sign in self.evidence.signs if sign.kind == "never-cleared" for name in sign.parameters)
+        piled = frozenset(
+            name for sign in self.evidence.signs if sign.kind == "never-cleared" for name in sign.parameters
+        )
         if trace is None:
             return None
         gone = "what was found is gone"

@@ -78,6 +78,9 @@ def observe(folder: Path, code: str, name: str = "train.py", **others: str) -> S
     mode = question(evidence) if evidence is not None else ""
     if mode:
         result, again = _run(script, folder / "second", mode)
+        known = {s.kind: s.facts for s in evidence.signs} if evidence is not None else {}
+        for sign in again.signs if again is not None else ():
+            sign.facts = {**known.get(sign.kind, {}), **sign.facts}  # as graphdoc.probe joins the two
         evidence = again or evidence
     found, notes = findings_for(evidence) if evidence is not None else ([], [])
     assert not any("recogniser" in n for n in notes), notes

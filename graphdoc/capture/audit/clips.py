@@ -35,7 +35,8 @@ class _Clip:
 
 class Clips:
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
-    in front of; ``facts["how"]`` is ``after-step``, ``before-backward`` or ``before-unscale``."""
+    in front of; ``facts["how"]`` is ``after-step``, ``before-backward`` or ``before-unscale``. Or ``nothing-given``:
+    the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -104,7 +105,7 @@ class Clips:
             if len(clips) < ENOUGH:
                 continue
             seen = [self._how(clip, entries) for clip in clips]
-            if seen[0] is None:
+            if seen[0] is None or (seen[0][0] != "nothing-given" and not any(c.ids for c in clips[1:])):
                 seen = seen[1:]
             hows = {how[0] if how is not None else "" for how in seen}
             if len(hows) == 1 and seen[-1] is not None and seen[-1][0]:
@@ -114,6 +115,9 @@ class Clips:
         """What keeps this call from having an effect, and the call that it is about; "" for nothing."""
         before = [e for e in entries if e.index < clip.index]
         after = [e for e in entries if e.index >= clip.index]
+        if not clip.ids:
+            step = next((e for e in after if e.kind == "step"), None)
+            return ("nothing-given", step) if step is not None else None
         owners = {s.id for s in self._audit.journal.optimizers.values() if clip.ids & set(s.parameters)}
         if not owners:
             return None
@@ -148,6 +152,6 @@ class Clips:
         sign = Sign("clip-unused", frames_of(clip.raw, cwd), frames_of(about.raw, cwd) if about is not None else [])
         sign.parameters = sorted(audit.names[i] for i in clip.ids if i in audit.names)
         owners = [s for s in audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
-        sign.optimizer = owners[0].id if owners else -1
+        sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
         sign.event, sign.count, sign.facts = clip.index, ENOUGH, {"how": how}
         self._found.append(sign)

@@ -60,7 +60,8 @@ class Unheld:
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
-    list or dict that is an attribute of a module."""
+    list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
+    with nothing in it; whether that is meant, the source has to tell."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -74,6 +75,7 @@ class Unheld:
         self._noted: Noted | None = None
         self._found: list[Sign] = []
         self._told: list[int] = []
+        self._empty: list[Sign] = []
         self.loaded: set[int] = set()
         """Parameters whose values came from a file or another module."""
 
@@ -118,6 +120,10 @@ class Unheld:
         groups = optimizer.param_groups
         if type(groups) is not list or not groups or self._judged >= MOST_JUDGED or self._found:
             return
+        if seen.steps == ENOUGH and not all(group["params"] for group in groups):
+            self._audit.snapshot()
+            self._empty.append(Sign("empty-group", optimizer=seen.id, count=ENOUGH))
+            self._audit.tell_early()
         first, last = groups[0]["params"], groups[-1]["params"]
         if not first or not last:
             return
@@ -199,7 +205,7 @@ class Unheld:
 
     def signs(self) -> list[Sign]:
         """What was found, unless another optimizer has been given it since: the training had a phase without it."""
-        return [] if self._is_held_now() else self._found
+        return self._empty if self._is_held_now() else self._empty + self._found
 
     def _is_held_now(self) -> bool:
         held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}

@@ -6,13 +6,15 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Evidence, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.not_registered import not_registered
+from graphdoc.story.nothing_left import nothing_left
 from graphdoc.story.wording import folded
 
 TITLE = "parameters of a loss are in no optimizer"
@@ -22,6 +24,8 @@ PAGE = Page(
 The loss has parameters of its own: learned weights of its terms, a temperature, a classifier. `backward()` gives them
 gradients. The optimizer was made from `model.parameters()` alone, so they keep their initial values, and as no
 `zero_grad()` clears them, their `.grad` grows from step to step.
+
+An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty.
 """,
     why="""\
 An optimizer updates what it was given and nothing else. `requires_grad=True` lets `backward()` compute a gradient; it
@@ -53,6 +57,10 @@ def recognise(evidence: Evidence) -> Finding | None:
     hidden = first_sign(evidence.signs, "unregistered")
     if hidden is not None:
         return not_registered(evidence.sources, evidence.optimizers, hidden)
+    empty = first_sign(evidence.signs, "empty-group")
+    used_up = _used_up(evidence.sources, evidence.optimizers, evidence.parameters, empty) if empty is not None else None
+    if used_up is not None:
+        return used_up
     sign = first_sign(evidence.signs, "unheld-weight")
     if sign is None:
         return None
@@ -76,6 +84,35 @@ def recognise(evidence: Evidence) -> Finding | None:
         remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, name)),
         because=f"{folded(sign.parameters)} got gradients in every step, no optimizer holds them, and nothing else has "
         "changed them",
+    )
+
+
+def _used_up(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """A group of the optimizer was made from an iterator that something else had gone through before."""
+    name = optimizer_of(optimizers, sign)
+    making = made(sources, name) if is_named(optimizers, sign) else None
+    if making is None:
+        return None
+    at = making.frame(sources)
+    groups = [
+        value
+        for node in ast.walk(making.statement.value)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "params"
+    ]
+    found = [o for value in groups if (o := one_shot(sources, parameters, at, value)) is not None]
+    if len(found) != 1:
+        return None
+    return nothing_left(
+        sources,
+        found[0],
+        at,
+        f"`{found[0].name}` is used up: `{name}` is given nothing of `{found[0].module}`",
+        "makes a group with no parameter in it",
+        f"in {sign.count} steps `{name}` had a group without parameters",
     )
 
 

@@ -1,0 +1,89 @@
+"""GD712: a GradScaler leaves out every step, at whatever scale."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence
+from graphdoc.finding import Finding
+from graphdoc.program.bad_value_kind import kind_of
+from graphdoc.program.bad_values import frame_of, trouble_of
+from graphdoc.program.signs import first_sign
+from graphdoc.program.spans import distinct, span
+from graphdoc.story.bad_values import starved
+
+TITLE = "the GradScaler leaves out every step: nothing is trained any more"
+
+PAGE = Page(
+    what_happened="""\
+`scaler.step(optimizer)` leaves a step out when it finds an infinity or nan in the gradients, and `scaler.update()`
+halves the scale. That is meant for the first few iterations. Here every step has been left out for a long time, and the
+scale has fallen to 1 or less: the gradients are not finite by themselves. The loop goes on, the loss may even be
+printed, and no parameter moves.
+""",
+    why="""\
+The scaler takes every infinity for an overflow that a smaller scale will mend. One bad row in each batch, a gradient
+that is nan (the root of zero, a logarithm of zero, an empty mean) or parameters that are not finite already look the
+same to it. It says nothing: being left out is the normal life of a step.
+""",
+    example="""\
+distance = (model(x) - y).pow(2).sum(1).sqrt()  # zero somewhere: its derivative is infinite
+scaler.scale(distance.mean()).backward()
+scaler.step(optimizer)
+scaler.update()
+""",
+    use_instead="""\
+distance = (model(x) - y).pow(2).sum(1).clamp_min(1e-12).sqrt()
+scaler.scale(distance.mean()).backward()
+scaler.step(optimizer)
+scaler.update()
+""",
+    fix_safety="""\
+Where the operation is known that makes the first value that is not finite, that operation is told instead, with its own
+fix. Another scale, or another factor of the scaler, mends nothing.
+""",
+    not_this="""\
+- A few steps are left out at the beginning, or one now and then: that is how the scale is found.
+- The scaler raised an error about the order of its calls: `amp-scaler-misuse`.
+""",
+    references=(
+        ("torch.amp.GradScaler", "https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling"),
+        ("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html"),
+    ),
+)
+
+
+def recognise(evidence: Evidence) -> Finding | None:
+    """No other cause explains the operation that makes the first bad value: its place is told where it is known."""
+    sign = first_sign(evidence.signs, "nonfinite")
+    scaler = sign.facts.get("scaler") if sign is not None else None
+    trouble = trouble_of(evidence)
+    if sign is None or not scaler or (trouble is not None and kind_of(trouble)):
+        return None
+    birth = (trouble.born or trouble.turned) if trouble is not None else None
+    step = frame_of(scaler.get("stack"))
+    begun = birth.place if birth is not None else None
+    marks = [(begun, "the first value that is not finite is made here"), (step, "leaves every step out")]
+    places = [(frame, label) for frame, label in marks if frame is not None]
+    if not places:
+        return None
+    return Finding(
+        0.9,
+        "certain",
+        TITLE,
+        f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
+        "them, so no scale can help.",
+        distinct(
+            span("related" if i else "cause", frame, label, evidence.sources) for i, (frame, label) in enumerate(places)
+        ),
+        because=starved(sign),
+    )
+
+
+CAUSE = Cause(
+    code="GD712",
+    slug="scaler-skips-every-step",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)
