@@ -6,9 +6,13 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from graphdoc.errors import UsageError
 
 _MARKS = (".hg", "pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "ruff.toml", ".ruff.toml")
 """What stands at the top of a project that is in no git repository; pytest and ruff look for the same."""
+_SETTINGS = "pyproject.toml"
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,15 @@ def git_top(folder: Path) -> Path | None:
 def project_root(folder: Path, script: Path | None = None) -> Path:
     """The folder below which files of the project lie, for someone who stands in ``folder``; links resolved.
 
-    The top of the git work tree, else the nearest folder upwards with a project's file. Where there is neither, the
-    folder itself; or, for a ``script`` that the user has named in another one (``cd experiments``,
-    ``python ../train.py``), the folder that holds both, if that is a narrower one than the user's home.
+    What the project's settings name as ``root``, else the top of the git work tree, else the nearest folder upwards
+    with a project's file. Where there is none of these, the folder itself; or, for a ``script`` that the user has named
+    in another one (``cd experiments``, ``python ../train.py``), the folder that holds both, if that is a narrower one
+    than the user's home.
     """
     folder = Path(os.path.realpath(folder))
+    named = _named_root(folder)
+    if named is not None:
+        return named
     top = git_top(folder)
     if top is not None:
         return top
@@ -45,6 +53,47 @@ def project_root(folder: Path, script: Path | None = None) -> Path:
         if len(both.parts) > 2 and both not in (home, *home.parents):  # no folder of everybody's, as / and /tmp are
             return both
     return folder
+
+
+def settings_of(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The nearest pyproject.toml upwards that has a table ``[tool.graphdoc]``, as far as the top of the repository, and
+    that table as it stands there.
+
+    Raises:
+        UsageError: it cannot be read as TOML.
+    """
+    for place in (folder, *folder.parents):
+        file = place / _SETTINGS
+        try:
+            data = file.read_bytes()
+        except OSError:
+            data = b""
+        if b"tool.graphdoc" in data:
+            import tomllib
+
+            try:
+                tool = tomllib.loads(data.decode()).get("tool")
+            except ValueError as e:
+                raise UsageError(f"{file} is not TOML: {e}") from e
+            table = tool.get("graphdoc") if isinstance(tool, dict) else None
+            if isinstance(table, dict):
+                return file, table
+        if (place / ".git").exists():
+            break
+    return None, {}
+
+
+def _named_root(folder: Path) -> Path | None:
+    """What the settings call the project's root, if there is such a folder and the settings are the user's own."""
+    try:
+        file, table = settings_of(folder)
+    except UsageError:
+        return None
+    root = table.get("root")
+    if file is None or not isinstance(root, str) or not _ours(file):
+        return None
+    named = Path(os.path.realpath(file.parent / root))
+    return named if named.is_dir() and len(named.parts) > 2 else None  # nothing as wide as / or /home
 
 
 def standing() -> Path:

@@ -48,6 +48,15 @@ def test_without_any_mark_it_is_where_the_user_stands_or_what_holds_his_script(
     assert project_root(tree, Path(__file__)) == tree  # nor is what holds everything
 
 
+def test_the_settings_may_name_it(tree: Path) -> None:
+    (tree / ".git").mkdir()
+    (tree / "pyproject.toml").write_text('[tool.graphdoc]\nroot = "sub"\n')
+    assert project_root(tree / "sub" / "deep") == project_root(tree) == tree / "sub"
+    for wrong in ('root = "nowhere"', 'root = "/"', "root = 3", "root ="):
+        (tree / "pyproject.toml").write_text(f"[tool.graphdoc]\n{wrong}\n")
+        assert project_root(tree / "sub") == tree, wrong
+
+
 def write(root: Path, name: str) -> Path:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@
     audit = "all"
     strict = true
     verify-time = 120                   # of `graphdoc fix`, in seconds
+    root = "src"                        # files below it may be changed; from the folder of the file
 
 Read from the nearest pyproject.toml upwards that has such a table, as far as the top of the repository.
 """
@@ -20,8 +21,8 @@ from typing import Any
 
 from graphdoc.cli.arguments import AUDITS, NANS, WITH_VALUE, split
 from graphdoc.errors import UsageError
+from graphdoc.project import settings_of
 
-_FILE = "pyproject.toml"
 _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "report": ("run", (str, list)),
     "rerun": ("run", bool),
@@ -29,8 +30,9 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "audit": ("run", str),
     "strict": ("run", bool),
     "verify-time": ("fix", (int, float)),
+    "root": ("", str),
 }
-"""Of each setting the command that it belongs to, and what it may be."""
+"""Of each setting the command whose option it is, if it is one, and what it may be."""
 _CHOICES = {"nan": NANS, "audit": AUDITS}
 
 
@@ -59,25 +61,10 @@ def find(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     Raises:
         UsageError: it cannot be read as TOML, or a setting is wrong.
     """
-    for place in (folder, *folder.parents):
-        file = place / _FILE
-        try:
-            data = file.read_bytes()
-        except OSError:
-            data = b""
-        if b"tool.graphdoc" in data:
-            import tomllib
-
-            try:
-                table = tomllib.loads(data.decode()).get("tool", {}).get("graphdoc")
-            except ValueError as e:
-                raise UsageError(f"{file} is not TOML: {e}") from e
-            if isinstance(table, dict):
-                _check(file, table)
-                return file, table
-        if (place / ".git").exists():
-            break
-    return None, {}
+    file, table = settings_of(folder)
+    if file is not None:
+        _check(file, table)
+    return file, table
 
 
 def _check(file: Path, table: dict[str, Any]) -> None:
@@ -89,6 +76,12 @@ def _check(file: Path, table: dict[str, Any]) -> None:
             raise UsageError(f"{file}: {key} cannot be {value!r}")
         if key in _CHOICES and value not in _CHOICES[key]:
             raise UsageError(f"{file}: {key} is one of {', '.join(_CHOICES[key])}, not {value!r}")
+        if isinstance(value, list) and not all(isinstance(one, str) for one in value):
+            raise UsageError(f"{file}: {key} cannot be {value!r}")
+        if key == "verify-time" and not value >= 1:
+            raise UsageError(f"{file}: {key} is at least 1, not {value!r}")
+        if key == "root" and not (file.parent / value).is_dir():
+            raise UsageError(f"{file}: {key} names no folder: {value!r}")
 
 
 def _options(key: str, value: Any) -> list[str]:
@@ -102,7 +95,9 @@ def _options(key: str, value: Any) -> list[str]:
 def _show(file: Path | None, settings: dict[str, Any]) -> None:
     import json
 
-    from graphdoc.cli.output import put
+    from graphdoc.cli.output import check_format, put
 
-    lines = [f"# {file}" if file is not None else f"# no {_FILE} here has [tool.graphdoc]"]
+    for word in _options("report", settings.get("report", []))[1::2]:
+        check_format(word.partition(":")[0])
+    lines = [f"# {file}" if file is not None else "# no pyproject.toml here has [tool.graphdoc]"]
     put("\n".join([*lines, *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]) + "\n", sys.stdout)

@@ -12,7 +12,7 @@ from graphdoc.errors import UsageError
 
 SETTINGS = (
     '[tool.other]\na = 1\n[tool.graphdoc]\nreport = ["json:a.json", "github"]\nrerun = false\naudit = "all"\n'
-    "strict = true\nverify-time = 120\n"
+    'strict = true\nverify-time = 120\nroot = "src"\n'
 )
 
 
@@ -52,9 +52,18 @@ def test_they_are_shown(project: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert end.value.code == 0
     out = capsys.readouterr().out
     assert out.startswith(f"# {project / 'pyproject.toml'}\n") and '\naudit = "all"\n' in out
+    (project / "pyproject.toml").write_text('[tool.graphdoc]\nreport = ["json", "speech:a.mp3"]\n')
+    with pytest.raises(UsageError, match="unknown report format 'speech'"):
+        with_settings(["run", "--show-settings"])
 
 
-@pytest.mark.parametrize("line", ["speed = 3", "strict = 1", 'audit = "loud"', "report = 3", "verify-time = true", "x"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("speed = 3", "strict = 1", 'audit = "loud"', "report = 3", "report = [1]", "verify-time = true", "x"),
+        *("verify-time = 0", "verify-time = nan", "root = 1", 'root = "nowhere"'),
+    ],
+)
 def test_what_cannot_be_is_one_line(project: Path, line: str) -> None:
     (project / "pyproject.toml").write_text(f"[tool.graphdoc]\n{line}\n")
     with pytest.raises(UsageError, match=r"pyproject\.toml"):
