@@ -78,9 +78,9 @@ def _check(file: Path, table: dict[str, Any]) -> None:
             raise UsageError(f"{file}: {key} is one of {', '.join(_CHOICES[key])}, not {value!r}")
         if isinstance(value, list) and not all(isinstance(one, str) for one in value):
             raise UsageError(f"{file}: {key} cannot be {value!r}")
-        if key == "verify-time" and not value >= 1:
+        if isinstance(value, int | float) and key == "verify-time" and not value >= 1:
             raise UsageError(f"{file}: {key} is at least 1, not {value!r}")
-        if key == "root" and not (file.parent / value).is_dir():
+        if isinstance(value, str) and key == "root" and not (file.parent / value).is_dir():
             raise UsageError(f"{file}: {key} names no folder: {value!r}")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.documents import Unreadable, read_object
-from graphdoc.files import write_whole
+from graphdoc.files import write_private
 from graphdoc.verify.verdict import Verdict
 
 FOLDER = "trials"
@@ -70,8 +70,8 @@ class Results:
         if not self.writable:
             return
         try:
-            self.folder.mkdir(exist_ok=True)
-            write_whole(self.folder / name, (json.dumps(document, indent=1) + "\n").encode())
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            write_private(self.folder / name, (json.dumps(document, indent=1) + "\n").encode())
         except OSError:
             pass
 
