@@ -19,6 +19,7 @@ from graphdoc.picture.shapes import Picture
 from graphdoc.processes import Processes, read_processes
 from graphdoc.program.exception import message_of, met_none
 from graphdoc.program.installed import package_sources
+from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.cover_up import with_cover_ups
 from graphdoc.story.installed_code import assign
@@ -58,14 +59,17 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
         return [], []
     found: list[Found] = []
     notes: list[str] = []
+    program = program_of(evidence)
     for cause in all_causes():
         if match is None and cause.families and not (evidence.signs and SILENT in cause.families):
             continue
         try:
-            finding = cause.recognise(evidence)
+            finding = cause.recognise(program)
             if finding is not None:
                 finding = with_cover_ups(
-                    evidence.sources, evidence.as_if, retold(evidence, assign(evidence, cause.slug, finding))
+                    evidence.sources,
+                    evidence.as_if,
+                    retold(program, assign(program, cause.slug, finding)),
                 )
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")

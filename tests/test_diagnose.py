@@ -147,7 +147,7 @@ def test_remedies_become_fixes_without_a_diff(causes):
 
 
 def test_the_first_failing_rank_speaks(causes, tmp_path):
-    causes(cause("GD101", "a", lambda e: finding(1.0, line=e.process.rank + 1)))
+    causes(cause("GD101", "a", lambda e: finding(1.0, line=e.evidence.process.rank + 1)))
     report = report_for(
         kept_run(
             tmp_path,

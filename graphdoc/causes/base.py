@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 
 
 @dataclass(frozen=True)
@@ -39,5 +39,5 @@ class Cause:
     slug: str
     title: str
     page: Page
-    recognise: Callable[[Evidence], Finding | None]
+    recognise: Callable[[Program], Finding | None]
     families: tuple[str, ...] = ()

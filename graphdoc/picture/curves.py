@@ -12,7 +12,7 @@ from graphdoc.program.bad_values import trouble_of
 
 def curves(evidence: Evidence) -> tuple[Curve, ...]:
     """The norm of the gradients and the loss by backward call, as far as a second run has seen them."""
-    trouble = trouble_of(evidence)
+    trouble = trouble_of(evidence.signs, evidence.sources, evidence.raised)
     if trouble is None:
         return ()
     history = trouble.history

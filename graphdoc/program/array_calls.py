@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.tensors import reached
 
 _MODULE_CALL = "torch/nn/modules/module.py"
@@ -38,17 +39,17 @@ class ArrayCall:
         return bindings.text_of(self.call.func).rsplit(".", 1)[-1] in ("asarray", "array") and self.holds != "list"
 
 
-def array_call(evidence: Evidence, frame: Frame | None) -> ArrayCall | None:
+def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
     """The call at the frame that the traceback of the conversion ends in, or None."""
-    call = bindings.call_at(evidence.sources, frame)
+    call = bindings.call_at(program.sources, frame)
     if call is None or frame is None:
         return None
     first = call.args[0] if call.args else None
     return ArrayCall(
         call,
         first,
-        _holds(evidence.extras, first),
-        _in_forward(evidence.raised) or _differentiated(evidence.sources, frame),
+        _holds(program.evidence.extras, first),
+        _in_forward(program.raised) or _differentiated(program.sources, frame),
     )
 
 

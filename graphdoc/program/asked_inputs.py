@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event, Evidence
-from graphdoc.program.exception import events_before_failure
+from graphdoc.evidence import Event
+from graphdoc.program.observed import Program
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,17 @@ class OfAnother:
     other: Event
 
 
-def of_another_output(evidence: Evidence, index: int | None) -> OfAnother | None:
+def of_another_output(program: Program, index: int | None) -> OfAnother | None:
     """What is known of the input with this index in the failing call, where an earlier call's output depends on it.
 
     None where no earlier call is known to, where none of the other inputs is reached, or where names are missing.
     """
-    asked = evidence.extras.get("asked")
+    asked = program.evidence.extras.get("asked")
     if not isinstance(asked, list) or index is None or not 0 <= index < len(asked) or not asked[index]:
         return None
     name = str(asked[index])
-    reached = tuple(n for n in asked if n and n in evidence.reaches)
-    if name in evidence.reaches or not reached:
+    reached = tuple(n for n in asked if n and n in program.evidence.reaches)
+    if name in program.evidence.reaches or not reached:
         return None
-    other = next(
-        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if name in e.reaches), None
-    )
+    other = next((e for e in reversed(program.before_failure) if name in e.reaches), None)
     return OfAnother(name, reached, other) if other is not None else None

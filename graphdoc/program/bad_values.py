@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Sign
+from graphdoc.evidence import Frame, Raised, Sign, SourceTexts
 from graphdoc.program.spans import code_at
 from graphdoc.source.operands import operand_of, parsed
 
@@ -188,7 +188,8 @@ class Birth:
 class Trouble:
     """The whole story: what was met first, and the chain of records that leads to it, oldest first."""
 
-    evidence: Evidence
+    sources: SourceTexts
+    raised: Raised | None
     sign: Sign
     look: Mapping[str, Any]
 
@@ -253,21 +254,21 @@ class Trouble:
 
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
-        node = parsed(code_at(self.evidence.sources, birth.place))
+        node = parsed(code_at(self.sources, birth.place))
         found = operand_of(node) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def code(self, birth: Birth) -> str:
         """The source text of the expression, on one line."""
-        return " ".join(code_at(self.evidence.sources, birth.place).split())
+        return " ".join(code_at(self.sources, birth.place).split())
 
 
-def trouble_of(evidence: Evidence) -> Trouble | None:
+def trouble_of(signs: list[Sign], sources: SourceTexts, raised: Raised | None) -> Trouble | None:
     """The story of a run whose second run has found one, or None."""
-    for sign in evidence.signs:
+    for sign in signs:
         look = sign.facts.get("look") if sign.kind == KIND else None
         if isinstance(look, dict):
-            return Trouble(evidence, sign, look)
+            return Trouble(sources, raised, sign, look)
     return None
 
 

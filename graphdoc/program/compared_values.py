@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Carry, Evidence, Frame, Node, SourceTexts
+from graphdoc.evidence import Carry, Frame, Node, SourceTexts
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
@@ -23,16 +23,18 @@ _COMPARING = (
 )
 
 
-def is_reference(evidence: Evidence, carries: list[Carry], trained: set[str]) -> bool:
+def is_reference(
+    sources: SourceTexts, fresh_reaches: list[str], nodes: list[Node], carries: list[Carry], trained: set[str]
+) -> bool:
     """Whether the failing pass only compares with each of these values.
 
     Two things have to hold. Everything that the loss is meant to train behind the value gets its gradient through the
     rest of the pass as well (``trained`` within ``fresh_reaches``). And the operation that takes the value up sets it
     against another one (a difference, a ratio, a distance) which the same function or method has computed anew.
     """
-    if not trained or not trained <= set(evidence.fresh_reaches):
+    if not trained or not trained <= set(fresh_reaches):
         return False
-    return bool(carries) and all(_compared(evidence.sources, evidence.nodes, c) for c in carries)
+    return bool(carries) and all(_compared(sources, nodes, c) for c in carries)
 
 
 def _compared(sources: SourceTexts, nodes: list[Node], carry: Carry) -> bool:

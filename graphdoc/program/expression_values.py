@@ -10,9 +10,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, SourceTexts
+from graphdoc.evidence import Event, Frame, Holder, SourceTexts
 from graphdoc.program.bindings import dotted, function_around, shallow, tree
-from graphdoc.program.tensors import reached
+from graphdoc.program.observed import Program
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, parse_expression
 from graphdoc.source.places import Place
@@ -27,12 +27,12 @@ _PLAIN = frozenset(
 _DEEPEST = 3
 
 
-def known(evidence: Evidence, file: str, function: str, path: str) -> Any:
+def known(program: Program, file: str, function: str, path: str) -> Any:
     """What the run saw at a path of names and attributes in a function that was under way: a structure (in the words
     of ``graphdoc.fixes.structures``), None for what is no tensor and no such nest, or ``UNKNOWN``."""
     wanted = _spelled(path)
     found: Any = UNKNOWN
-    for h in _holders(evidence):
+    for h in _holders(program):
         if (h.file, h.function) != (file, function):
             continue
         if _spelled(h.path) == wanted:
@@ -41,17 +41,15 @@ def known(evidence: Evidence, file: str, function: str, path: str) -> Any:
             return h.structure
         if any(_spelled(text) == wanted for text in _above(h)):
             found = None
-    if found is UNKNOWN and any(
-        t.function == function and _spelled(t.path) == wanted for t in reached(evidence.extras)
-    ):
+    if found is UNKNOWN and any(t.function == function and _spelled(t.path) == wanted for t in program.tensors):
         return "tensor"
     return found
 
 
-def _holders(evidence: Evidence) -> Iterator[Holder]:
-    for carry in (*evidence.carries, *evidence.siblings):
+def _holders(program: Program) -> Iterator[Holder]:
+    for carry in (*program.evidence.carries, *program.evidence.siblings):
         yield from carry.tensor.holders
-    for tensor in evidence.lingering:
+    for tensor in program.evidence.lingering:
         yield from tensor.holders
 
 
@@ -73,12 +71,12 @@ def _spelled(path: str) -> str:
     return key(node) if node is not None else path
 
 
-def value_at(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> Any:
+def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
     """The structure of what the expression at ``frame`` gave; None where it is no tensor or is not known.
 
     ``stack`` is the whole stack (outermost first) of the operation that ran below that expression.
     """
-    text = evidence.sources.get(frame.file)
+    text = program.sources.get(frame.file)
     if text is None:
         return None
     source = Source(frame.file, text)
@@ -91,19 +89,19 @@ def value_at(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> Any:
         if isinstance(above, ast.For | ast.AsyncFor | ast.comprehension) and above.iter is node:
             return None
         if isinstance(owner, ast.Assign) and owner.value is node and len(owner.targets) == 1:
-            seen = _assigned(evidence, frame, owner.targets[0])
+            seen = _assigned(program, frame, owner.targets[0])
             if seen is not UNKNOWN:
                 return seen
         if isinstance(above, ast.Subscript) and above.value is node and isinstance(node, ast.Call):
             return None  # one of several results
-    return _result(evidence.sources, stack, frame)
+    return _result(program.sources, stack, frame)
 
 
-def _assigned(evidence: Evidence, frame: Frame, target: ast.expr) -> Any:
+def _assigned(program: Program, frame: Frame, target: ast.expr) -> Any:
     """What the run saw under the name that an expression is assigned to."""
     if not isinstance(target, ast.Tuple | ast.List):
-        return known(evidence, frame.file, frame.function, key(target))
-    parts = [known(evidence, frame.file, frame.function, key(t)) for t in target.elts]
+        return known(program, frame.file, frame.function, key(target))
+    parts = [known(program, frame.file, frame.function, key(t)) for t in target.elts]
     return {"tuple": parts} if parts and not any(p is UNKNOWN or p is None for p in parts) else None
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
@@ -53,16 +53,18 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     return [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
 
 
-def first_derivative(evidence: Evidence, here: Frame) -> Frame | None:
+def first_derivative(
+    sources: SourceTexts, events: list[Event], failing_call: Event | None, here: Frame
+) -> Frame | None:
     """The place of the last grad call with ``create_graph`` and the same inputs, other than the failing one's."""
-    wanted = _inputs(evidence.sources, here)
-    for event in reversed(events_before_failure(evidence.events, evidence.failing_call)):
+    wanted = _inputs(sources, here)
+    for event in reversed(events_before_failure(events, failing_call)):
         frame = innermost_user(event.stack)
         if event.kind != "grad" or not event.create_graph or frame is None:
             continue
         if (frame.file, frame.line, frame.column) == (here.file, here.line, here.column):
             continue
-        return frame if wanted and _inputs(evidence.sources, frame) == wanted else None
+        return frame if wanted and _inputs(sources, frame) == wanted else None
     return None
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Event, Optimizer, SourceTexts
 from graphdoc.program.bindings import tree
 
 
-def idle_optimizers(evidence: Evidence) -> frozenset[int]:
+def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer]) -> frozenset[int]:
     """Ids of the optimizers that have not stepped, and that no ``step`` written in the program can mean.
 
     Known by the last two names of the path on which ``step`` is called (``agent.actor.optimizer``). Nothing is known
     where one is called on a bare name, or where the optimizers that did step are stepped by code that is not seen.
     """
-    stepped = {e.optimizer for e in evidence.events if e.kind == "step"}
-    written = {_end(path) for file in evidence.sources for path in _stepped_paths(tree(evidence.sources, file))}
-    ends = {o.id: _end(o.name.split(".")) for o in evidence.optimizers}
+    stepped = {e.optimizer for e in events if e.kind == "step"}
+    written = {_end(path) for file in sources for path in _stepped_paths(tree(sources, file))}
+    ends = {o.id: _end(o.name.split(".")) for o in optimizers}
     if not stepped or any(len(end) < 2 for end in written):
         return frozenset()
     if any(ends.get(o, ()) not in written for o in stepped):

@@ -6,8 +6,9 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import assignments, frame_of, tree
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import Reached, frames, reached
 
@@ -29,13 +30,13 @@ class Origin:
     sure: bool
 
 
-def origin_of(evidence: Evidence) -> Origin:
+def origin_of(program: Program) -> Origin:
     """What is known of where the inference tensors near the failure came from."""
-    switches = evidence.extras.get("switches")
+    switches = program.evidence.extras.get("switches")
     journal = frames(switches.get(MODE)) if isinstance(switches, dict) else []
-    written = _written(evidence.sources)
-    for tensor in _near(evidence.extras):
-        for frame, value in _assigned(evidence.sources, evidence.raised, tensor):
+    written = _written(program.sources)
+    for tensor in _near(program.evidence.extras):
+        for frame, value in _assigned(program.sources, program.raised, tensor):
             seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
             if inside is not None:
@@ -43,7 +44,7 @@ def origin_of(evidence: Evidence) -> Origin:
             called = {n.attr for n in ast.walk(value) if isinstance(n, ast.Attribute)}
             called |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
             made = next((w for w in written if w[1] and w[3] in called), None)
-            taken = frame_of(evidence.sources, frame.file, value, frame.function)
+            taken = frame_of(program.sources, frame.file, value, frame.function)
             if made is not None:
                 return Origin(made[0], True, taken, tensor.path, True)
             if seen:

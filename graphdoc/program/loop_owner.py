@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, Package, SourceTexts
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
 from graphdoc.program.lookup import package_of
 from graphdoc.program.loops import loop_of
 from graphdoc.program.tensors import reached
@@ -14,18 +14,8 @@ from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
 
-def driver(evidence: Evidence) -> Frame | None:
-    """The user's line below which a package ran both the forward pass and its backward (``trainer.fit(…)``), or None.
-
-    What stands there is done once for all batches: it is the place of nothing that one batch does.
-    """
-    cached = vars(evidence).get("_driver", False)
-    if cached is False:
-        cached = vars(evidence)["_driver"] = _driver(evidence)
-    return cached  # type: ignore[no-any-return]
-
-
-def _driver(evidence: Evidence) -> Frame | None:
+def driver_of(evidence: Evidence) -> Frame | None:
+    """The user's line below which a package ran both the forward pass and its backward: ``trainer.fit(…)``; or None."""
     if not evidence.packages:
         return None
     event = evidence.failing_call
@@ -34,13 +24,13 @@ def _driver(evidence: Evidence) -> Frame | None:
     if at < 0 or not any(evidence.package(f.file) for f in stack[at + 1 :]):
         return None
     line = stack[at]
-    made = _made_for(evidence, event)
+    made = _made_for(evidence.cuts, evidence.events, evidence.nodes, event)
     if made:
         return line if all(any(is_at(f, line) for f in stack) for stack in made) else None
     return None if _takes_tensor(evidence.sources, evidence.extras, line) else line
 
 
-def _made_for(evidence: Evidence, event: Event | None) -> list[list[Frame]]:
+def _made_for(cuts: list[Cut], events: list[Event], graph: list[Node], event: Event | None) -> list[list[Frame]]:
     """The stacks of what was computed for the failing call: since the last one before it, as far as that is known.
 
     A package that is only asked to run backward may compute a little itself, such as a loss scaled by a number.
@@ -48,14 +38,14 @@ def _made_for(evidence: Evidence, event: Event | None) -> list[list[Frame]]:
     last = max(
         (
             e.sequence
-            for e in evidence.events
+            for e in events
             if event is not None and e.index < event.index and e.kind in ("backward", "grad", "step")
         ),
         default=-1,
     )
-    nodes = [n for n in evidence.nodes if any(f.user for f in n.stack)]
+    nodes = [n for n in graph if any(f.user for f in n.stack)]
     fresh = [n.stack for n in nodes if n.sequence >= last]
-    return (fresh or [n.stack for n in nodes]) + [c.stack for c in evidence.cuts if c.stack]
+    return (fresh or [n.stack for n in nodes]) + [c.stack for c in cuts if c.stack]
 
 
 def _takes_tensor(sources: SourceTexts, extras: dict[str, Any], line: Frame) -> bool:
@@ -80,24 +70,23 @@ def is_at(frame: Frame, place: Any) -> bool:
     return (frame.file, frame.line, frame.column) == (get("file"), get("line"), get("column"))
 
 
-def inside(evidence: Evidence, stack: Sequence[Frame]) -> list[Frame]:
+def inside(driver: Frame | None, stack: Sequence[Frame]) -> list[Frame]:
     """The user's frames of a stack below the driving line, outermost first; all of them where no package drives.
 
     The first is in the function that the package calls, for each batch or at each event.
     """
-    line = driver(evidence)
     users = [f for f in stack if f.user]
-    if line is None:
+    if driver is None:
         return users
-    at = next((i for i in range(len(users) - 1, -1, -1) if is_at(users[i], line)), -1)
+    at = next((i for i in range(len(users) - 1, -1, -1) if is_at(users[i], driver)), -1)
     return users[at + 1 :]
 
 
-def once_a_batch(evidence: Evidence, stack: Sequence[Frame], frame: Frame) -> bool:
+def once_a_batch(driver: Frame | None, sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> bool:
     """Whether a place of a stack stands in the function that a package calls for each batch, and in no loop there."""
-    if driver(evidence) is None or loop_of(evidence.sources, frame) is not None:
+    if driver is None or loop_of(sources, frame) is not None:
         return False
-    users = inside(evidence, stack)
+    users = inside(driver, stack)
     return bool(users) and is_at(users[0], frame)
 
 

@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections import deque
 from functools import cached_property
 
-from graphdoc.evidence import Event, Evidence
+from graphdoc.evidence import (
+    Cut,
+    Event,
+    Evidence,
+    Frame,
+    Node,
+    Optimizer,
+    Package,
+    Parameter,
+    Raised,
+    Sign,
+    SourceTexts,
+)
+from graphdoc.messages import Match
+from graphdoc.model import Confidence, Span
+from graphdoc.program import exception
+from graphdoc.program.bad_values import Trouble, trouble_of
 from graphdoc.program.journal import Journal
+from graphdoc.program.loop_owner import driver_of
 from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import Reuse, older_part
+from graphdoc.program.tensors import Reached, reached
 
 
 class Program:
@@ -17,6 +35,102 @@ class Program:
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
+
+    # -- what it is made of ------------------------------------------------------------------------------------------
+
+    @property
+    def sources(self) -> SourceTexts:
+        """The text of each file of the run."""
+        return self.evidence.sources
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes of the failing graph that matter."""
+        return self.evidence.nodes
+
+    @property
+    def cuts(self) -> list[Cut]:
+        """Where chains of gradients end."""
+        return self.evidence.cuts
+
+    @property
+    def signs(self) -> list[Sign]:
+        """What was seen without an error."""
+        return self.evidence.signs
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The parameters and buffers."""
+        return self.evidence.parameters
+
+    @property
+    def optimizers(self) -> list[Optimizer]:
+        """The optimizers."""
+        return self.evidence.optimizers
+
+    @property
+    def packages(self) -> list[Package]:
+        """The installed packages whose code took part."""
+        return self.evidence.packages
+
+    def node(self, ident: int) -> Node | None:
+        """The node with this id, or None."""
+        return self.evidence.node(ident)
+
+    @cached_property
+    def tensors(self) -> tuple[Reached, ...]:
+        """The tensors that the program could reach when it failed, those near the failure first."""
+        return tuple(reached(self.evidence.extras))
+
+    def tensor_named(self, path: str) -> Reached | None:
+        """The tensor that the program reaches under this very name, or None."""
+        return next((t for t in self.tensors if t.path == path), None) if path else None
+
+    # -- the exception -----------------------------------------------------------------------------------------------
+
+    @property
+    def raised(self) -> Raised | None:
+        """The exception that ended the run, or None."""
+        return self.evidence.raised
+
+    @cached_property
+    def messages(self) -> tuple[Match, ...]:
+        """The known messages in the exception, then those of the exceptions behind it."""
+        return exception.messages(self.evidence.raised)
+
+    def message(self, *ids: str) -> Match | None:
+        """The first of the known messages that is one of these, with its named fields; or None."""
+        return next((m for m in self.messages if {m.id, *m.also} & {*ids}), None)
+
+    def field(self, name: str, *ids: str) -> str:
+        """A named field of the first of these messages that has it; empty where none does."""
+        found = (m.fields.get(name, "") for m in self.messages if {m.id, *m.also} & {*ids})
+        return next((text for text in found if text), "")
+
+    @cached_property
+    def first_line(self) -> str:
+        """The first line of the exception's text, for a fact."""
+        return exception.first_line(self.evidence.message)
+
+    @cached_property
+    def met_none(self) -> bool:
+        """Whether Python itself complained of a None where a tensor was expected."""
+        return exception.met_none(self.evidence.message)
+
+    @cached_property
+    def raised_at(self) -> Frame | None:
+        """The innermost frame of the user's code in the traceback."""
+        return exception.raised_at(self.evidence.raised)
+
+    def raised_span(self, label: str) -> tuple[Span, ...]:
+        """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
+        return exception.raised_span(self.sources, self.evidence.raised, label)
+
+    def weight(self, strength: float, confidence: Confidence = "certain") -> tuple[float, Confidence]:
+        """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""
+        return exception.weight(self.evidence.from_text, strength, confidence)
+
+    # -- its calls ---------------------------------------------------------------------------------------------------
 
     @cached_property
     def owners(self) -> Owners:
@@ -32,6 +146,21 @@ class Program:
     def failing(self) -> Event | None:
         """The backward or grad call that failed, or None where none is known."""
         return self.evidence.failing_call
+
+    @cached_property
+    def before_failure(self) -> list[Event]:
+        """The journal up to the call that failed, oldest first."""
+        return exception.events_before_failure(self.evidence.events, self.failing)
+
+    @cached_property
+    def driver(self) -> Frame | None:
+        """The user's line below which a package ran both the forward pass and its backward, or None.
+
+        What stands there is done once for all batches: it is the place of nothing that one batch does.
+        """
+        return driver_of(self.evidence)
+
+    # -- what went wrong ---------------------------------------------------------------------------------------------
 
     @cached_property
     def trained(self) -> frozenset[str] | None:
@@ -50,6 +179,11 @@ class Program:
     def reuse(self) -> Reuse | None:
         """The older part of a graph that the failing call ran into; None where no edge into one was seen."""
         return older_part(self.evidence, self.journal, self.failing, self.trained)
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """How the first value that is not finite came about, where the second run has found that."""
+        return trouble_of(self.signs, self.sources, self.raised)
 
     @cached_property
     def overwrite(self) -> Overwrite | None:

@@ -58,12 +58,12 @@ class Overwrite:
     @cached_property
     def writers(self) -> list[Writer]:
         """The distinct places that wrote any of the tensors, those of the first tensor first, in order of time."""
-        return writers_of(self._evidence, self.stales)
+        return writers_of(self._evidence.sources, self._evidence.events, self._evidence.optimizers, self.stales)
 
     @cached_property
     def own_writers(self) -> list[Writer]:
         """The same for the tensor that backward met first."""
-        return writers_of(self._evidence, [self.stale])
+        return writers_of(self._evidence.sources, self._evidence.events, self._evidence.optimizers, [self.stale])
 
     @cached_property
     def exact(self) -> bool:
@@ -175,7 +175,9 @@ class Overwrite:
         if any(c in self._evidence.siblings for c in reuse.carries):
             return False
         own = [self._trained & set(c.behind) for c in reuse.carries]
-        return all(own) and not is_reference(self._evidence, reuse.carries, set().union(*own))
+        return all(own) and not is_reference(
+            self._evidence.sources, self._evidence.fresh_reaches, self._evidence.nodes, reuse.carries, set().union(*own)
+        )
 
     @cached_property
     def _of_one_update(self) -> bool:

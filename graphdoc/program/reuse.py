@@ -219,7 +219,13 @@ class Reuse:
             return Role.UNKNOWN
         return (
             Role.REFERENCE
-            if is_reference(self._evidence, self._crossing, self._all_behind & self._meant)
+            if is_reference(
+                self._evidence.sources,
+                self._evidence.fresh_reaches,
+                self._evidence.nodes,
+                self._crossing,
+                self._all_behind & self._meant,
+            )
             else (Role.TRAINED)
         )
 

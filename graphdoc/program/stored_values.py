@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder, Node, Raised, SourceTexts
+from graphdoc.evidence import Carry, Event, Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
+from graphdoc.program.lookup import node_with
 
 Statement = ast.stmt
 
@@ -204,13 +205,13 @@ def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
     return None
 
 
-def ends(evidence: Evidence, carry: Carry) -> tuple[Frame, Frame] | None:
+def ends(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: Carry) -> tuple[Frame, Frame] | None:
     """Where a carried value gets its graph and where it is taken up, in the function that has both in its hands.
 
     A value that goes from one function to another in an attribute passes no caller of both: then it is where it is
     stored and where it is read.
     """
-    producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
     holders = carry.tensor.holders
     if pair is None or producer is None or consumer is None or not holders:
@@ -221,10 +222,10 @@ def ends(evidence: Evidence, carry: Carry) -> tuple[Frame, Frame] | None:
     inner = user_frames(producer.stack)[0], user_frames(consumer.stack)[0]
     paths = [p for h in holders for p in (h.base, h.path)]
     within = made == inner[0] or used == inner[1]
-    if within or operands_in(evidence.sources, used, paths) or set(paths) & set(bound_names(evidence.sources, made)):
+    if within or operands_in(sources, used, paths) or set(paths) & set(bound_names(sources, made)):
         return pair
     files = {f.file for f in user_frames(producer.stack)}
-    stored = [f for f in kept_at(evidence.sources, evidence.raised, holders, producer) if f.file in files]
+    stored = [f for f in kept_at(sources, raised, holders, producer) if f.file in files]
     return (stored[0] if stored else inner[0]), inner[1]
 
 

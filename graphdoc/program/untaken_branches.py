@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.evidence import Event, Frame
 from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
-from graphdoc.program.tensors import Reached, reached
+from graphdoc.program.tensors import Reached
 
 
 @dataclass(frozen=True)
@@ -24,15 +25,15 @@ class Branch:
     proven: bool
 
 
-def not_taken(evidence: Evidence) -> Branch | None:
+def not_taken(program: Program) -> Branch | None:
     """The ``if`` behind the line that made the last loss, in the same function, that would have made it anew.
 
     A tensor's node is of the last operation on it. If the last loss was made on one line, and an ``if`` further down
     assigns the same name, that ``if`` was not entered. None unless one place alone fits, and in a loop of that function
     never: there the order of the lines says nothing.
     """
-    loss = _last_loss(evidence)
-    root = bindings.tree(evidence.sources, loss.made.file) if loss is not None and loss.made is not None else None
+    loss = _last_loss(program)
+    root = bindings.tree(program.sources, loss.made.file) if loss is not None and loss.made is not None else None
     if loss is None or loss.made is None or root is None:
         return None
     made = loss.made
@@ -53,9 +54,9 @@ def not_taken(evidence: Evidence) -> Branch | None:
     if len(found) != 1 or any(_binds([n], name) for n in parts if _between(n, made.line, found[0])):
         return None
     return Branch(
-        bindings.frame_of(evidence.sources, made.file, found[0].test, scope.name),
+        bindings.frame_of(program.sources, made.file, found[0].test, scope.name),
         made,
-        _reached_more(evidence.events, evidence.failing_call),
+        _reached_more(program.evidence.events, program.failing),
     )
 
 
@@ -68,18 +69,18 @@ def _reached_more(events: list[Event], failing_call: Event | None) -> bool:
     return any(e.stack == calls[-1].stack and set(e.reaches) > now for e in calls[:-1])
 
 
-def _last_loss(evidence: Evidence) -> Reached | None:
+def _last_loss(program: Program) -> Reached | None:
     """The tensor on which the last backward was called, if the program still holds it under that name."""
     last = next(
-        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if e.kind == "backward"),
+        (e for e in reversed(program.before_failure) if e.kind == "backward"),
         None,
     )
     frame = innermost_user(last.stack) if last else None
-    call = bindings.call_at(evidence.sources, frame)
+    call = bindings.call_at(program.sources, frame)
     if last is None or call is None or not isinstance(call.func, ast.Attribute):
         return None
     name = bindings.text_of(call.func.value)
-    known = next((t for t in reached(evidence.extras) if t.path == name), None)
+    known = next((t for t in program.tensors if t.path == name), None)
     return known if known is not None and known.op == last.root_op else None
 
 

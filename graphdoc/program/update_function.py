@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Frame, SourceTexts
-from graphdoc.program.loop_owner import driver, is_at
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.program.loop_owner import is_at
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -35,20 +36,20 @@ class Scene:
         return list({f.line: f for f in reversed(self.forwards)}.values())[::-1]
 
 
-def scene(evidence: Evidence, found: Overwrite) -> Scene | None:
+def scene(program: Program, found: Overwrite) -> Scene | None:
     """Where the three meet; None where they share no function, or nothing is known of one of them."""
     write = found.writers[0] if found.writers else None
     if write is None or found.failing is None:
         return None
     at = level_of(found.node.stack, write.stack, found.failing.stack)
-    line = driver(evidence)
+    line = program.driver
     if at is None or (line is not None and all(is_at(line, f) for f in at)):
         return None  # all three below one line that runs the loop: nothing can be put between them there
     forward, _, backward = at
     last = max(_latest(found, forward), key=lambda f: (f.line, f.column))
     forwards: dict[tuple[int, int], Frame] = {}
     for stale in found.stales:
-        node = evidence.node(stale.node)
+        node = program.node(stale.node)
         level = level_of(node.stack, write.stack, found.failing.stack) if node is not None else None
         if level is not None and level[0].function == forward.function and level[0].file == forward.file:
             forwards.setdefault((level[0].line, level[0].column), level[0])
@@ -56,7 +57,7 @@ def scene(evidence: Evidence, found: Overwrite) -> Scene | None:
         tuple(sorted(forwards.values(), key=lambda f: (f.line, f.column)))[:MOST_FORWARDS],
         last,
         backward,
-        _order(evidence.sources, forward, last, backward),
+        _order(program.sources, forward, last, backward),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, Optimizer, Stale, Write
+from graphdoc.evidence import Event, Frame, Node, Optimizer, SourceTexts, Stale, Write
 from graphdoc.program.lookup import event_with, node_with, optimizer_with
 from graphdoc.program.spans import Moment, innermost_user, moment
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
@@ -39,13 +39,15 @@ class Writer:
     stale: Stale | None = None
 
 
-def writers_of(evidence: Evidence, stales: Sequence[Stale]) -> list[Writer]:
+def writers_of(
+    sources: SourceTexts, events: list[Event], optimizers: list[Optimizer], stales: Sequence[Stale]
+) -> list[Writer]:
     """The distinct places that wrote, those of the first stale tensor first, each set in the order of the writes."""
     out: list[Writer] = []
     seen: set[tuple[object, ...]] = set()
     for stale in stales:
         for w in sorted(stale.writes, key=lambda w: w.version):
-            writer = writer_of(evidence, w)
+            writer = writer_of(sources, events, optimizers, w)
             at = writer.frame
             key = (at.file, at.line, at.column, writer.by) if at else (writer.op,)
             if key not in seen:
@@ -54,25 +56,21 @@ def writers_of(evidence: Evidence, stales: Sequence[Stale]) -> list[Writer]:
     return out
 
 
-def writer_of(evidence: Evidence, write: Write) -> Writer:
+def writer_of(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer], write: Write) -> Writer:
     """A write of the evidence with the user's line, and whether an optimizer or a library did it there."""
     stack = write.stack
-    if write.op.endswith(".step") or (at := own_step(evidence.sources, stack)) >= 0:
+    if write.op.endswith(".step") or (at := own_step(sources, stack)) >= 0:
         # An optimizer of the user's own steps inside PyTorch's wrapper: its caller is the line to show.
         outside = stack if write.op.endswith(".step") else stack[:at]
         frame = innermost_user(outside) or innermost_user(stack)
-        op = (
-            write.op
-            if write.op.endswith(".step")
-            else _optimizer_type(evidence.events, evidence.optimizers, stack, frame)
-        )
-        return _writer(evidence.events, write, f"{op}()", frame, By.STEP)
+        op = write.op if write.op.endswith(".step") else _optimizer_type(events, optimizers, stack, frame)
+        return _writer(events, write, f"{op}()", frame, By.STEP)
     frame = innermost_user(stack)
     functions = [f.function for f in stack if not f.user]
     if any("load_state_dict" in f for f in functions):
-        return _writer(evidence.events, write, "load_state_dict()", frame, By.LOAD)
+        return _writer(events, write, "load_state_dict()", frame, By.LOAD)
     inside = bool(stack) and frame is not None and any(_does_work(f) for f in stack[stack.index(frame) + 1 :])
-    return _writer(evidence.events, write, write.op, frame, By.LIBRARY if inside else By.LINE)
+    return _writer(events, write, write.op, frame, By.LIBRARY if inside else By.LINE)
 
 
 def written(nodes: list[Node], writer: Writer) -> Moment | None:

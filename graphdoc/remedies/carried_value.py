@@ -6,14 +6,15 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.evidence import Carry, Evidence, Frame, Holder, Node, SourceTexts, Tensor
+from graphdoc.evidence import Carry, Frame, Holder, Node, SourceTexts, Tensor
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.carried_names import stored_on
 from graphdoc.program.container_entries import entry_of, given, putting
 from graphdoc.program.expression_values import UNKNOWN, calls_into, in_training, known, value_at
 from graphdoc.program.lookup import node_with
-from graphdoc.program.loop_owner import driver, inside, is_at
+from graphdoc.program.loop_owner import inside, is_at
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.stored_values import (
@@ -30,15 +31,15 @@ from graphdoc.remedies.constant_value import constant_at_use, frame_at, together
 from graphdoc.story.older_graph import aliases, distinct_carries
 
 
-def from_carrying(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
-    kept = detach_where_kept(evidence, reuse)
-    read = any(_read_on(evidence.sources, edit) for r in kept for edit in r.args["edits"])
-    at_use = constant_at_use(evidence, reuse.carries, constant)
+    kept = detach_where_kept(program, reuse)
+    read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
+    at_use = constant_at_use(program, reuse.carries, constant)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     return [
-        *copy_of_entry(evidence.sources, evidence.nodes, reuse),
-        *detach_behind_step(evidence, reuse),
+        *copy_of_entry(program.sources, program.nodes, reuse),
+        *detach_behind_step(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
 
@@ -49,26 +50,26 @@ def _read_on(sources: SourceTexts, edit: dict[str, Any]) -> bool:
     return any(read_behind(sources, at, path) for path, _ in edit["args"]["targets"])
 
 
-def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut everything that is carried once, behind the step, in the innermost function that can name all of it."""
     out: list[Remedy] = []
-    line = driver(evidence)
+    line = program.driver
     for call in user_frames(reuse.failing.stack if reuse.failing else []):
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
-            return [*out, *_detach_in_batch(evidence, reuse)]
-        paths = _paths_in(evidence, reuse, call)
+            return [*out, *_detach_in_batch(program, reuse)]
+        paths = _paths_in(program, reuse, call)
         if not paths:
             continue
-        paths += [p for p in _lingering_in(evidence.lingering, call, paths) if p not in paths]
-        anchor, step = behind_the_step(evidence.sources, evidence.events, call)
-        if any(started_again(evidence.sources, call, anchor, p) for p, _ in paths):
+        paths += [p for p in _lingering_in(program.evidence.lingering, call, paths) if p not in paths]
+        anchor, step = behind_the_step(program.sources, program.evidence.events, call)
+        if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         out.append(
             Remedy(
                 "detach_after",
-                f"detach {shown} once each iteration, after {_verb(evidence.sources, anchor, call)} at {where(step)}",
+                f"detach {shown} once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}",
                 "unsafe",
                 "The values go on into the next iteration; gradients stop there, and every parameter still gets its "
                 "gradient from the current iteration.",
@@ -78,19 +79,19 @@ def detach_behind_step(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     return out
 
 
-def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut behind the forward, in the function of the user's that a package calls for each batch, where it can name it.
 
     The loss is computed by then and keeps its graph; what the function returns must not be made by that statement.
     """
     paths: list[list[Any]] = []
     anchor: Frame | None = None
-    for c in distinct_carries(evidence.nodes, reuse.carries):
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
-        frames = inside(evidence, consumer.stack) if consumer is not None else []
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        frames = inside(program.driver, consumer.stack) if consumer is not None else []
         if producer is None or not frames or len(frames) < 2:
             return []  # computed in the batch's function itself: it is cut where it is kept
-        root = tree(evidence.sources, frames[0].file)
+        root = tree(program.sources, frames[0].file)
         scope = function_around(root, frames[0].line) if root is not None else None
         owner = next((s for s in scope.body if _covers(s, frames[0])), None) if scope is not None else None
         if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
@@ -99,9 +100,9 @@ def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             (
                 edit["args"]["targets"][0]
                 for holder in c.tensor.holders
-                for frame in kept_at(evidence.sources, evidence.raised, [holder], producer)[:1]
+                for frame in kept_at(program.sources, program.raised, [holder], producer)[:1]
                 if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
-                and (edit := _assignment(evidence.sources, frame, holder)) is not None
+                and (edit := _assignment(program.sources, frame, holder)) is not None
             ),
             None,
         )
@@ -109,7 +110,7 @@ def _detach_in_batch(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             return []
         if found not in paths:
             paths.append(found)
-        at = frame_of(evidence.sources, frames[0].file, owner, frames[0].function)
+        at = frame_of(program.sources, frames[0].file, owner, frames[0].function)
         anchor = at if anchor is None or at.line > anchor.line else anchor
     if anchor is None:
         return []
@@ -138,12 +139,12 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
     return "the optimizer step" if ".step(" in code else "the call"
 
 
-def _paths_in(evidence: Evidence, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
+def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
         here = [h for h in c.tensor.holders if _in_frame(h, call) and h.structure is not None]
         if not here:
-            found = _carried_in(evidence, reuse.carrying(c), call)
+            found = _carried_in(program, reuse.carrying(c), call)
             if found is None:
                 return []
             paths += [found] if found not in paths else []
@@ -158,11 +159,11 @@ def _paths_in(evidence: Evidence, reuse: Reuse, call: Frame) -> list[tuple[str, 
     return paths
 
 
-def _carried_in(evidence: Evidence, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:
+def _carried_in(program: Program, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:
     """The name under which the function of the call carries a value on, and what the name holds."""
     if found is None or (found[0].file, found[0].function) != (call.file, call.function):
         return None
-    structure = known(evidence, call.file, call.function, found[1])
+    structure = known(program, call.file, call.function, found[1])
     return (found[1], structure) if structure is not None and structure is not UNKNOWN else None
 
 
@@ -199,20 +200,20 @@ def _kind_of(path: str) -> str:
     return re.sub(r"\.\d+(?=\.|$)|\[\d+\]", ".*", path)
 
 
-def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut where the value is assigned or stored."""
     edits: list[dict[str, Any]] = []
-    for c in distinct_carries(evidence.nodes, reuse.carries):
-        producer = evidence.node(c.producer)
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer = program.node(c.producer)
         if producer is None:
             continue
         found = (
             edit
             for holder in c.tensor.holders
-            for frame in kept_at(evidence.sources, evidence.raised, [holder], producer)[:1]
-            if (edit := _assignment(evidence.sources, frame, holder)) is not None
+            for frame in kept_at(program.sources, program.raised, [holder], producer)[:1]
+            if (edit := _assignment(program.sources, frame, holder)) is not None
         )
-        edit = next(found, None) or _where_stored(evidence, c, producer)
+        edit = next(found, None) or _where_stored(program, c, producer)
         if edit is not None and edit not in edits:
             edits.append(edit)
     if not edits:
@@ -230,11 +231,11 @@ def detach_where_kept(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def _where_stored(evidence: Evidence, carry: Carry, producer: Node) -> dict[str, Any] | None:
+def _where_stored(program: Program, carry: Carry, producer: Node) -> dict[str, Any] | None:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
-    stored = stored_on(evidence.sources, evidence.nodes, carry)
+    stored = stored_on(program.sources, program.nodes, carry)
     made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
-    structure = value_at(evidence, producer.stack, made) if made is not None else None
+    structure = value_at(program, producer.stack, made) if made is not None else None
     if stored is None or structure is None:
         return None
     return {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
@@ -319,14 +320,14 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
     ]
 
 
-def no_grad_over_maker(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
     """The whole function that filled the store, without gradients.
 
     Left out: functions in which the training itself runs, those that the update calls too (they compute what it
     trains), and constructors.
     """
-    for c in distinct_carries(evidence.nodes, reuse.carries)[:1]:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+    for c in distinct_carries(program.nodes, reuse.carries)[:1]:
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
         made = user_frames(producer.stack if producer else [])
         known = {(f.file, f.function) for f in made}
         updating = [f for f in user_frames(consumer.stack if consumer else []) if (f.file, f.function) not in known]
@@ -334,10 +335,10 @@ def no_grad_over_maker(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             if (
                 frame.function == "<module>"
                 or frame.function.endswith("__init__")
-                or in_training(evidence.events, frame)
+                or in_training(program.evidence.events, frame)
             ):
                 continue
-            if calls_into(evidence.sources, updating, frame.function):
+            if calls_into(program.sources, updating, frame.function):
                 continue
             return [
                 Remedy(

@@ -7,9 +7,10 @@ import re
 import textwrap
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bad_values import Trouble, frame_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, place
 from graphdoc.source.module import Source
 from graphdoc.source.operands import parsed
@@ -17,31 +18,30 @@ from graphdoc.source.operands import parsed
 USUAL = "1.0"
 
 
-def backward_of(trouble: Trouble) -> Frame | None:
+def backward_of(events: list[Event], trouble: Trouble) -> Frame | None:
     """The backward call whose gradients nothing bounds: the one that met the bad value, or the last before it."""
     if trouble.what in ("loss", "gradient"):
         return innermost_user(trouble.call)
-    last = _last(trouble.evidence.events, "backward")
+    last = _last(events, "backward")
     return innermost_user(last.stack) if last is not None else None
 
 
-def step_behind(trouble: Trouble) -> Frame | None:
+def step_behind(events: list[Event]) -> Frame | None:
     """The step of the optimizer that uses them."""
-    last = _last(trouble.evidence.events, "step")
+    last = _last(events, "step")
     return innermost_user(last.stack) if last is not None else None
 
 
-def clipping(trouble: Trouble) -> tuple[Remedy, ...]:
+def clipping(program: Program) -> tuple[Remedy, ...]:
     """``clip_grad_norm_`` between the two, behind ``unscale_`` where there is a scaler."""
-    evidence = trouble.evidence
-    step = step_behind(trouble)
+    step = step_behind(program.evidence.events)
     if step is None:
         return ()
-    parameters = _parameters(evidence, step)
+    parameters = _parameters(program, step)
     if not parameters:
         return ()
-    scaler = _scaler(evidence.sources, evidence.extras)
-    texts = [f"{_utils(evidence.sources, step)}.clip_grad_norm_({parameters}, {USUAL})"]
+    scaler = _scaler(program.sources, program.evidence.extras)
+    texts = [f"{_utils(program.sources, step)}.clip_grad_norm_({parameters}, {USUAL})"]
     if scaler:
         texts.insert(0, f"{scaler[0]}.unscale_({scaler[1]})")
     edits: list[dict[str, Any]] = [
@@ -58,19 +58,19 @@ def _last(events: list[Event], kind: str) -> Event | None:
     return next((e for e in reversed(events) if e.kind == kind and innermost_user(e.stack) is not None), None)
 
 
-def _parameters(evidence: Evidence, step: Frame) -> str:
+def _parameters(program: Program, step: Frame) -> str:
     """How the program names the parameters in the function that steps: those of one module that it knows there, if
     the optimizer holds just these; else all that the optimizer holds.
     """
-    last = _last(evidence.events, "step")
-    held = evidence.optimizer(last.optimizer) if last is not None else None
+    last = _last(program.evidence.events, "step")
+    held = program.evidence.optimizer(last.optimizer) if last is not None else None
     owner = {name.partition(".")[0] for name in held.parameters} if held is not None else set()
     if held is not None and len(owner) == 1:
         name = owner.pop()
-        every = {p.name for p in evidence.parameters if p.name.startswith(f"{name}.") and not p.buffer}
-        if every and every == set(held.parameters) and _knows(evidence.sources, step, name):
+        every = {p.name for p in program.parameters if p.name.startswith(f"{name}.") and not p.buffer}
+        if every and every == set(held.parameters) and _knows(program.sources, step, name):
             return f"{name}.parameters()"
-    optimizer = _optimizer_name(evidence.sources, step)
+    optimizer = _optimizer_name(program.sources, step)
     return f"[p for group in {optimizer}.param_groups for p in group['params']]" if optimizer else ""
 
 

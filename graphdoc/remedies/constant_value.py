@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Evidence, Frame, Node, SourceTexts
+from graphdoc.evidence import Carry, Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.connections import is_needed
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
 from graphdoc.program.stored_values import bound_names, meeting, operands_in, user_frames
@@ -19,33 +19,33 @@ from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
 
 
-def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> list[Remedy]:
+def constant_at_use(program: Program, carries: Iterable[Carry], note: str) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
     None where all that the failing loss is to train lies behind it: then the connection is needed.
     """
     carries = list(carries)
-    if is_needed(evidence.fresh_reaches, evidence.siblings, carries, program_of(evidence).trained):
+    if is_needed(program.evidence.fresh_reaches, program.evidence.siblings, carries, program.trained):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
     blocks: list[dict[str, Any]] = []
     shown = ""
-    for c in distinct_carries(evidence.nodes, carries):
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+    for c in distinct_carries(program.nodes, carries):
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
         pair = meeting(producer, consumer)
         if pair is None:
             continue
         made, used = pair
-        use = _use(evidence, c, producer, consumer.stack, made, _inwards(consumer, used))
+        use = _use(program, c, producer, consumer.stack, made, _inwards(consumer, used))
         if use is not None:
             edit = {"kind": "detach_expression", "args": {"place": place(use[0]), "operands": [[use[1], use[2]]]}}
             if edit not in at_use:
                 at_use.append(edit)
             shown = shown or use[1]
-        source = _source(evidence, producer, consumer, made)
+        source = _source(program, producer, consumer, made)
         if source is None:
             continue
         frame, structure = source
@@ -53,11 +53,11 @@ def constant_at_use(evidence: Evidence, carries: Iterable[Carry], note: str) -> 
         if edit not in at_making:
             at_making.append(edit)
         edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
-        if edit not in blocks and not trains_below(evidence.sources, evidence.events, frame):
+        if edit not in blocks and not trains_below(program.sources, program.evidence.events, frame):
             blocks.append(edit)
     out: list[Remedy] = []
     if at_use:
-        at_use, shown = _whole_expressions(evidence.sources, at_use, shown)
+        at_use, shown = _whole_expressions(program.sources, at_use, shown)
         out.append(together(at_use, f"detach `{shown}` where this loss uses it", note))
     if at_making:
         line = where(frame_at(at_making[0]["args"]["place"]))
@@ -78,23 +78,23 @@ def _inwards(node: Node, frame: Frame) -> list[Frame]:
 
 
 def _use(
-    evidence: Evidence, c: Carry, producer: Node, taking: list[Frame], made: Frame, levels: list[Frame]
+    program: Program, c: Carry, producer: Node, taking: list[Frame], made: Frame, levels: list[Frame]
 ) -> tuple[Frame, str, Any] | None:
     """Where the loss takes up the value under a name that holds a tensor (or a known nest): place, name, structure."""
     for level, frame in enumerate(levels):
-        if place(frame) == place(made) and not once_a_batch(evidence, taking, frame):
+        if place(frame) == place(made) and not once_a_batch(program.driver, program.sources, taking, frame):
             continue  # in a loop over time it would cut within the pass, too
-        bound = names_taken_up(evidence.sources, evidence.nodes, c) if level == 0 else []
-        for name in operands_in(evidence.sources, frame, [*bound, *paths_of(c)]):
-            structure = known(evidence, frame.file, frame.function, name)
+        bound = names_taken_up(program.sources, program.nodes, c) if level == 0 else []
+        for name in operands_in(program.sources, frame, [*bound, *paths_of(c)]):
+            structure = known(program, frame.file, frame.function, name)
             if structure is UNKNOWN and name in bound:
-                structure = value_at(evidence, producer.stack, made) if len(bound) == 1 else UNKNOWN
+                structure = value_at(program, producer.stack, made) if len(bound) == 1 else UNKNOWN
             if structure is not None and structure is not UNKNOWN:
                 return frame, name, structure
     return None
 
 
-def _source(evidence: Evidence, producer: Node, consumer: Node, made: Frame) -> tuple[Frame, Any] | None:
+def _source(program: Program, producer: Node, consumer: Node, made: Frame) -> tuple[Frame, Any] | None:
     """The outermost expression, from the function in which the value is made and used inwards, that gave the tensor.
 
     Further in, the same line may compute what the failing pass itself needs: a function that this pass calls too is
@@ -103,9 +103,9 @@ def _source(evidence: Evidence, producer: Node, consumer: Node, made: Frame) -> 
     known_functions = {(f.file, f.function) for f in producer.stack}
     own = [f for f in user_frames(consumer.stack) if (f.file, f.function) not in known_functions]
     for frame in _inwards(producer, made):
-        if frame is not made and calls_into(evidence.sources, own, frame.function):
+        if frame is not made and calls_into(program.sources, own, frame.function):
             return None
-        structure = value_at(evidence, producer.stack, frame)
+        structure = value_at(program, producer.stack, frame)
         if structure is not None:
             return frame, structure
     return None

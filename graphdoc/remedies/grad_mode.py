@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
+from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import place
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.places import remedy_at
@@ -24,25 +25,25 @@ _NOTE = (
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def scoped(evidence: Evidence, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
+def scoped(program: Program, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     """The remedies that keep recording off only where the statement at ``switch`` was meant to; none for a block.
 
     The statements that follow it in its block go under ``with torch.no_grad():`` if they compute; otherwise the
     functions beside it that compute (methods of the same class, functions of the same file) get ``@torch.no_grad()``.
     """
-    root = bindings.tree(evidence.sources, switch.file)
+    root = bindings.tree(program.sources, switch.file)
     found = _statement(root, switch) if root is not None else None
     if root is None or found is None:
         return ()
     statement, following = found
-    work = [w for w in (_own(evidence.sources, stack) for stack in _unrecorded(evidence.extras)) if w]
-    trained = _trained_paths(evidence, cut)
+    work = [w for w in (_own(program.sources, stack) for stack in _unrecorded(program.evidence.extras)) if w]
+    trained = _trained_paths(program, cut)
     drop = {
         "kind": "delete_statement",
-        "args": {"place": place(bindings.frame_of(evidence.sources, switch.file, statement))},
+        "args": {"place": place(bindings.frame_of(program.sources, switch.file, statement))},
     }
     if following and _computes(work, switch.file, following) and not _computes(trained, switch.file, following):
-        first, last = (bindings.frame_of(evidence.sources, switch.file, s) for s in (following[0], following[-1]))
+        first, last = (bindings.frame_of(program.sources, switch.file, s) for s in (following[0], following[-1]))
         block = {"kind": "no_grad_block", "args": {"place": place(first), "last": place(last)}}
         return remedy_at(
             switch,
@@ -60,7 +61,7 @@ def scoped(evidence: Evidence, cut: Cut, switch: Frame) -> tuple[Remedy, ...]:
     decorate = [
         {
             "kind": "no_grad_decorator",
-            "args": {"place": place(bindings.frame_of(evidence.sources, switch.file, f.body[0]))},
+            "args": {"place": place(bindings.frame_of(program.sources, switch.file, f.body[0]))},
         }
         for f in entered
     ]
@@ -102,12 +103,12 @@ def _own(sources: SourceTexts, stack: Sequence[Frame]) -> list[Frame]:
     return [f for f in stack if f.user and f.file in sources]
 
 
-def _trained_paths(evidence: Evidence, cut: Cut) -> list[list[Frame]]:
+def _trained_paths(program: Program, cut: Cut) -> list[list[Frame]]:
     """The calls that have to be recorded: those to the failing backward, to the cut, and to what is trained by it."""
-    owned = {name for o in evidence.optimizers for name in o.parameters}
-    raised = evidence.raised.stack if evidence.raised else []
-    more = [c.stack for c in evidence.cuts if owned & set(c.behind)]
-    return [_own(evidence.sources, stack) for stack in (raised, cut.stack, *more)]
+    owned = {name for o in program.optimizers for name in o.parameters}
+    raised = program.raised.stack if program.raised else []
+    more = [c.stack for c in program.cuts if owned & set(c.behind)]
+    return [_own(program.sources, stack) for stack in (raised, cut.stack, *more)]
 
 
 def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.stmt]) -> bool:

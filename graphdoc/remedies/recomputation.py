@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import pairs
 from graphdoc.program.loops import loop_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import bound_names, kept_at, meeting, user_frames
@@ -19,18 +20,18 @@ from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
 _AGAIN = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
 
 
-def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
     """Evaluate in each iteration what was evaluated once: in the method that reads it, in the loop, without a cache.
 
     Only what can be written is proposed: each way is tried on the source here.
     """
-    out: list[Remedy] = [*in_methods(evidence, reuse)]
-    for c in distinct_carries(evidence.nodes, reuse.carries)[:MOST_PLACES]:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+    out: list[Remedy] = [*in_methods(program, reuse)]
+    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        cached = [f for f in user_frames(producer.stack) if _caches(evidence.sources, f)]
-        for frame in [*kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer), *cached][:1]:
+        cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
+        for frame in [*kept_at(program.sources, program.raised, c.tensor.holders, producer), *cached][:1]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
@@ -42,26 +43,26 @@ def compute_again(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
             out.append(
                 Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "loop": place(used)})
             )
-        reader = _inner_reader(evidence.sources, made, user_frames(consumer.stack))
+        reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
             title = f"compute it in {name}, each time that function runs: move {where(made)} into it"
             out.append(
                 Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "into": place(reader)})
             )
-    return [r for r in unique(out) if applies(evidence.sources, r)]
+    return [r for r in unique(out) if applies(program.sources, r)]
 
 
-def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
     """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
     places: dict[tuple[str, str], list[Frame]] = {}
-    for c in distinct_carries(evidence.nodes, reuse.carries):
-        producer = evidence.node(c.producer)
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer = program.node(c.producer)
         if producer is None:
             continue
         frames = kept_at(
-            evidence.sources,
-            evidence.raised,
+            program.sources,
+            program.raised,
             [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"],
             producer,
         )
@@ -73,7 +74,7 @@ def in_methods(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     out: list[Remedy] = []
     for (_, function), group in places.items():
         group.sort(key=lambda f: f.line)
-        names = list(dict.fromkeys(n for f in group for n in bound_names(evidence.sources, f)))
+        names = list(dict.fromkeys(n for f in group for n in bound_names(program.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
         out.append(
             Remedy(
@@ -132,13 +133,13 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
     return None
 
 
-def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Reset the sum before its loop, or run backward on this iteration's term."""
     out: list[Remedy] = []
     call = innermost_user(reuse.failing.stack) if reuse.failing else None
-    for frame in adding(evidence, reuse)[:1]:
-        names = list(bound_names(evidence.sources, frame))
-        loop = loop_of(evidence.sources, frame)
+    for frame in adding(program, reuse)[:1]:
+        names = list(bound_names(program.sources, frame))
+        loop = loop_of(program.sources, frame)
         inside = call is not None and loop is not None and call.file == frame.file and _covers(loop, call.line)
         # A sum that a loop makes for one call behind it is meant as a sum.
         alone = loop is None or inside
@@ -152,7 +153,7 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
                     {"place": place(frame), "backward": place(call)},
                 )
             )
-        if loop is not None and names and not _starts_before(evidence.sources, loop, names[0]):
+        if loop is not None and names and not _starts_before(program.sources, loop, names[0]):
             reset = Remedy(
                 "reset_accumulator",
                 f"start `{names[0]}` anew before the loop at {where(loop)}",
@@ -165,7 +166,7 @@ def start_anew(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
         note = "Each term was differentiated by itself; this call would add the same gradients once more."
         title = f"remove the backward call on the sum, at {where(call)}"
         return [*out, Remedy("delete_statement", title, "unsafe", note, {"place": place(call)})]
-    return [*out, *detach_behind_step(evidence, reuse)]
+    return [*out, *detach_behind_step(program, reuse)]
 
 
 def _covers(frame: Frame, line: int) -> bool:
@@ -188,7 +189,7 @@ def _starts_before(sources: SourceTexts, loop: Frame, path: str) -> bool:
     return False
 
 
-def repeated(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """Two calls on one root: ask once, or keep the graph of an inner grad call."""
     if reuse.failing is None:
         return ()
@@ -218,7 +219,7 @@ def repeated(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
         )
     if reuse.carries:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
-        return tuple(compute_again(evidence, reuse))
+        return tuple(compute_again(program, reuse))
     return (
         Remedy(
             "delete_statement",

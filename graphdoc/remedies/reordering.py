@@ -4,25 +4,24 @@ differentiated with the weights of its own forward pass, and each optimizer uses
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, Evidence
+from graphdoc.evidence import Event
 from graphdoc.finding import Remedy
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user, place, where
 
 
-def steps_behind(evidence: Evidence, writers: list[Event]) -> list[Remedy]:
+def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     """One call of ``backward`` for all steps where the loss is the same, else the step behind the second call.
 
     ``writers`` are the steps that came too early.
     """
-    program = program_of(evidence)
     failing = program.failing
     if failing is None or failing.kind != "backward":
         return []
     earlier = program.journal.earlier(failing)
     if earlier is not None and earlier.kind == "backward":
         return _once(earlier, failing)
-    return [remedy for event in writers[-1:] for remedy in _last(evidence, event, failing)]
+    return [remedy for event in writers[-1:] for remedy in _last(program, event, failing)]
 
 
 def _once(earlier: Event, failing: Event) -> list[Remedy]:
@@ -41,9 +40,8 @@ def _once(earlier: Event, failing: Event) -> list[Remedy]:
     ]
 
 
-def _last(evidence: Evidence, event: Event, failing: Event) -> list[Remedy]:
+def _last(program: Program, event: Event, failing: Event) -> list[Remedy]:
     """Move a step behind the backward call of a loss of another optimizer."""
-    program = program_of(evidence)
     step, call = innermost_user(event.stack), innermost_user(failing.stack)
     works_for = program.journal.works_for(failing)
     if event.kind != "step" or step is None or call is None or step.file != call.file:
@@ -51,7 +49,7 @@ def _last(evidence: Evidence, event: Event, failing: Event) -> list[Remedy]:
     if not works_for or event.optimizer in works_for:
         return []  # the same optimizer steps with both: no step is to be put between
     stepped = program.owners.parameters([event.optimizer])
-    reached = stepped & set(failing.reaches or evidence.reaches)
+    reached = stepped & set(failing.reaches or program.evidence.reaches)
     keepers = {name.split(".")[0].split("[")[0] for name in stepped}
     note = "Both losses are differentiated with the weights of their own forward pass."
     if reached:

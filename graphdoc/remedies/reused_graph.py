@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Evidence, Node, SourceTexts
+from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
 from graphdoc.program.inner_gradient import keep_inner_graph
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import user_frames
@@ -21,38 +22,38 @@ from graphdoc.remedies.stored_graph import from_building_once, from_storing, sen
 from graphdoc.story.wording import folded
 
 
-def remedies_for(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """All ways to part that make sense for this reuse, best first; the trial run decides between them.
 
     What the older values are to the loss decides first, then how they live.
     """
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
-        return kept_for_outer(evidence, reuse)
-    return sensible(evidence.sources, _ways(evidence, reuse))
+        return kept_for_outer(program, reuse)
+    return sensible(program.sources, _ways(program, reuse))
 
 
-def _ways(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     note = constant_note(reuse)
     if reuse.lifetime is Lifetime.SUMMED:
-        return start_anew(evidence, reuse)
+        return start_anew(program, reuse)
     if reuse.lifetime is Lifetime.RESULT:
-        out = list(repeated(evidence, reuse))
+        out = list(repeated(program, reuse))
         if reuse.stepped:
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
-            out = [r for r in out if r.kind != "retain_graph"] + result_anew(evidence.node(evidence.root), reuse)
+            out = [r for r in out if r.kind != "retain_graph"] + result_anew(program.node(program.evidence.root), reuse)
         return out
     if reuse.lifetime is Lifetime.RECURS:
-        return from_carrying(evidence, reuse, note)
+        return from_carrying(program, reuse, note)
     if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
-        return from_storing(evidence, reuse, note)
+        return from_storing(program, reuse, note)
     if reuse.lifetime is Lifetime.MADE_ONCE:
-        return from_building_once(evidence, reuse, note)
+        return from_building_once(program, reuse, note)
     if reuse.role in CONSTANT:
-        return as_constant(evidence, reuse, note)
+        return as_constant(program, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
-        kept = kept_for_second(evidence.sources, reuse)
-        return [*first, *kept, *second_forward(evidence, reuse), *compute_again(evidence, reuse)]
+        kept = kept_for_second(program.sources, reuse)
+        return [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
     return []
 
 
@@ -64,15 +65,15 @@ def constant_note(reuse: Reuse) -> str:
     return f"It becomes a constant for this loss: {behind}, and keep what their own loss gives them."
 
 
-def as_constant(evidence: Evidence, reuse: Reuse, note: str) -> list[Remedy]:
+def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     """Take the values as constants in the loss that is not to train them; for both losses where they are made."""
     if reuse.coupling is not None:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
     if reuse.in_earlier_loss:
-        return constant_at_use(evidence, evidence.siblings, note) or in_earlier_loss(
-            evidence.sources, evidence.nodes, reuse, note
+        return constant_at_use(program, program.evidence.siblings, note) or in_earlier_loss(
+            program.sources, program.nodes, reuse, note
         )
-    ways = constant_at_use(evidence, reuse.carries, note)
+    ways = constant_at_use(program, reuse.carries, note)
     if reuse.role is Role.DATA and reuse.lifetime is Lifetime.SAME_PASS:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
@@ -116,12 +117,12 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def kept_for_outer(evidence: Evidence, reuse: Reuse) -> tuple[Remedy, ...]:
+def kept_for_outer(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """For an inner ``autograd.grad``: one call for all inputs where that is what repeats, else keep its graph."""
     assert reuse.failing is not None and reuse.freeing is not None
     if reuse.failing.kind == "grad":
-        return repeated(evidence, reuse)
-    return keep_inner_graph(evidence.sources, reuse.failing, reuse.freeing)
+        return repeated(program, reuse)
+    return keep_inner_graph(program.sources, reuse.failing, reuse.freeing)
 
 
 def result_anew(root: Node | None, reuse: Reuse) -> list[Remedy]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
+from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import raised_at
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
 from graphdoc.program.tensors import tensor_named
 from graphdoc.source.module import Source
@@ -19,10 +19,10 @@ _JOINT = ("independent.py", "multivariate_normal.py", "lowrank_multivariate_norm
 """Distributions whose ``log_prob`` is that of the whole last dimension."""
 
 
-def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
+def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
     """The patches for a cut that is a ``Distribution.sample()``, best first; none for another operation."""
     frame = innermost(cut.stack)
-    drawn = bindings.call_at(evidence.sources, frame)
+    drawn = bindings.call_at(program.sources, frame)
     if frame is None or drawn is None or not isinstance(drawn.func, ast.Attribute) or drawn.func.attr != "sample":
         return ()
     inside = [f for f in cut.stack if not f.user and "/torch/distributions/" in f.file.replace("\\", "/")]
@@ -40,7 +40,7 @@ def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
                 {"place": place(frame)},
             )
         )
-    loss = raised_at(evidence.raised)
+    loss = program.raised_at
     if loss is not None:
         found.append(
             Remedy(
@@ -52,7 +52,7 @@ def draw_remedies(evidence: Evidence, cut: Cut) -> tuple[Remedy, ...]:
                 {
                     "place": place(frame),
                     "loss": place(loss),
-                    "summed": _summed(evidence.sources, evidence.extras, frame, loss, inside),
+                    "summed": _summed(program.sources, program.evidence.extras, frame, loss, inside),
                 },
             )
         )

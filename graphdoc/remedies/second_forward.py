@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, Evidence, Frame
+from graphdoc.evidence import Event, Frame
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import assignments, names_in
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
 from graphdoc.program.stored_values import meeting, user_frames
-from graphdoc.program.tensors import reached
 
 MOST_SEEDS = 8
 
 
-def second_forward(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
+def second_forward(program: Program, reuse: Reuse) -> list[Remedy]:
     """Compute what both losses share once more behind the step in between, for the loss that comes after it.
 
     Only where one function makes the first call, the step and the second call in this order, and the step moves
@@ -23,7 +23,7 @@ def second_forward(evidence: Evidence, reuse: Reuse) -> list[Remedy]:
     if calls is None:
         return []
     step, failing = calls
-    seeds = _shared(evidence, reuse, step)
+    seeds = _shared(program, reuse, step)
     if not seeds:
         return []
     return [
@@ -57,15 +57,13 @@ def _in_function(call: Event, of: Frame) -> Frame | None:
     return next((f for f in user_frames(call.stack) if (f.file, f.function) == (of.file, of.function)), None)
 
 
-def _shared(evidence: Evidence, reuse: Reuse, step: Frame) -> list[Frame]:
+def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
     """The statements above the step that made the shared values and what they were made from, as far as it has a
     graph."""
-    graphs = {
-        t.path for t in reached(evidence.extras) if t.requires_grad and not t.is_leaf and t.function == step.function
-    }
+    graphs = {t.path for t in program.tensors if t.requires_grad and not t.is_leaf and t.function == step.function}
     todo: list[str] = []
     for c in reuse.carries:
-        made, taken = evidence.node(c.producer), evidence.node(c.consumer)
+        made, taken = program.node(c.producer), program.node(c.consumer)
         pair = meeting(made, taken) if made is not None and taken is not None else None
         if pair is None or (pair[0].file, pair[0].function) != (step.file, step.function):
             return []
@@ -77,7 +75,7 @@ def _shared(evidence: Evidence, reuse: Reuse, step: Frame) -> list[Frame]:
         if name in seen or name not in graphs:
             continue
         seen.add(name)
-        for statement, value in assignments(evidence.sources, step, name)[:1]:
+        for statement, value in assignments(program.sources, step, name)[:1]:
             seeds.setdefault(statement.line, statement)
             todo += names_in(value)
     return [seeds[line] for line in sorted(seeds)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import kept_at
@@ -24,31 +25,31 @@ def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
     return reuse.own - set(fresh_reaches)
 
 
-def from_storing(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
-    missing = lost(evidence.fresh_reaches, reuse)
+    missing = lost(program.evidence.fresh_reaches, reuse)
     cuts = [
-        *stored(evidence.sources, evidence.nodes, reuse),
-        *detach_where_kept(evidence, reuse),
-        *no_grad_over_maker(evidence, reuse),
-        *constant_at_use(evidence, reuse.carries, constant),
-        *detach_behind_step(evidence, reuse)[:1],
+        *stored(program.sources, program.nodes, reuse),
+        *detach_where_kept(program, reuse),
+        *no_grad_over_maker(program, reuse),
+        *constant_at_use(program, reuse.carries, constant),
+        *detach_behind_step(program, reuse)[:1],
     ]
     if not missing:
         return cuts
     note = f"The crash ends, and so does the training of {folded(missing, 2)}: nothing else leads there."
-    return [*_in_words(evidence, reuse, missing), *(replace(cut, note=note) for cut in cuts)]
+    return [*_in_words(program, reuse, missing), *(replace(cut, note=note) for cut in cuts)]
 
 
-def from_building_once(evidence: Evidence, reuse: Reuse, constant: str) -> list[Remedy]:
+def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
-    missing = lost(evidence.fresh_reaches, reuse)
-    ways = compute_again(evidence, reuse)
-    context = cached_with(evidence.sources, evidence.nodes, reuse)
+    missing = lost(program.evidence.fresh_reaches, reuse)
+    ways = compute_again(program, reuse)
+    context = cached_with(program.sources, program.nodes, reuse)
     if missing:
-        out = ways or (_in_words(evidence, reuse, missing) if context is None else [])
+        out = ways or (_in_words(program, reuse, missing) if context is None else [])
     else:
-        cuts = constant_at_use(evidence, reuse.carries, constant)
+        cuts = constant_at_use(program, reuse.carries, constant)
         out = [*ways, *cuts] if reuse.own or not reuse.meant_known else [*cuts, *ways]
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
@@ -57,31 +58,31 @@ def from_building_once(evidence: Evidence, reuse: Reuse, constant: str) -> list[
     return out
 
 
-def kept_places(evidence: Evidence, reuse: Reuse) -> set[tuple[str, int]]:
+def kept_places(program: Program, reuse: Reuse) -> set[tuple[str, int]]:
     """File and line of the statements that keep the values under their names."""
     out: set[tuple[str, int]] = set()
     for c in reuse.carries:
-        producer = evidence.node(c.producer)
+        producer = program.node(c.producer)
         if producer is not None:
-            out |= {(f.file, f.line) for f in kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer)}
+            out |= {(f.file, f.line) for f in kept_at(program.sources, program.raised, c.tensor.holders, producer)}
     return out
 
 
-def _in_words(evidence: Evidence, reuse: Reuse, missing: set[str]) -> list[Remedy]:
+def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]:
     """What no patch can do: the inputs are to be kept instead of the result, and the result computed in the update."""
     made: list[Frame] = []
     kept: list[Frame] = []
-    for c in distinct_carries(evidence.nodes, reuse.carries):
-        producer = evidence.node(c.producer)
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer = program.node(c.producer)
         frame = innermost_user(producer.stack) if producer is not None else None
         if producer is None or frame is None:
             continue
         if all((f.file, f.line) != (frame.file, frame.line) for f in made):
             made.append(frame)
-        kept += [f for f in kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer)[:1] if f not in kept]
+        kept += [f for f in kept_at(program.sources, program.raised, c.tensor.holders, producer)[:1] if f not in kept]
     if not made:
         return []
-    name = next((n for c in reuse.carries if (n := called(evidence.sources, evidence.nodes, c))), "the value")
+    name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
     return [
         Remedy(

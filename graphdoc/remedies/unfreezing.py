@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame, Optimizer, SourceTexts
+from graphdoc.evidence import Frame, Optimizer, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import where
 from graphdoc.remedies.places import remedy_at
 
 
-def unfreeze(evidence: Evidence, freezing: list[Frame]) -> tuple[Remedy, ...]:
+def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:
     """Make trainable what the one optimizer holds, before the statement that makes it; or, where an ``if`` and its
     ``else`` freeze alike, so that the condition decides nothing, let the ``else`` keep them trainable."""
-    arm = _other_arm(evidence.sources, freezing)
+    arm = _other_arm(program.sources, freezing)
     if arm is not None:
         return remedy_at(
             arm,
@@ -25,12 +26,12 @@ def unfreeze(evidence: Evidence, freezing: list[Frame]) -> tuple[Remedy, ...]:
             "Both branches freeze, so the condition decides nothing: only what it names stays frozen then.",
             value="True",
         )
-    frozen = {p.name for p in evidence.parameters if not p.buffer and not p.requires_grad}
-    holders = [o for o in evidence.optimizers if o.parameters and frozen & {*o.parameters}]
-    making = made(evidence.sources, holders[0].name) if len(holders) == 1 else None
-    if making is None or not all(_is_before(evidence.sources, f, making) for f in freezing) or not freezing:
+    frozen = {p.name for p in program.parameters if not p.buffer and not p.requires_grad}
+    holders = [o for o in program.optimizers if o.parameters and frozen & {*o.parameters}]
+    making = made(program.sources, holders[0].name) if len(holders) == 1 else None
+    if making is None or not all(_is_before(program.sources, f, making) for f in freezing) or not freezing:
         return ()
-    return _whole(evidence.sources, making, holders[0])
+    return _whole(program.sources, making, holders[0])
 
 
 def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Remedy, ...]:

@@ -6,11 +6,11 @@ import ast
 from itertools import pairwise
 from typing import Any
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, SourceTexts, Stale
+from graphdoc.evidence import Event, Frame, Node, SourceTexts, Stale
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
 from graphdoc.program.lookup import node_with
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, depth, scene, shared_levels
@@ -24,54 +24,54 @@ from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
 
 
-def stepped_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
+def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """All ways that make sense for a step between forward and backward, best first."""
-    at = scene(evidence, found)
+    at = scene(program, found)
     again = recompute(at) if at is not None else []
-    cloned = clone_forward(evidence, found)
-    cut = as_constant(evidence, found, at) if found.constant else []
-    parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
+    cloned = clone_forward(program, found)
+    cut = as_constant(program, found, at) if found.constant else []
+    parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.same_loss:
-        ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
+        ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
         return _unique([*ordered, *again, *cloned])
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
         return _unique([*cut, *again, *parted, *cloned])
-    ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
+    ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
-    return _unique([*cut, *again, *parted, *ordered, *_later_step(evidence, found, at), *cloned])
+    return _unique([*cut, *again, *parted, *ordered, *_later_step(program, found, at), *cloned])
 
 
-def overwritten_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
+def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """For a parameter that was copied over: a constant where this loss does not train it, else clones, or later."""
-    at = scene(evidence, found)
-    hook = hook_of(evidence.sources, found.writers[0] if found.writers else None)
+    at = scene(program, found)
+    hook = hook_of(program.sources, found.writers[0] if found.writers else None)
     if hook is not None and at is not None and at.order == "within":
         return tuple(hook_remedies(hook))
-    cloned = clone_forward(evidence, found)
+    cloned = clone_forward(program, found)
     if found.constant:
         return _unique(
             [
-                *_with_flag_dropped(evidence.sources, evidence.events, found, as_constant(evidence, found, at)),
-                *move_behind(evidence, found),
+                *_with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
+                *move_behind(program, found),
                 *cloned,
             ]
         )
-    return _unique([*move_behind(evidence, found), *cloned, *(recompute(at) if at is not None else [])])
+    return _unique([*move_behind(program, found), *cloned, *(recompute(at) if at is not None else [])])
 
 
-def covered_remedies(evidence: Evidence, found: Overwrite) -> tuple[Remedy, ...]:
+def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """The fix of what the flag covers up, together with taking the flag out.
 
     Never clones of the parameters: on these the old graph can be walked for ever, and gives in every iteration the
     gradient of values that are long gone.
     """
-    parted = list(remedies_for(evidence, found.reuse)) if found.reuse is not None and found.reuse.carries else []
+    parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if not parted and found.constant:
-        parted = as_constant(evidence, found, scene(evidence, found))
-    ordered = steps_behind(evidence, [w.event for w in found.writers if w.event is not None])
-    return _unique([*_with_flag_dropped(evidence.sources, evidence.events, found, parted), *ordered])
+        parted = as_constant(program, found, scene(program, found))
+    ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
+    return _unique([*_with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered])
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -95,21 +95,21 @@ def recompute(at: Scene) -> list[Remedy]:
     ]
 
 
-def clone_forward(evidence: Evidence, found: Overwrite) -> list[Remedy]:
+def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
     """Give each stale forward clones of the parameters, which later writes do not touch."""
     edits: list[dict[str, Any]] = []
     shown: list[str] = []
     write = found.writers[0] if found.writers else None
-    at = scene(evidence, found)
+    at = scene(program, found)
     for stale in found.stales:
-        node = evidence.node(stale.node)
+        node = program.node(stale.node)
         above = 0
         if node is not None and write is not None and found.failing is not None:
             above = depth(node.stack, write.stack, found.failing.stack)
             if at is not None and at.order == "within":
                 # The write would go into the clones as well, if the call that does both ran on them.
                 above = max(above, shared_levels(node.stack, write.stack))
-        edit, frame = _clone_edit(evidence.sources, evidence.nodes, stale, above)
+        edit, frame = _clone_edit(program.sources, program.nodes, stale, above)
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
@@ -146,17 +146,17 @@ def _clone_edit(
     return {"kind": "clone_expression", "args": {"place": place(frame_), "operands": names}}, frame_
 
 
-def as_constant(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Remedy]:
+def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Detach what this loss does not train."""
     note = (
         f"It becomes a constant for this loss: {folded(found.behind, 2)} get no gradient from it, and this loss is not "
         "meant to train them."
     )
     if found.reuse is not None and found.reuse.carries:
-        return constant_at_use(evidence, found.reuse.carries, note)
+        return constant_at_use(program, found.reuse.carries, note)
     if at is None or not at.forwards:
         return []
-    others = [place(f) for f in _other_calls(evidence.events, found, at.backward)]
+    others = [place(f) for f in _other_calls(program.evidence.events, found, at.backward)]
     return [
         Remedy(
             "detach_between",
@@ -208,12 +208,12 @@ def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Fr
     return out
 
 
-def _later_step(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Remedy]:
+def _later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
     event = found.writers[0].event if found.writers else None
     if at is None or event is None or found.failing is None:
         return []
-    if event.optimizer not in program_of(evidence).journal.works_for(found.failing):
+    if event.optimizer not in program.journal.works_for(found.failing):
         return []
     return [
         Remedy(
@@ -226,12 +226,12 @@ def _later_step(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[
     ]
 
 
-def move_behind(evidence: Evidence, found: Overwrite) -> list[Remedy]:
+def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
     """Write behind the backward call, where the write is a statement of its own (or of a loop of its own)."""
-    at = scene(evidence, found)
+    at = scene(program, found)
     if at is None or at.order != "straight" or any(w.by is By.LIBRARY for w in found.writers):
         return []
-    source = Source(at.write.file, evidence.sources.get(at.write.file, ""))
+    source = Source(at.write.file, program.sources.get(at.write.file, ""))
     write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
     above = [backward, *source.node_ancestors(backward)] if backward is not None else []
     whole = write

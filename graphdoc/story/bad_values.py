@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import Birth, Numbers, Trouble, frame_of, trouble_of
+from graphdoc.program.bad_values import Birth, Numbers, Trouble, frame_of
 from graphdoc.program.exception import raised_span
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span, where
 
 STRENGTH = 0.94
 LONGEST = 60
 
 
-def trouble_with(evidence: Evidence, slug: str) -> tuple[Trouble, Birth] | None:
+def trouble_with(program: Program, slug: str) -> tuple[Trouble, Birth] | None:
     """The story and the record that began it, where this cause explains it."""
-    trouble = trouble_of(evidence)
+    trouble = program.trouble
     if trouble is None or kind_of(trouble) != slug:
         return None
     birth = trouble.born or trouble.turned
@@ -80,18 +81,17 @@ def tell(
     makers: bool = True,
 ) -> Finding:
     """The finding: the expression to change first, where its input came from, where nan first showed."""
-    evidence = trouble.evidence
     place = at or birth.place
     assert place is not None
-    spans = [span("cause", place, label, evidence.sources), *more, *(_makers(trouble, birth, place) if makers else ())]
+    spans = [span("cause", place, label, trouble.sources), *more, *(_makers(trouble, birth, place) if makers else ())]
     turned = trouble.turned
     if turned is not None and turned is not birth and turned.place is not None and turned.place.line != place.line:
-        spans.append(span("related", turned.place, "makes nan of the infinity", evidence.sources))
+        spans.append(span("related", turned.place, "makes nan of the infinity", trouble.sources))
     call = innermost_user(trouble.call)
-    if call is not None and evidence.raised is None:
-        spans.append(span("failed", call, f"met first here: {met(trouble)}", evidence.sources))
-    spans += raised_span(evidence.sources, evidence.raised, "noticed here")
-    spans += starved_spans(evidence.sources, trouble.sign)
+    if call is not None and trouble.raised is None:
+        spans.append(span("failed", call, f"met first here: {met(trouble)}", trouble.sources))
+    spans += raised_span(trouble.sources, trouble.raised, "noticed here")
+    spans += starved_spans(trouble.sources, trouble.sign)
     return Finding(
         STRENGTH,
         confidence,
@@ -114,7 +114,7 @@ def _makers(trouble: Trouble, birth: Birth, place: Frame) -> list[Span]:
     for numbers in ([kept] if kept is not None else []) + inputs:
         for _, frame in numbers.makers[:6]:
             if frame is not None and (frame.file, frame.line) not in elsewhere:
-                return [span("created", frame, "what goes in was made here", trouble.evidence.sources)]
+                return [span("created", frame, "what goes in was made here", trouble.sources)]
     return []
 
 

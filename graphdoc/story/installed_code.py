@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from graphdoc.evidence import Event, Evidence, Frame, Package, SourceTexts
+from graphdoc.evidence import Event, Frame, Package, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
 from graphdoc.program.lookup import package_of
-from graphdoc.program.loop_owner import caller_of, driver, inside, is_at, names_place
-from graphdoc.program.observed import program_of
+from graphdoc.program.loop_owner import caller_of, inside, is_at, names_place
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import distinct, moment, span, where
 from graphdoc.program.writers import By, Writer
@@ -40,18 +40,18 @@ OVERWRITES = frozenset(
 """The causes that tell of the overwrite; of one failure only one of them speaks."""
 
 
-def assign(evidence: Evidence, slug: str, finding: Finding) -> Finding:
+def assign(program: Program, slug: str, finding: Finding) -> Finding:
     """The finding of a cause with this slug, told of the code that did it."""
-    if finding.strength < SEEN or not evidence.packages:
+    if finding.strength < SEEN or not program.packages:
         return finding
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is not None and slug in OVERWRITES:
-        finding = _written(evidence.sources, evidence.packages, found, finding)
+        finding = _written(program.sources, program.packages, found, finding)
     elif slug.startswith("custom-function-"):
-        finding = _function(evidence, finding)
+        finding = _function(program, finding)
     else:
-        finding = _beside(finding, _deeds(evidence, finding))
-    return _in_the_loop(evidence, found if slug in OVERWRITES else None, finding)
+        finding = _beside(finding, _deeds(program, finding))
+    return _in_the_loop(program, found if slug in OVERWRITES else None, finding)
 
 
 # -- what a package did ------------------------------------------------------------------------------------------------
@@ -119,17 +119,17 @@ def _switched_off(sources: SourceTexts, deed: Deed) -> list[Remedy]:
     ]
 
 
-def _function(evidence: Evidence, finding: Finding) -> Finding:
+def _function(program: Program, finding: Finding) -> Finding:
     """A Function whose backward is wrong: the package's line that applies it, and the user's call of that."""
-    node = evidence.failing_node
-    deed = deed_of(evidence.packages, node.stack) if node is not None else None
+    node = program.evidence.failing_node
+    deed = deed_of(program.packages, node.stack) if node is not None else None
     if deed is None or any(s.role == "cause" for s in finding.spans):
         return finding
     finding = _beside(finding, [deed_span("related", deed, "the Function is applied here")])
     calls = (
         []
         if deed.caller is None
-        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", evidence.sources)]
+        else [span("cause", deed.caller, f"calls {deed.package.told}, whose Function it is", program.sources)]
     )
     return replace(
         finding,
@@ -159,22 +159,22 @@ def _unpatchable(remedies: Sequence[Remedy], wrote: Deed, saved: Deed) -> list[R
     return [r for r in remedies if not any(names_place(r.args, c, exact=True) for c in callers)]
 
 
-def _deeds(evidence: Evidence, finding: Finding) -> list[Span]:
+def _deeds(program: Program, finding: Finding) -> list[Span]:
     """The package's lines below the places of this finding: of a cut, or of a value that it keeps and takes up."""
-    stacks = [(c.stack, "done here") for c in evidence.cuts if not by_checkpoint(c)]
-    stacks += [(c.switch, "switched off here") for c in evidence.cuts if not by_checkpoint(c)]
-    for carry in evidence.carries[:MOST_DEEDS]:
-        producer, consumer = evidence.node(carry.producer), evidence.node(carry.consumer)
+    stacks = [(c.stack, "done here") for c in program.cuts if not by_checkpoint(c)]
+    stacks += [(c.switch, "switched off here") for c in program.cuts if not by_checkpoint(c)]
+    for carry in program.evidence.carries[:MOST_DEEDS]:
+        producer, consumer = program.node(carry.producer), program.node(carry.consumer)
         if producer is None or consumer is None:
             continue
         if (
-            deed_of(evidence.packages, producer.stack) is not None
-            and deed_of(evidence.packages, consumer.stack) is not None
+            deed_of(program.packages, producer.stack) is not None
+            and deed_of(program.packages, consumer.stack) is not None
         ):
             stacks += [(producer.stack, "made here"), (consumer.stack, "used here")]
     out: list[Span] = []
     for stack, what in stacks:
-        deed = deed_of(evidence.packages, stack)
+        deed = deed_of(program.packages, stack)
         if deed is None or deed.caller is None or not any(is_at(deed.caller, s) for s in finding.spans):
             continue
         new = deed_span("related", deed, what)
@@ -192,27 +192,27 @@ def _beside(finding: Finding, deeds: Sequence[Span]) -> Finding:
 # -- who ran the loop --------------------------------------------------------------------------------------------------
 
 
-def _in_the_loop(evidence: Evidence, found: Overwrite | None, finding: Finding) -> Finding:
+def _in_the_loop(program: Program, found: Overwrite | None, finding: Finding) -> Finding:
     """No cause and no edit on the line that runs the loop, where a line of one batch is known."""
-    line = driver(evidence)
+    line = program.driver
     if line is None:
         return finding
     remedies = tuple(r for r in finding.remedies if not names_place(r.args, line))
-    spans = tuple(_below(evidence.failing_call, evidence.packages, s, line) for s in finding.spans)
+    spans = tuple(_below(program.failing, program.packages, s, line) for s in finding.spans)
     causes = [s for s in spans if s.role == "cause" and not is_at(line, s)]
     stepped = found is not None and bool(found.writers) and found.writers[0].by is By.STEP
     demoted = [replace(s, role="related") if s.role == "cause" and is_at(line, s) and stepped else s for s in spans]
     demoted = [s for s in demoted if s.role != "mutated" or s.label or not is_at(line, s)]
     if not causes:
         label = f"{saved_by(found.node)} saved {called(found.stale)} here" if found else "made here, for each batch"
-        batch = _of_a_batch(evidence, found)
-        if batch and not any(is_at(f, batch[0]) for stack in _stacks(evidence, found) for f in stack):
+        batch = _of_a_batch(program, found)
+        if batch and not any(is_at(f, batch[0]) for stack in _stacks(program, found) for f in stack):
             label = "chosen here"
-        causes = [span("cause", f, label, evidence.sources) for f in batch[:1]]
+        causes = [span("cause", f, label, program.sources) for f in batch[:1]]
     if not causes:
         return replace(finding, remedies=remedies)
     spans = distinct((*causes[:3], *(s for s in demoted if s.role != "cause")))
-    between = _called_between(evidence, found)
+    between = _called_between(program, found)
     text = f"{finding.explanation} {between}".strip()
     return replace(finding, spans=spans, remedies=(*remedies, *_later(between)), explanation=text)
 
@@ -226,33 +226,33 @@ def _below(failing_call: Event | None, packages: list[Package], told: Span, line
     return replace(told, label=f"{told.label}; {package.told} calls it below this line") if package else told
 
 
-def _of_a_batch(evidence: Evidence, found: Overwrite | None) -> list[Frame]:
+def _of_a_batch(program: Program, found: Overwrite | None) -> list[Frame]:
     """The user's lines below the one that runs the loop, of what made the loss: innermost of each stack."""
-    stacks = _stacks(evidence, found)
-    out = [frames[-1] for stack in stacks if (frames := inside(evidence, stack))]
-    made_by = next((d for stack in stacks if (d := deed_of(evidence.packages, stack))), None)
+    stacks = _stacks(program, found)
+    out = [frames[-1] for stack in stacks if (frames := inside(program.driver, stack))]
+    made_by = next((d for stack in stacks if (d := deed_of(program.packages, stack))), None)
     if made_by is None or out:
         return out
     # Nothing of the user's runs for a batch: he chose the package's code, where he made it or switched it on.
-    switch = switch_of(evidence.sources, made_by)
-    return [switch.frame] if switch is not None else makers_of(evidence.sources, made_by)
+    switch = switch_of(program.sources, made_by)
+    return [switch.frame] if switch is not None else makers_of(program.sources, made_by)
 
 
-def _stacks(evidence: Evidence, found: Overwrite | None) -> list[list[Frame]]:
+def _stacks(program: Program, found: Overwrite | None) -> list[list[Frame]]:
     stacks = [found.node.stack] if found is not None else []
-    stacks += [n.stack for i in (evidence.failing, evidence.root) if (n := evidence.node(i)) is not None]
-    return stacks + [c.stack for c in evidence.cuts]
+    stacks += [n.stack for i in (program.evidence.failing, program.evidence.root) if (n := program.node(i)) is not None]
+    return stacks + [c.stack for c in program.cuts]
 
 
-def _called_between(evidence: Evidence, found: Overwrite | None) -> str:
+def _called_between(program: Program, found: Overwrite | None) -> str:
     """Says that a package calls one function of the user's for the forward, and another one for the write."""
     writer = _writer(found)
     if found is None or writer is None or (found.reuse is not None and found.reuse.carries):
         return ""
-    forward, write = inside(evidence, found.node.stack), inside(evidence, writer.stack)
+    forward, write = inside(program.driver, found.node.stack), inside(program.driver, writer.stack)
     if not forward or not write or forward[0].function == write[0].function:
         return ""
-    package = caller_of(evidence.packages, writer.stack, write[0])
+    package = caller_of(program.packages, writer.stack, write[0])
     if not package:
         return ""
     return (

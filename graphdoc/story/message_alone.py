@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphdoc.evidence import Evidence, Raised, Stale
+from graphdoc.evidence import Raised, Stale
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role
 from graphdoc.program.exception import VERSION, message_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user, span
 
 # How PyTorch called the transposed view that `Linear` saves of its weight, from the newest wording to the oldest.
@@ -125,27 +126,27 @@ _NEEDS = {
 """What the tensor may turn out to be in the run; a parameter for all others."""
 
 
-def likelihood(evidence: Evidence, slug: str, *ids: str) -> float:
+def likelihood(program: Program, slug: str, *ids: str) -> float:
     """How much one of these messages speaks for a cause, below 0.5; 0.0 for not at all. The only place that says so.
 
     Of a message that names no tensor the order of its causes in ``messages/patterns.json`` counts.
     """
-    message = message_of(evidence.raised, *ids)
+    message = program.message(*ids)
     if message is None:
         return 0.0
-    found = mismatch(evidence.raised, evidence.stale) if message.id in VERSION else None
+    found = mismatch(program.raised, program.evidence.stale) if message.id in VERSION else None
     if found is None:
         best = _BEST if len(message.causes) < _MANY else _BEST_OF_MANY
         return best - _APART * message.causes.index(slug) if slug in message.causes else 0.0
     if not found.may_be(*_NEEDS.get(slug, ("parameter",))):
         return 0.0
-    flagged = slug == "retain-graph-cover-up" and any("retain_graph=True" in t for t in evidence.sources.values())
+    flagged = slug == "retain-graph-cover-up" and any("retain_graph=True" in t for t in program.sources.values())
     strength = _OVERWRITTEN[found.sort].get(slug, 0.0)
     return _FLAGGED if flagged and strength else strength
 
 
 def from_message(
-    evidence: Evidence,
+    program: Program,
     slug: str,
     *ids: str,
     title: str,
@@ -161,9 +162,9 @@ def from_message(
     The only place that a traceback gives is the innermost line of the user's own code; ``role`` and ``label`` say
     what it means for this cause.
     """
-    strength = likelihood(evidence, slug, *ids)
+    strength = likelihood(program, slug, *ids)
     if not strength:
         return None
-    frame = innermost_user(evidence.raised.stack) if evidence.raised else None
-    spans = (span(role, frame, label, evidence.sources),) if frame else ()
+    frame = innermost_user(program.raised.stack) if program.raised else None
+    spans = (span(role, frame, label, program.sources),) if frame else ()
     return Finding(strength, confidence, title, explanation, spans, tuple(facts), tuple(remedies))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Cut, Evidence, Frame, Raised
+from graphdoc.evidence import Cut, Frame, Raised
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program.checkpoints import by_checkpoint
-from graphdoc.program.exception import NO_GRAPH, message_of, raised_span
+from graphdoc.program.exception import NO_GRAPH, message_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost, span_of, where
 from graphdoc.program.tensors import frames
 
@@ -55,19 +56,17 @@ def weigh(cuts: list[Cut], cut: Cut) -> tuple[float, Confidence]:
 
 
 def story(
-    evidence: Evidence, cut: Cut, label: str, failed: str = "the loss that arrives here has no graph"
+    program: Program, cut: Cut, label: str, failed: str = "the loss that arrives here has no graph"
 ) -> tuple[Span, ...]:
     """The places of a cut: where the graph ends, the last operation that had one, and the line that noticed.
 
     Other cuts of the same reason are causes too (two lists turned into tensors), up to three places in all.
     """
     # Beside one that keeps parameters from learning, one that does not may well be meant.
-    told = [c for c in alike(evidence.cuts, cut) if c.behind or not cut.behind]
-    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, evidence.sources))
-    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", evidence.sources)
-    return distinct(
-        (*ends[: 1 if not cut.certain else 2], *before, *raised_span(evidence.sources, evidence.raised, failed))
-    )
+    told = [c for c in alike(program.cuts, cut) if c.behind or not cut.behind]
+    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, program.sources))
+    before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", program.sources)
+    return distinct((*ends[: 1 if not cut.certain else 2], *before, *program.raised_span(failed)))
 
 
 def alike(cuts: list[Cut], cut: Cut) -> list[Cut]:
@@ -115,18 +114,18 @@ def recording_was_on(extras: dict[str, Any]) -> bool:
     return bool(extras.get("grad_enabled", True))
 
 
-def unseen(evidence: Evidence, strength: float, title: str, hint: str) -> Finding | None:
+def unseen(program: Program, strength: float, title: str, hint: str) -> Finding | None:
     """A weak finding where nothing was seen of how the loss lost its graph: one possible reason of several.
 
     ``strength`` below 0.35 keeps it behind everything that was measured.
     """
-    if not without_graph(evidence.raised) or evidence.cuts or loss_made(evidence.extras)[0]:
+    if not without_graph(program.raised) or program.cuts or loss_made(program.evidence.extras)[0]:
         return None
     text = (
         "The message says only that the loss has no graph; where it was lost was not observed. One reason to look for: "
     )
-    run = " A run under graphdoc shows the line." if evidence.from_text else ""
-    where_noticed = raised_span(evidence.sources, evidence.raised, "the loss that arrives here has no graph")
+    run = " A run under graphdoc shows the line." if program.evidence.from_text else ""
+    where_noticed = program.raised_span("the loss that arrives here has no graph")
     return Finding(strength, "possible", title, f"{text}{hint}{run}", where_noticed)
 
 

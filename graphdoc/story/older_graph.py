@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame, Node, SourceTexts
+from graphdoc.evidence import Carry, Event, Frame, Node, SourceTexts
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import names_taken_up, stored_on
 from graphdoc.program.lookup import node_with
 from graphdoc.program.loops import loop_of
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
@@ -43,10 +43,10 @@ def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry], 
     return listing((f"`{name}`" for name in names), most)
 
 
-def _owners(evidence: Evidence, names: set[str]) -> str:
-    owners = [o for o in evidence.optimizers if names & set(o.parameters)]
+def _owners(program: Program, names: set[str]) -> str:
+    owners = [o for o in program.optimizers if names & set(o.parameters)]
     if not owners:
-        return " (in no optimizer)" if program_of(evidence).owners.of(names).known else ""
+        return " (in no optimizer)" if program.owners.of(names).known else ""
     return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in owners[:3]) + ")"
 
 
@@ -80,32 +80,32 @@ def call_name(event: Event) -> str:
     return "autograd.grad()" if event.kind == "grad" else "backward()"
 
 
-def numbered(evidence: Evidence, event: Event) -> str:
+def numbered(program: Program, event: Event) -> str:
     """``backward #35``: the call by its number in the run, or by its name where the journal does not know that."""
-    number = program_of(evidence).journal.number(event)
+    number = program.journal.number(event)
     word = "autograd.grad" if event.kind == "grad" else "backward"
     return f"{word} #{number}" if number is not None else call_name(event)
 
 
-def calls_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """The earlier backward calls and the one that failed."""
     out: list[Span] = []
     told: set[tuple[str, int]] = set()
     first = [reuse.freeing.index] if reuse.freeing is not None else []
     for index in dict.fromkeys([*first, *(c.freed_by for c in reuse.carries)]):
-        event = evidence.event(index)
+        event = program.evidence.event(index)
         frame = innermost_user(event.stack) if event is not None else None
         if event is None or frame is None or (frame.file, frame.line) in told or len(told) >= 3:
             continue
         told.add((frame.file, frame.line))
-        names = names_of(evidence.sources, evidence.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
+        names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
         graph = f"the graph behind {names}" if names else "that graph"
-        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(evidence, event)})"
-        out += span_of("freed", event.stack, text, evidence.sources, moment(event))
+        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(program, event)})"
+        out += span_of("freed", event.stack, text, program.sources, moment(event))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
-        text = f"needs {again} ({numbered(evidence, reuse.failing)})"
-        out += span_of("failed", reuse.failing.stack, text, evidence.sources, moment(reuse.failing))
+        text = f"needs {again} ({numbered(program, reuse.failing)})"
+        out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))
     return tuple(out)
 
 
@@ -123,10 +123,10 @@ def flow(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, .
     return tuple(out)
 
 
-def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
+def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
     """What was measured: iterations, the held paths, the parameters behind and who trains them."""
     out: list[str] = []
-    for c in distinct_carries(evidence.nodes, reuse.carries)[:3]:
+    for c in distinct_carries(program.nodes, reuse.carries)[:3]:
         holder = next((h for h in c.tensor.holders), None)
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
@@ -135,15 +135,15 @@ def facts_of(evidence: Evidence, reuse: Reuse) -> tuple[str, ...]:
             if fact not in out:
                 out.append(fact)
     if reuse.behind:
-        out.append(f"behind it: {folded(reuse.behind)}{_owners(evidence, reuse.behind)}")
-    if told := shares(evidence.extras, evidence.graph_size):
+        out.append(f"behind it: {folded(reuse.behind)}{_owners(program, reuse.behind)}")
+    if told := shares(program.evidence.extras, program.evidence.graph_size):
         out.append(told)
     return tuple(out)
 
 
-def before(evidence: Evidence, reuse: Reuse) -> str:
+def before(program: Program, reuse: Reuse) -> str:
     """``made before backward #1``, the call that used the older graph up; without a number where it is not known."""
-    return f"before {numbered(evidence, reuse.freeing)}" if reuse.freeing is not None else "before an earlier backward"
+    return f"before {numbered(program, reuse.freeing)}" if reuse.freeing is not None else "before an earlier backward"
 
 
 def shares(extras: dict[str, Any], graph_size: int) -> str:
@@ -154,56 +154,58 @@ def shares(extras: dict[str, Any], graph_size: int) -> str:
     return f"{dead} of the {graph_size} nodes of this graph were used up before"
 
 
-def trained_by(evidence: Evidence, names: set[str]) -> str:
+def trained_by(program: Program, names: set[str]) -> str:
     """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them."""
-    owners = program_of(evidence).owners
+    owners = program.owners
     found = owners.of(names)
     if found.optimizers:
         return "trained by " + listing(owners.called(found.optimizers))
     return "in no optimizer" if found.known else "which no optimizer is known to have"
 
 
-def steps_of(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def steps_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """Where the optimizers step that own what lies behind, with the parameters by name."""
     out: list[Span] = []
-    for optimizer in evidence.optimizers:
+    for optimizer in program.optimizers:
         mine = reuse.behind & set(optimizer.parameters)
-        event = next((e for e in reversed(evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None)
+        event = next(
+            (e for e in reversed(program.evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None
+        )
         if mine and event is not None:
             text = f"{optimizer.name or optimizer.type} steps {folded(mine)}"
-            out += span_of("related", event.stack, text, evidence.sources, moment(event))
+            out += span_of("related", event.stack, text, program.sources, moment(event))
     return distinct(out)[:3]
 
 
-def cause_places(evidence: Evidence, reuse: Reuse, label: str, making: str = "") -> tuple[Span, ...]:
+def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -> tuple[Span, ...]:
     """Where a reader should go for something that is kept: the statements that keep it, then where it was made.
 
     ``making`` is the label of the latter, ``label`` where it is empty. The start of a recurrence is not told.
     """
     kept: list[Span] = []
     made: list[Span] = []
-    for c in distinct_carries(evidence.nodes, reuse.carries)[:MOST_PLACES]:
-        producer = evidence.node(c.producer)
+    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
+        producer = program.node(c.producer)
         if producer is None:
             continue
         for frame in _in_rounds(
-            evidence.sources,
+            program.sources,
             reuse,
             producer,
-            kept_at(evidence.sources, evidence.raised, c.tensor.holders, producer)[:2],
+            kept_at(program.sources, program.raised, c.tensor.holders, producer)[:2],
         ):
-            kept.append(span("cause", frame, label, evidence.sources, moment(producer)))
+            kept.append(span("cause", frame, label, program.sources, moment(producer)))
         recurs = reuse.lifetime is Lifetime.RECURS and not any(h.exact for h in c.tensor.holders)
-        carrying = (reuse.carrying(c) or stored_on(evidence.sources, evidence.nodes, c)) if recurs else None
+        carrying = (reuse.carrying(c) or stored_on(program.sources, program.nodes, c)) if recurs else None
         if carrying is not None:
-            kept.append(span("cause", carrying[0], label, evidence.sources, moment(evidence.node(c.consumer))))
+            kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))
         frame_made = innermost_user(producer.stack)
         if frame_made is not None and not reuse.is_start(c):
-            made.append(span("cause", frame_made, making or label, evidence.sources, moment(producer)))
+            made.append(span("cause", frame_made, making or label, program.sources, moment(producer)))
     kept = list(distinct(kept))
     kept = [
-        span("cause", f, "a view of data that outlives this pass", evidence.sources)
-        for f in aliases(evidence.sources, evidence.nodes, reuse)
+        span("cause", f, "a view of data that outlives this pass", program.sources)
+        for f in aliases(program.sources, program.nodes, reuse)
     ] + kept
     made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
@@ -230,20 +232,20 @@ def _within(place: Span, told: Span) -> bool:
     return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
 
 
-def constant_places(evidence: Evidence, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
+def constant_places(program: Program, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
     """Where a value that should be a constant is bound, and where the loss takes it up."""
     out: list[Span] = []
-    for c in distinct_carries(evidence.nodes, carries)[:MOST_PLACES]:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
-        pair = ends(evidence, c)
+    for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        pair = ends(program.evidence.sources, program.evidence.nodes, program.evidence.raised, c)
         if pair is None:
             stack = consumer.stack if consumer is not None else []
-            out += span_of(role, stack, label, evidence.sources)
+            out += span_of(role, stack, label, program.sources)
             continue
         made, used = pair
-        out.append(span(role, used, label, evidence.sources, moment(consumer)))
-        text = f"{called(evidence.sources, evidence.nodes, c) or 'the value'} gets its graph here"
-        out.append(span(role, made, text, evidence.sources, moment(producer)))
+        out.append(span(role, used, label, program.sources, moment(consumer)))
+        text = f"{called(program.sources, program.nodes, c) or 'the value'} gets its graph here"
+        out.append(span(role, made, text, program.sources, moment(producer)))
     return distinct(out)[:3]
 
 
@@ -324,11 +326,11 @@ def cached_context(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tup
     )
 
 
-def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
-    roots = roots_of(evidence.events, evidence.packages)
+def adding(program: Program, reuse: Reuse) -> list[Frame]:
+    roots = roots_of(program.evidence.events, program.packages)
     out: list[Frame] = []
     for c in reuse.carries:
-        producer, consumer = evidence.node(c.producer), evidence.node(c.consumer)
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None or producer.sequence not in roots:
             continue
         frame = innermost_user(consumer.stack)
@@ -337,9 +339,9 @@ def adding(evidence: Evidence, reuse: Reuse) -> list[Frame]:
     return out
 
 
-def accumulators(evidence: Evidence, reuse: Reuse) -> tuple[Span, ...]:
+def accumulators(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """The lines that add to a sum which still holds an earlier root."""
     return tuple(
-        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", evidence.sources)
-        for f in adding(evidence, reuse)
+        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", program.sources)
+        for f in adding(program, reuse)
     )[:2]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphdoc.evidence import Evidence, Node, Raised, SourceTexts, Stale
+from graphdoc.evidence import Node, Raised, SourceTexts, Stale
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import distinct, moment, span, span_of, where
 from graphdoc.program.writers import By, Writer, writer_of
@@ -83,12 +84,12 @@ def failed_spans(sources: SourceTexts, raised: Raised | None, found: Overwrite) 
     return raised_span(sources, raised, label)
 
 
-def facts_of(evidence: Evidence, found: Overwrite) -> tuple[str, ...]:
+def facts_of(program: Program, found: Overwrite) -> tuple[str, ...]:
     """``net.weight at version 20, 19 expected: +1 by Adam.step() at train.py:88``, for each stale tensor."""
     out: dict[str, str] = {}
     for s in found.stales:
         out.setdefault(
-            named(found, s), f"{named(found, s)} at version {s.current}, {s.expected} expected: {_by(evidence, s)}"
+            named(found, s), f"{named(found, s)} at version {s.current}, {s.expected} expected: {_by(program, s)}"
         )
     told = list(out.values())[:MOST_FACTS]
     more = len(found.stales) - len(told)
@@ -97,16 +98,16 @@ def facts_of(evidence: Evidence, found: Overwrite) -> tuple[str, ...]:
     return tuple(told)
 
 
-def reason(evidence: Evidence, found: Overwrite) -> str:
+def reason(program: Program, found: Overwrite) -> str:
     """The first of the facts: what backward met first, and by whose write."""
-    return next(iter(facts_of(evidence, found)), "")
+    return next(iter(facts_of(program, found)), "")
 
 
-def _by(evidence: Evidence, stale: Stale) -> str:
+def _by(program: Program, stale: Stale) -> str:
     parts: dict[str, int] = {}
     for w in stale.writes:
-        writer = writer_of(evidence, w)
-        deed = deed_of(evidence.packages, w.stack) if writer.by is not By.STEP else None
+        writer = writer_of(program.evidence.sources, program.evidence.events, program.evidence.optimizers, w)
+        deed = deed_of(program.packages, w.stack) if writer.by is not By.STEP else None
         at = f"{deed.place} of {deed.package.told}" if deed is not None else where(writer.frame)
         text = f"{readable(writer)} at {at}" if at else readable(writer)
         parts[text] = parts.get(text, 0) + w.count

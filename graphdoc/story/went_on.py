@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.cover_ups import cover_ups
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, span
 from graphdoc.story.wording import folded
 
 _FAILED = "the loss that arrives here has no graph"
 
 
-def retold(evidence: Evidence, finding: Finding) -> Finding:
+def retold(program: Program, finding: Finding) -> Finding:
     """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised."""
-    sign = evidence.as_if
+    sign = program.evidence.as_if
     if sign is None or sign.kind not in ("covered-loss", "constant-term", "cut-off"):
         return finding
     if sign.kind == "covered-loss":
-        return _covered(evidence, finding)
+        return _covered(program, finding)
     term = sign.kind == "constant-term"
     label = "a term of this loss has no graph" if term else "goes on without what was cut off"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     frame = innermost_user(sign.other)
     if frame is not None:
-        spans.append(
-            span("consumed", frame, "the term is added here: it has a value and no gradient", evidence.sources)
-        )
+        spans.append(span("consumed", frame, "the term is added here: it has a value and no gradient", program.sources))
     whose = folded(sign.parameters)
     if term:
         title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
@@ -35,20 +33,20 @@ def retold(evidence: Evidence, finding: Finding) -> Finding:
     else:
         title = f"{whose or 'parameters of the optimizer'} receive no gradient: what is computed from them is cut off"
         because = "their optimizer steps, and no backward call that was looked at has reached them"
-    told = evidence.cuts[0] if evidence.cuts else None
+    told = program.cuts[0] if program.cuts else None
     explanation = (
         f"`{told.op}` ends the graph of this value. " if told is not None else ""
     ) + "Nothing fails, because the rest of the loss goes on with its graph."
     return replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
 
 
-def _covered(evidence: Evidence, finding: Finding) -> Finding:
+def _covered(program: Program, finding: Finding) -> Finding:
     """A loss without graph to which requires_grad was given: PyTorch's error never came."""
     hidden = [
-        span("related", f, "hides the error that PyTorch would raise", evidence.sources)
-        for f in cover_ups(evidence.sources, evidence.as_if)
+        span("related", f, "hides the error that PyTorch would raise", program.sources)
+        for f in cover_ups(program.sources, program.evidence.as_if)
     ]
-    named = f": `{code_at(evidence.sources, innermost_user(evidence.cuts[0].stack))}`" if evidence.cuts else ""
+    named = f": `{code_at(program.sources, innermost_user(program.cuts[0].stack))}`" if program.cuts else ""
     label = "this backward ends at the loss itself: no parameter receives a gradient"
     spans = [replace(s, label=label) if s.label == _FAILED else s for s in finding.spans]
     return replace(

@@ -309,7 +309,7 @@ def expected_names(evidence: Evidence) -> frozenset[str]:
 
     Not those of optimizers that are never stepped: networks that follow others are often given one all the same.
     """
-    idle = idle_optimizers(evidence)
+    idle = idle_optimizers(evidence.sources, evidence.events, evidence.optimizers)
     owned = {p.name for p in evidence.parameters if set(p.owners) - idle and not p.buffer}
     had = {p.name for p in evidence.parameters if p.steps_with_grad > 0}
     behind = {name for cut in evidence.cuts for name in cut.behind}

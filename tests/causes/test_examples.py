@@ -13,6 +13,7 @@ from forked import Result, run_forked
 from graphdoc.causes import all_causes, find
 from graphdoc.causes.base import Cause
 from graphdoc.evidence import Evidence, Raised
+from graphdoc.program.observed import program_of
 
 CAUSES = all_causes()
 
@@ -189,6 +190,6 @@ def test_sick_example_is_within_its_causes_reach_by_text_alone(cause: Cause, exa
     if not cause.code.startswith(("GD1", "GD2")):
         pytest.skip("a cause of another group may need more than the message")
     kind, _, message = last_exception(run(cause, example)).partition(": ")
-    finding = cause.recognise(Evidence(raised=Raised(kind, message), from_text=True))
+    finding = cause.recognise(program_of(Evidence(raised=Raised(kind, message), from_text=True)))
     assert finding is not None
     assert finding.strength < 0.5 and finding.confidence != "certain"

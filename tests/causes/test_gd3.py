@@ -9,6 +9,7 @@ from made import FILE, NO_GRAPH, UNUSED, Program, cause, library, local
 
 from graphdoc.evidence import Cut, Event, Evidence, Parameter
 from graphdoc.finding import Finding
+from graphdoc.program.observed import program_of
 
 CUTS = ("cut-by-conversion", "cut-by-detach", "cut-by-no-grad", "nondifferentiable-op", "frozen-parameters")
 GD3 = (*CUTS, "input-needs-grad", "unused-in-graph", "non-leaf-parameter", "grad-of-non-leaf", "constant-loss")
@@ -16,7 +17,7 @@ GD3 = (*CUTS, "input-needs-grad", "unused-in-graph", "non-leaf-parameter", "grad
 
 def told(evidence: Evidence, slugs: tuple[str, ...] = (*GD3, "missing-create-graph")) -> dict[str, Finding]:
     """What the causes find, strongest first."""
-    found = {slug: finding for slug in slugs if (finding := cause(slug).recognise(evidence)) is not None}
+    found = {slug: finding for slug in slugs if (finding := cause(slug).recognise(program_of(evidence))) is not None}
     return dict(sorted(found.items(), key=lambda item: -item[1].strength))
 
 
@@ -124,15 +125,15 @@ def test_pasted_text_gives_only_possibilities() -> None:
 @pytest.mark.parametrize("slug", GD3)
 def test_other_messages_are_left_alone(slug: str) -> None:
     for message in ("CUDA out of memory", "mat1 and mat2 shapes cannot be multiplied", "", "x" * 100_000):
-        assert cause(slug).recognise(PROGRAM.evidence(message, MODEL)) is None
+        assert cause(slug).recognise(program_of(PROGRAM.evidence(message, MODEL))) is None
 
 
 @pytest.mark.parametrize("slug", GD3)
 def test_nothing_known_but_the_message_raises_nothing(slug: str) -> None:
     for message in (NO_GRAPH, UNUSED, "'NoneType' object has no attribute 'sign'", "can't optimize a non-leaf Tensor"):
-        cause(slug).recognise(Evidence(raised=None))
-        cause(slug).recognise(PROGRAM.evidence(message, None))
-        cause(slug).recognise(PROGRAM.evidence(message, MODEL, from_text=True))
+        cause(slug).recognise(program_of(Evidence(raised=None)))
+        cause(slug).recognise(program_of(PROGRAM.evidence(message, None)))
+        cause(slug).recognise(program_of(PROGRAM.evidence(message, MODEL, from_text=True)))
 
 
 # -- frozen, constant, float -------------------------------------------------------------------------------------------

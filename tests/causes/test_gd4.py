@@ -9,6 +9,7 @@ from made import NO_GRAPH, UNUSED, Program, cause
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node
 from graphdoc.finding import Finding
+from graphdoc.program.observed import program_of
 
 GD4 = ("missing-create-graph", "no-double-backward", "constant-derivative")
 SECOND_TIME = "Trying to backward through the graph a second time (or directly access saved tensors ...)"
@@ -28,7 +29,7 @@ FAILED = PENALTY.at("penalty.backward()")
 
 
 def told(evidence: Evidence) -> dict[str, Finding]:
-    return {slug: found for slug in (*GD4, "unused-in-graph") if (found := cause(slug).recognise(evidence))}
+    return {slug: found for slug in (*GD4, "unused-in-graph") if (found := cause(slug).recognise(program_of(evidence)))}
 
 
 def lines(finding: Finding, role: str = "cause") -> list[int]:

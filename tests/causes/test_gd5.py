@@ -7,6 +7,7 @@ from made import Program, cause, local
 
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import program_of
 
 GD5 = (
     "non-scalar-loss",
@@ -22,7 +23,7 @@ GD5 = (
 
 def only(evidence: Evidence) -> tuple[str, Finding]:
     """The one cause that recognises the evidence; a second one would be a fault."""
-    found = [(slug, finding) for slug in GD5 if (finding := cause(slug).recognise(evidence))]
+    found = [(slug, finding) for slug in GD5 if (finding := cause(slug).recognise(program_of(evidence)))]
     assert len(found) == 1, [slug for slug, _ in found]
     return found[0]
 
@@ -75,7 +76,7 @@ def test_other_messages_are_left_alone(slug: str) -> None:
         "f() takes 1 argument",
         "",
     ):
-        assert cause(slug).recognise(program.evidence(message, program.at("work(x)"))) is None
+        assert cause(slug).recognise(program_of(program.evidence(message, program.at("work(x)")))) is None
 
 
 def test_the_loss_is_sought_where_it_gets_its_value() -> None:

@@ -7,6 +7,7 @@ from made import NO_GRAPH, Program, cause, library, local
 
 from graphdoc.evidence import Cut, Event, Evidence, Node, Parameter, Stale, Tensor, Write
 from graphdoc.finding import Finding
+from graphdoc.program.observed import program_of
 
 GD8 = (
     "ddp-unused-parameters",
@@ -21,7 +22,7 @@ UNFINISHED = "Expected to have finished reduction in the prior iteration before 
 
 
 def only(evidence: Evidence) -> tuple[str, Finding]:
-    found = [(slug, finding) for slug in GD8 if (finding := cause(slug).recognise(evidence))]
+    found = [(slug, finding) for slug in GD8 if (finding := cause(slug).recognise(program_of(evidence)))]
     assert len(found) == 1, [slug for slug, _ in found]
     return found[0]
 
@@ -56,7 +57,7 @@ def test_one_cause_for_each_message(message: str, slug: str) -> None:
 def test_other_messages_are_left_alone(slug: str) -> None:
     program = Program("out = model(x)\n")
     for message in ("Connection reset by peer", "a leaf Variable that requires grad", NO_GRAPH, ""):
-        assert cause(slug).recognise(program.evidence(message, program.at("model(x)"))) is None
+        assert cause(slug).recognise(program_of(program.evidence(message, program.at("model(x)")))) is None
 
 
 def test_the_wrapping_is_the_place_and_idle_parameters_are_named() -> None:
@@ -142,7 +143,7 @@ def test_a_buffer_written_by_the_wrapper_itself() -> None:
     assert name == "ddp-buffer-broadcast"
     assert lines(finding) == [2]
     write.stack.pop()
-    assert cause("ddp-buffer-broadcast").recognise(evidence) is None
+    assert cause("ddp-buffer-broadcast").recognise(program_of(evidence)) is None
 
 
 def test_state_that_a_checkpointed_forward_changes_is_told() -> None:

@@ -10,6 +10,7 @@ from seen import observe
 
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause
+from graphdoc.program.observed import program_of
 
 CAUSES = [c for c in all_causes() if c.code.startswith("GD1")]
 SICK = [(c, e) for c in CAUSES for e in sick(c)]
@@ -24,6 +25,6 @@ def test_there_are_seven_of_them() -> None:
 def test_one_cause_claims_a_program(cause: Cause, example: Example, tmp_path: Path) -> None:
     evidence = observe(tmp_path, example.code).evidence
     assert evidence is not None
-    claims = {c.slug: found.strength for c in CAUSES if (found := c.recognise(evidence)) is not None}
+    claims = {c.slug: found.strength for c in CAUSES if (found := c.recognise(program_of(evidence))) is not None}
     assert list(claims) == [cause.slug]
     assert claims[cause.slug] >= 0.5

@@ -7,6 +7,7 @@ import pytest
 from graphdoc.causes import all_causes
 from graphdoc.evidence import Evidence, Frame, Raised, Stale, Tensor
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
+from graphdoc.program.observed import program_of
 from graphdoc.story.message_alone import Mismatch, likelihood, mismatch
 
 TWICE = (
@@ -30,7 +31,7 @@ def stale(tensor: str, versions: str = "2; expected version 1") -> Evidence:
 
 def ranking(e: Evidence) -> list[str]:
     """The slugs of groups 1 and 2 that text allows, strongest first."""
-    found = [(c.recognise(e), c) for c in all_causes() if c.code[:3] in ("GD1", "GD2")]
+    found = [(c.recognise(program_of(e)), c) for c in all_causes() if c.code[:3] in ("GD1", "GD2")]
     return [c.slug for f, c in sorted(((f, c) for f, c in found if f), key=lambda p: -p[0].strength)]
 
 
@@ -153,7 +154,7 @@ def test_the_place_is_the_innermost_line_of_the_users_own_code() -> None:
         Frame("torch/_tensor.py", 600, function="backward", user=False),
     ]
     e.sources["train.py"] = "\n" * 6 + "    loss.backward()\n"
-    found = next(c for c in all_causes() if c.slug == "carried-state").recognise(e)
+    found = next(c for c in all_causes() if c.slug == "carried-state").recognise(program_of(e))
     assert found is not None
     (span,) = found.spans
     assert (span.role, span.line, span.column, span.end_column) == ("failed", 7, 5, 20)
@@ -165,7 +166,7 @@ TENSORS = ("", "torch.FloatTensor [3]]", "torch.LongTensor [3]]", "torch.FloatTe
 @pytest.mark.parametrize("text", TENSORS)
 def test_strength_of_one_half_is_kept_for_graphs(text: str) -> None:
     e = stale(text) if text else evidence(TWICE)
-    known = [likelihood(e, c.slug, *SECOND_TIME, *VERSION) for c in all_causes()]
+    known = [likelihood(program_of(e), c.slug, *SECOND_TIME, *VERSION) for c in all_causes()]
     assert 0 < max(known) < 0.5
 
 

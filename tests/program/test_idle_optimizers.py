@@ -31,7 +31,7 @@ for agent in agents:
 
 def _idle(tmp_path, step: str) -> set[str]:
     program = asked(tmp_path, AGENTS % step)
-    idle = idle_optimizers(program.evidence)
+    idle = idle_optimizers(program.evidence.sources, program.evidence.events, program.evidence.optimizers)
     return {o.name.split(".")[-2] for o in program.evidence.optimizers if o.id in idle}
 
 

@@ -25,18 +25,18 @@ def torchs(file: str, function: str) -> Frame:
     ],
 )
 def test_whose_deed_a_write_is(op: str, stack: list[Frame], by: By, told: str) -> None:
-    writer = writer_of(Evidence(), Write(op, stack))
+    writer = writer_of(Evidence().sources, Evidence().events, Evidence().optimizers, Write(op, stack))
     assert (writer.by, writer.op, writer.frame) == (by, told, LINE)
 
 
 def test_a_step_is_found_in_the_journal_by_its_place() -> None:
     step = Event(4, "step", stack=[LINE], optimizer=0)
     evidence = Evidence(events=[step], optimizers=[Optimizer(0, "SGD", "opt", ["w"])])
-    assert writer_of(evidence, Write("SGD.step", [LINE])).event is step
+    assert writer_of(evidence.sources, evidence.events, evidence.optimizers, Write("SGD.step", [LINE])).event is step
 
 
 def test_one_writer_for_each_place_the_first_tensor_first() -> None:
     first = Stale(0, "_saved_self", Tensor(), 0, 2, writes=[Write("add_", [OTHER], 2), Write("mul_", [LINE], 1)])
     second = Stale(1, "_saved_self", Tensor(), 0, 1, writes=[Write("add_", [OTHER], 1)])
-    found = writers_of(Evidence(), [first, second])
+    found = writers_of(Evidence().sources, Evidence().events, Evidence().optimizers, [first, second])
     assert [(w.frame, w.stale) for w in found] == [(LINE, first), (OTHER, first)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Node, Raised, SourceTexts
+from graphdoc.evidence import Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import name_usage
 from graphdoc.program.checkpoints import checkpoint_calls, checkpointed, ran_inside
-from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
+from graphdoc.program.exception import field_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 
 TITLE = "A checkpointed function computed something else when it was run again for backward"
@@ -82,27 +83,27 @@ _SHAPES = ("checkpoint-metadata-mismatch",)
 _COUNT = ("checkpoint-tensor-count", "checkpoint-more-tensors")
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The checkpoint's own comparison failed; the places are the checkpoint call and the state that forwards write.
 
     Certain where the sources have one call of it, so that no other can be meant.
     """
-    found = message_of(evidence.raised, *_SHAPES, *_COUNT)
+    found = program.message(*_SHAPES, *_COUNT)
     if found is None:
         return None
     shapes = found.id in _SHAPES
-    calls = checkpoint_calls(evidence.sources)
-    written = _written_state(evidence.sources, evidence.nodes)
-    strength, confidence = weight(evidence.from_text, 0.95, "certain" if len(calls) == 1 else "likely")
+    calls = checkpoint_calls(program.sources)
+    written = _written_state(program.sources, program.nodes)
+    strength, confidence = program.weight(0.95, "certain" if len(calls) == 1 else "likely")
     proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
     others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
     marks: list[Span] = proven[:2]
     marks += [span("cause", f, "what is run here is run again in backward") for f in calls[: 3 - len(marks)]]
     marks += [] if proven else others[:2]
-    name = checkpointed(evidence.sources, calls[0]) if len(calls) == 1 else ""
-    frame = raised_at(evidence.raised)
+    name = checkpointed(program.sources, calls[0]) if len(calls) == 1 else ""
+    frame = program.raised_at
     if not marks and frame:
-        marks = [span("cause", frame, "the recomputation is compared here", evidence.sources)]
+        marks = [span("cause", frame, "the recomputation is compared here", program.sources)]
     why = "its tensors have other shapes or dtypes" if shapes else "it saved another number of tensors"
     return Finding(
         strength,
@@ -113,8 +114,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something "
         "besides its arguments that has changed: a cache or counter that it writes itself, or a setting outside.",
-        distinct((*marks, *raised_span(evidence.sources, evidence.raised, "run again during this backward"))),
-        _facts(evidence.raised),
+        distinct((*marks, *program.raised_span("run again during this backward"))),
+        _facts(program.raised),
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, reentrant_calls
-from graphdoc.program.exception import message_of, raised_at, raised_span, warned, weight
+from graphdoc.program.exception import raised_at, raised_span, warned
 from graphdoc.program.installed import Deed, deed_of, deed_span, turned_on
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
 from graphdoc.remedies.places import remedy_at
@@ -64,46 +65,46 @@ Where the reentrant form has to stay, let the input require gradients: `x.requir
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A loss without graph after the checkpoint's warning or through its frames; or the checkpoint's own refusals."""
-    inside = message_of(evidence.raised, "checkpoint-no-output-grad")
-    grad = message_of(evidence.raised, "checkpoint-grad-incompatible")
+    inside = program.message("checkpoint-no-output-grad")
+    grad = program.message("checkpoint-grad-incompatible")
     if inside or grad:
-        strength, confidence = weight(evidence.from_text, 0.9, "likely" if inside else "certain")
+        strength, confidence = program.weight(0.9, "likely" if inside else "certain")
         return _finding(
-            evidence.sources,
-            evidence.raised,
-            reentrant_calls(evidence.sources),
+            program.sources,
+            program.raised,
+            reentrant_calls(program.sources),
             strength,
             confidence == "certain",
             _INSIDE if inside else _GRAD,
         )
-    if not without_graph(evidence.raised):
+    if not without_graph(program.raised):
         return None
-    inner = [c.stack for c in evidence.cuts if by_checkpoint(c)]
+    inner = [c.stack for c in program.cuts if by_checkpoint(c)]
     seen = [f for stack in inner if (f := innermost_user(outside(stack)))]
-    told = warned(evidence.warnings, "checkpoint-no-input-grad")
+    told = warned(program.evidence.warnings, "checkpoint-no-input-grad")
     if not seen and not told:
         return None
-    deed = next((d for stack in inner if (d := deed_of(evidence.packages, outside(stack)))), None)
-    configured = _configured(evidence, deed) if deed is not None or not inner else None
+    deed = next((d for stack in inner if (d := deed_of(program.packages, outside(stack)))), None)
+    configured = _configured(program, deed) if deed is not None or not inner else None
     if configured is not None:
         return configured
     return _finding(
-        evidence.sources,
-        evidence.raised,
-        seen or reentrant_calls(evidence.sources),
+        program.sources,
+        program.raised,
+        seen or reentrant_calls(program.sources),
         0.97 if seen else 0.9,
         bool(seen),
         _DATA,
     )
 
 
-def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
+def _configured(program: Program, deed: Deed | None) -> Finding | None:
     """A checkpoint that a package runs because the user switched it on; None where no such switch is found."""
-    if deed is None and reentrant_calls(evidence.sources):
+    if deed is None and reentrant_calls(program.sources):
         return None
-    switch, feature = checkpointing_switch(evidence.sources, evidence.packages, deed)
+    switch, feature = checkpointing_switch(program.sources, program.packages, deed)
     if switch is None:
         return None
     package = deed.package.told if deed is not None else "an installed package"
@@ -112,13 +113,13 @@ def _configured(evidence: Evidence, deed: Deed | None) -> Finding | None:
         0.97 if deed is not None else 0.9,
         "certain" if deed is not None else "likely",
         TITLE,
-        f"{turned_on(evidence.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
+        f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",
         distinct(
             (
-                span("cause", switch.frame, "switches the reentrant checkpoint on", evidence.sources),
+                span("cause", switch.frame, "switches the reentrant checkpoint on", program.sources),
                 *((deed_span("related", deed, "the reentrant checkpoint"),) if deed is not None else ()),
-                *raised_span(evidence.sources, evidence.raised, "noticed here"),
+                *program.raised_span("noticed here"),
             )
         ),
         (),

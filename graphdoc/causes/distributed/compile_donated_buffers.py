@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -63,14 +62,14 @@ changes no number. For `create_graph=True` this is not enough, since compiled co
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
-    if message_of(evidence.raised, "aot-donated-buffers") is None:
+    if program.message("aot-donated-buffers") is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = raised_at(evidence.raised)
-    event = evidence.failing_call
-    call = bindings.call_at(evidence.sources, frame)
+    strength, confidence = program.weight(0.95)
+    frame = program.raised_at
+    event = program.failing
+    call = bindings.call_at(program.sources, frame)
     asked = {k.arg for k in call.keywords} & {"retain_graph", "create_graph"} if call else set()
     flag = "create_graph" if "create_graph" in asked or (event and event.create_graph) else "retain_graph"
     return Finding(
@@ -83,11 +82,11 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 *(
-                    (span("cause", frame, f"asks for {flag}=True of a compiled graph", evidence.sources),)
+                    (span("cause", frame, f"asks for {flag}=True of a compiled graph", program.sources),)
                     if frame
                     else ()
                 ),
-                *raised_span(evidence.sources, evidence.raised, "refused here"),
+                *program.raised_span("refused here"),
             )
         ),
         (),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.bindings import argument, call_at, dotted
-from graphdoc.program.exception import events_before_failure, message_of, raised_span, weight
 from graphdoc.program.library_calls import library_calls
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span, span_of
 
 TITLE = "Compiled code has no second derivative"
@@ -63,23 +62,21 @@ crosses its boundary twice.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The compiled node's own refusal; the place is where the model was compiled."""
-    if message_of(evidence.raised, "aot-double-backward", "compile-higher-order") is None:
+    if program.message("aot-double-backward", "compile-higher-order") is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    compiled = library_calls(evidence.sources, "compile")
-    what = argument(call_at(evidence.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
+    strength, confidence = program.weight(0.95)
+    compiled = library_calls(program.sources, "compile")
+    what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""
-    first = next(
-        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if e.create_graph), None
-    )
+    first = next((e for e in reversed(program.before_failure) if e.create_graph), None)
     between = (
-        span_of("related", first.stack, "differentiated once here, with create_graph=True", evidence.sources)
+        span_of("related", first.stack, "differentiated once here, with create_graph=True", program.sources)
         if first
         else ()
     )
-    marks = [span("cause", f, "compiled here", evidence.sources) for f in compiled[:2]]
+    marks = [span("cause", f, "compiled here", program.sources) for f in compiled[:2]]
     role = "related" if marks else "cause"
     return Finding(
         strength,
@@ -94,9 +91,9 @@ def recognise(evidence: Evidence) -> Finding | None:
                 *(
                     between
                     if role == "related"
-                    else tuple(span_of("cause", first.stack, "", evidence.sources) if first else ())
+                    else tuple(span_of("cause", first.stack, "", program.sources) if first else ())
                 ),
-                *raised_span(evidence.sources, evidence.raised, "differentiated a second time here"),
+                *program.raised_span("differentiated a second time here"),
             )
         ),
     )

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Stale
+from graphdoc.evidence import Frame, Stale
 from graphdoc.finding import Finding
-from graphdoc.program.exception import VERSION, message_of, raised_span, weight
+from graphdoc.program.exception import VERSION
 from graphdoc.program.library_calls import library_calls
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -73,20 +74,20 @@ If the module itself writes the buffer in forward, it needs a clone at the use a
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A stale buffer whose last write came out of DistributedDataParallel's own forward."""
-    if evidence.from_text or message_of(evidence.raised, *VERSION) is None:
+    if program.evidence.from_text or program.message(*VERSION) is None:
         return None
-    stale = next((s for s in evidence.stale if s.tensor.kind in ("buffer", "unknown") and _by_ddp(s)), None)
+    stale = next((s for s in program.evidence.stale if s.tensor.kind in ("buffer", "unknown") and _by_ddp(s)), None)
     if stale is None:
         return None
     name = stale.tensor.name or "a buffer"
     write = next((w for w in stale.writes if _ddp_frames(w.stack)), None)
-    node = evidence.node(stale.node)
-    used = span_of("created", node.stack, f"{name} is used here", evidence.sources) if node else ()
+    node = program.node(stale.node)
+    used = span_of("created", node.stack, f"{name} is used here", program.sources) if node else ()
     frame = innermost_user(write.stack) if write else None
-    wraps = library_calls(evidence.sources, "DistributedDataParallel", "DDP")
-    strength, confidence = weight(evidence.from_text, 0.96)
+    wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
+    strength, confidence = program.weight(0.96)
     return Finding(
         strength,
         confidence,
@@ -98,9 +99,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         "forward had saved it and has not had its backward yet.",
         distinct(
             (
-                *((span("cause", frame, "this forward overwrites the buffers", evidence.sources),) if frame else ()),
+                *((span("cause", frame, "this forward overwrites the buffers", program.sources),) if frame else ()),
                 *used,
-                *raised_span(evidence.sources, evidence.raised, "this backward needs the buffer as it was"),
+                *program.raised_span("this backward needs the buffer as it was"),
             )
         ),
         (f"{name}: version {stale.current}, expected {stale.expected}",),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import name_usage
 from graphdoc.program.checkpoints import in_checkpoint, reentrant_calls
-from graphdoc.program.exception import field_of, message_of, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -73,26 +73,25 @@ iteration.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The reducer's message; the reason is read off the source: a reentrant checkpoint, or ``model.module``.
 
     Certain where the exception came out of the backward that the reentrant checkpoint runs inside.
     """
-    if message_of(evidence.raised, "ddp-marked-ready-twice") is None:
+    if program.message("ddp-marked-ready-twice") is None:
         return None
-    checkpoints = reentrant_calls(evidence.sources)
-    proven = evidence.raised is not None and in_checkpoint(evidence.raised.stack)
-    strength, confidence = weight(evidence.from_text, 0.95, "certain" if proven and checkpoints else "likely")
-    outside = _outside(evidence.sources)
+    checkpoints = reentrant_calls(program.sources)
+    proven = program.raised is not None and in_checkpoint(program.raised.stack)
+    strength, confidence = program.weight(0.95, "certain" if proven and checkpoints else "likely")
+    outside = _outside(program.sources)
     marks = [
-        span("cause", f, "a reentrant checkpoint runs a backward of its own", evidence.sources) for f in checkpoints[:2]
+        span("cause", f, "a reentrant checkpoint runs a backward of its own", program.sources) for f in checkpoints[:2]
     ]
     if not marks:
         marks = [
-            span("cause", f, "a parameter is used outside of the wrapped forward", evidence.sources)
-            for f in outside[:2]
+            span("cause", f, "a parameter is used outside of the wrapped forward", program.sources) for f in outside[:2]
         ]
-    named = field_of(evidence.raised, "name", "ddp-parameter-twice")
+    named = program.field("name", "ddp-parameter-twice")
     why = (
         "A reentrant checkpoint runs an inner backward, and a gradient that two of them deliver is reported twice."
         if checkpoints
@@ -106,7 +105,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"`{named}` reported its gradient twice to DistributedDataParallel" if named else TITLE,
         why + " The reducer averages each gradient once, so it stops.",
-        distinct((*marks, *raised_span(evidence.sources, evidence.raised, "reported a second time in this backward"))),
+        distinct((*marks, *program.raised_span("reported a second time in this backward"))),
         (f"the parameter is {named}",) if named else (),
         _remedies(checkpoints),
     )

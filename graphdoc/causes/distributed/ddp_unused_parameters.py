@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import argument, call_at, text_of
-from graphdoc.program.exception import field_of, message_of, raised_at, raised_span, weight
+from graphdoc.program.exception import field_of, message_of
 from graphdoc.program.library_calls import library_calls
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.program.untaken_branches import not_taken
 from graphdoc.remedies.places import remedy_at
@@ -86,28 +87,26 @@ in an object in which DistributedDataParallel cannot find tensors.
 _NAMED = ("ddp-unused-parameter-names", "ddp-unused-parameters-list")
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The reducer's message; the place is where the module was wrapped, if the source shows it."""
-    if message_of(evidence.raised, "ddp-unused-parameters", *_NAMED) is None:
+    if program.message("ddp-unused-parameters", *_NAMED) is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    wraps = library_calls(evidence.sources, "DistributedDataParallel", "DDP")
-    blind = [f for f in wraps if not _looks_for_unused(evidence.sources, f)]
-    frame = raised_at(evidence.raised)
-    told = field_of(evidence.raised, "rank", *_NAMED)
+    strength, confidence = program.weight(0.95)
+    wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
+    blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
+    frame = program.raised_at
+    told = program.field("rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
-    marks = [
-        span("cause", f, "wrapped here without looking for unused parameters", evidence.sources) for f in blind[:2]
-    ]
-    left = not_taken(evidence)
+    marks = [span("cause", f, "wrapped here without looking for unused parameters", program.sources) for f in blind[:2]]
+    left = not_taken(program)
     if left is not None:
         label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
-        marks.append(span("cause" if left.proven else "related", left.test, label, evidence.sources))
+        marks.append(span("cause" if left.proven else "related", left.test, label, program.sources))
         marks.append(
-            span("related", left.made, "the loss of that iteration was left as it is made here", evidence.sources)
+            span("related", left.made, "the loss of that iteration was left as it is made here", program.sources)
         )
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
-    here = [span("failed" if marks else "cause", frame, noticed, evidence.sources)] if frame else []
+    here = [span("failed" if marks else "cause", frame, noticed, program.sources)] if frame else []
     why = ""
     if left is not None and left.proven:
         why = (
@@ -116,12 +115,12 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        _title(evidence.raised),
+        _title(program.raised),
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
         f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
         "unfinished.",
-        distinct((*marks, *here, *(raised_span(evidence.sources, evidence.raised, "") if not here else ()))),
-        _which(evidence.parameters, evidence.raised),
+        distinct((*marks, *here, *(program.raised_span("") if not here else ()))),
+        _which(program.parameters, program.raised),
         _remedies(blind if len(wraps) == 1 else []),
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_span
 from graphdoc.program.gradient_reads import first_derivative
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -73,17 +72,17 @@ start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.h
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph."""
-    unused = message_of(evidence.raised, "grad-input-unused")
-    if evidence.from_text or not (unused or without_graph(evidence.raised)):
+    unused = program.message("grad-input-unused")
+    if program.evidence.from_text or not (unused or without_graph(program.raised)):
         return None
-    failing = evidence.failing_call
+    failing = program.failing
     here = innermost_user(failing.stack) if failing and failing.kind == "grad" else None
     if here is None:
         return None
-    first = first_derivative(evidence, here)
-    if first is None or any(not is_gradient(c) for c in evidence.cuts):
+    first = first_derivative(program.evidence.sources, program.evidence.events, program.evidence.failing_call, here)
+    if first is None or any(not is_gradient(c) for c in program.cuts):
         return None
     remedy = remedy_at(
         here if unused else None,
@@ -94,10 +93,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         name="materialize_grads",
         value="True",
     )
-    call = bindings.call_at(evidence.sources, here)
+    call = bindings.call_at(program.sources, here)
     of, by = (bindings.text_of(bindings.argument(call, i, k)) for i, k in enumerate(("outputs", "inputs")))
     named = 0 < len(of) <= LONGEST and 0 < len(by) <= LONGEST
-    noticed = raised_span(evidence.sources, evidence.raised, "noticed here")
+    noticed = program.raised_span("noticed here")
     return Finding(
         0.93,
         "likely",
@@ -107,8 +106,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         "does not occur in it: the function is linear in this input, and the second derivative is zero.",
         distinct(
             (
-                span("cause", here, "the input does not occur in this derivative", evidence.sources),
-                span("related", first, "the first derivative, with a graph", evidence.sources),
+                span("cause", here, "the input does not occur in this derivative", program.sources),
+                span("related", first, "the first derivative, with a graph", program.sources),
                 *(s for s in noticed if (s.file, s.line) != (here.file, here.line)),
             )
         ),

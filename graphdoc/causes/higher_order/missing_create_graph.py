@@ -6,17 +6,14 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Event, Evidence, Frame
+from graphdoc.evidence import Cut, Event, Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.exception import (
     SECOND_TIME,
     events_before_failure,
-    message_of,
-    raised_at,
-    raised_span,
 )
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of, where
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -85,36 +82,36 @@ In evaluation, where the gradient is only looked at, leave the flag off.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A loss without graph that was computed from a gradient without graph."""
-    if not without_graph(evidence.raised):
-        return _freed(evidence)
-    cut = next((c for c in evidence.cuts if is_gradient(c)), None)
-    event, sure = _event(evidence, cut)
+    if not without_graph(program.raised):
+        return _freed(program)
+    cut = next((c for c in program.cuts if is_gradient(c)), None)
+    event, sure = _event(program, cut)
     if event is not None and event.create_graph:
         return None
     if cut is None and (
-        evidence.cuts or event is None or not _same_iteration(evidence.events, evidence.failing_call, event)
+        program.cuts or event is None or not _same_iteration(program.evidence.events, program.failing, event)
     ):
         return None
     frame = innermost_user(event.stack) if event else None
     frame = frame or (innermost_user(cut.stack) if cut else None)
     proven = cut is not None
-    return _finding(evidence, frame, cut, 0.97 if proven else 0.65, proven and sure)
+    return _finding(program, frame, cut, 0.97 if proven else 0.65, proven and sure)
 
 
-def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
-    used = span_of("related", cut.stack, "the gradient is taken from here", evidence.sources) if cut else ()
+def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
+    used = span_of("related", cut.stack, "the gradient is taken from here", program.sources) if cut else ()
     at = f" at {where(frame)}" if frame else ""
-    call = bindings.call_at(evidence.sources, frame)
-    failed = evidence.failing_call
+    call = bindings.call_at(program.sources, frame)
+    failed = program.failing
     again = failed is not None and failed.kind == "grad"
     end = (
         "What `torch.autograd.grad` is to differentiate again has no graph, so there is nothing to go back through."
         if again
         else "The loss built from it has no graph, so no parameter can learn from it."
     )
-    code = short_code(evidence.sources, frame)
+    code = short_code(program.sources, frame)
     return Finding(
         strength,
         "certain" if certain else "likely",
@@ -123,9 +120,9 @@ def _finding(evidence: Evidence, frame: Frame | None, cut: Cut | None, strength:
         f"recorded. {end}",
         distinct(
             (
-                *((span("cause", frame, "this gradient has no graph", evidence.sources),) if frame else ()),
+                *((span("cause", frame, "this gradient has no graph", program.sources),) if frame else ()),
                 *used,
-                *raised_span(evidence.sources, evidence.raised, _NOTICED[again]),
+                *program.raised_span(_NOTICED[again]),
             )
         ),
         (),
@@ -155,19 +152,17 @@ def _note(call: ast.Call | None, again: bool) -> str:
     return note
 
 
-def _event(evidence: Evidence, cut: Cut | None) -> tuple[Event | None, bool]:
+def _event(program: Program, cut: Cut | None) -> tuple[Event | None, bool]:
     """The journal's entry of the gradient, and whether it is surely that: the call of the cut's own place; for a
     ``p.grad`` the last backward that reaches ``p``, if no later one may have added to it."""
-    before = [
-        e for e in events_before_failure(evidence.events, evidence.failing_call) if e.kind in ("grad", "backward")
-    ]
+    before = [e for e in program.before_failure if e.kind in ("grad", "backward")]
     at = innermost_user(cut.stack) if cut else None
     same = [e for e in before if at and (f := innermost_user(e.stack)) and (f.file, f.line) == (at.file, at.line)]
     if same:
         return same[-1], True
     if cut is None or at is None:
         return next((e for e in reversed(before) if e.kind == "grad"), None), False
-    journal, wanted = program_of(evidence).journal, set(cut.behind)
+    journal, wanted = program.journal, set(cut.behind)
     sure = True
     for event in reversed([e for e in before if e.kind == "backward"]):
         reached = set(journal.reaches(event))
@@ -183,23 +178,23 @@ def _same_iteration(events: list[Event], failing_call: Event | None, event: Even
     return not any(e.kind == "step" and e.index > event.index for e in events_before_failure(events, failing_call))
 
 
-def _freed(evidence: Evidence) -> Finding | None:
+def _freed(program: Program) -> Finding | None:
     """The second face: ``grad`` without ``create_graph`` freed the graph that the loss with its result needs."""
-    if message_of(evidence.raised, *SECOND_TIME) is None or evidence.from_text:
+    if program.message(*SECOND_TIME) is None or program.evidence.from_text:
         return None
-    freed = evidence.extras.get("freed_by")
-    event = evidence.event(freed) if isinstance(freed, int) else None
+    freed = program.evidence.extras.get("freed_by")
+    event = program.evidence.event(freed) if isinstance(freed, int) else None
     frame = innermost_user(event.stack) if event else None
     if event is None or frame is None or event.kind != "grad" or event.create_graph:
         return None
-    loss = raised_at(evidence.raised)
+    loss = program.raised_at
     if (
         loss is None
-        or not _same_iteration(evidence.events, evidence.failing_call, event)
-        or not name_usage.feeds(evidence.sources, frame, loss)
+        or not _same_iteration(program.evidence.events, program.failing, event)
+        or not name_usage.feeds(program.sources, frame, loss)
     ):
         return None
-    return _finding(evidence, frame, None, 0.9, False)
+    return _finding(program, frame, None, 0.9, False)
 
 
 CAUSE = Cause(

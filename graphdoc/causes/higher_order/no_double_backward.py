@@ -7,11 +7,11 @@ import re
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
-from graphdoc.program.exception import events_before_failure, field_of, message_of, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -98,17 +98,17 @@ Dropping `create_graph=True` also ends the error. The penalty is then a constant
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """PyTorch names the kernel; the forward's line is that of the node with this name."""
-    if message_of(evidence.raised, "once-differentiable-twice"):
-        return _marked_once(evidence)
-    op = field_of(evidence.raised, "op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
+    if program.message("once-differentiable-twice"):
+        return _marked_once(program)
+    op = program.field("op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
     if not op.endswith("_backward"):
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = _forward(evidence.sources, evidence.nodes, op)
-    marks = (span("cause", frame, "this operation cannot be differentiated twice", evidence.sources),) if frame else ()
-    call = bindings.call_at(evidence.sources, frame)
+    strength, confidence = program.weight(0.95)
+    frame = _forward(program.sources, program.nodes, op)
+    marks = (span("cause", frame, "this operation cannot be differentiated twice", program.sources),) if frame else ()
+    call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func) if call is not None else op.strip("_").removesuffix("_backward")
     return Finding(
         strength,
@@ -116,44 +116,42 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"The gradient of `{name}` is differentiated again, and it has no derivative",
         f"The backward of one operation ({op}) is a single kernel without a derivative of its own. The first gradient "
         "could be computed; its derivative cannot." + _instead(op),
-        distinct((*marks, *_twice(evidence))),
+        distinct((*marks, *_twice(program))),
         (),
         _remedies(op, frame),
     )
 
 
-def _twice(evidence: Evidence) -> tuple[Span, ...]:
+def _twice(program: Program) -> tuple[Span, ...]:
     """Where it was differentiated for the first and for the second time."""
-    first = next(
-        (e for e in reversed(events_before_failure(evidence.events, evidence.failing_call)) if e.create_graph), None
-    )
+    first = next((e for e in reversed(program.before_failure) if e.create_graph), None)
     label = "differentiated once here, with create_graph=True"
-    between = span_of("related", first.stack, label, evidence.sources) if first else ()
-    return (*between, *raised_span(evidence.sources, evidence.raised, "differentiated a second time here"))
+    between = span_of("related", first.stack, label, program.sources) if first else ()
+    return (*between, *program.raised_span("differentiated a second time here"))
 
 
-def _marked_once(evidence: Evidence) -> Finding:
+def _marked_once(program: Program) -> Finding:
     """A Function whose backward is Python, and marked: the mark is told, and whether it can go."""
-    every = [f for f in custom_functions.used(evidence.extras) if f.once]
+    every = [f for f in custom_functions.used(program.evidence.extras) if f.once]
     marked = [f for f in every if f.seen] or every
     proven = any(f.seen for f in marked) and len(marked) == 1
-    strength, confidence = weight(evidence.from_text, 0.95, "certain" if proven or not marked else "likely")
+    strength, confidence = program.weight(0.95, "certain" if proven or not marked else "likely")
     spans: list[Span] = []
     remedies: tuple[Remedy, ...] = ()
     for function in marked[:3]:
-        at = custom_functions.backward_of(evidence.sources, function)
+        at = custom_functions.backward_of(program.sources, function)
         decorator = custom_functions.mark(at[1]) if at else None
         if at and decorator is not None:
-            frame = bindings.frame_of(evidence.sources, at[0], decorator, "backward")
+            frame = bindings.frame_of(program.sources, at[0], decorator, "backward")
             spans.append(span("cause", frame, f"the backward of `{function.name}` is marked here"))
             if len(marked) == 1:
-                remedies = _unmark(evidence.sources, function.name, frame, at)
-        applied = function.apply or _applied(evidence.sources, function.name)
+                remedies = _unmark(program.sources, function.name, frame, at)
+        applied = function.apply or _applied(program.sources, function.name)
         if applied is not None:
-            spans.append(span("created", applied, f"`{function.name}` is applied here", evidence.sources))
+            spans.append(span("created", applied, f"`{function.name}` is applied here", program.sources))
     name = f"`{marked[0].name}.backward`" if len(marked) == 1 else "The backward of a torch.autograd.Function"
     if not marked:
-        decorators = _decorators(evidence.sources)
+        decorators = _decorators(program.sources)
         spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
     return Finding(
         strength,
@@ -161,7 +159,7 @@ def _marked_once(evidence: Evidence) -> Finding:
         f"{name} is marked `@once_differentiable`, and its gradient is differentiated again",
         f"{name} is a Python function, and the mark makes PyTorch run it without recording. The gradient that it "
         "returns has the right values and no derivative. The first gradient could be computed; its derivative cannot.",
-        distinct((*spans, *_twice(evidence))),
+        distinct((*spans, *_twice(program))),
         (),
         remedies,
     )

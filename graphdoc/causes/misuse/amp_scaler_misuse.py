@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import scaler_calls
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.remedies.places import remedy_at
 
@@ -117,35 +117,35 @@ _ORDER = (
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """One of the scaler's own complaints; the place is the call that it refused, or what left an update out."""
-    complaint = message_of(evidence.raised, *_TELLS)
+    complaint = program.message(*_TELLS)
     if complaint is None:
         return None
     found = (
-        scaler_calls.refused(evidence.events, evidence.extras, *_AGAIN[complaint.id])
+        scaler_calls.refused(program.evidence.events, program.evidence.extras, *_AGAIN[complaint.id])
         if complaint.id in _AGAIN
         else None
     )
     if found is not None:
-        return _again(evidence.sources, found)
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = raised_at(evidence.raised)
-    raised = raised_span(evidence.sources, evidence.raised, "finds none")
+        return _again(program.sources, found)
+    strength, confidence = program.weight(0.95)
+    frame = program.raised_at
+    raised = program.raised_span("finds none")
     lost = None
     if complaint.id == "scaler-no-inf-checks":
-        lost = scaler_calls.cleared_since_backward(evidence.events, evidence.optimizers)
-    title = _title(evidence.sources, complaint.id, frame)
+        lost = scaler_calls.cleared_since_backward(program.evidence.events, program.optimizers)
+    title = _title(program.sources, complaint.id, frame)
     if lost is not None:
         spans = (
-            span("cause", lost[0], "throws away the gradients that the step is to use", evidence.sources),
-            span("related", lost[1], "computes them", evidence.sources),
+            span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
+            span("related", lost[1], "computes them", program.sources),
         )
         why = f"They were cleared at {where(lost[0])}, after the backward call."
         return Finding(
             strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost)
         )
-    marks = (span("cause", frame, "this call of the scaler does not fit here", evidence.sources),) if frame else raised
+    marks = (span("cause", frame, "this call of the scaler does not fit here", program.sources),) if frame else raised
     return Finding(strength, confidence, title, _TELLS[complaint.id] + _ORDER, distinct(marks))
 
 

@@ -7,10 +7,10 @@ import re
 from dataclasses import replace
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, custom_functions
-from graphdoc.program.exception import first_line, message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -91,46 +91,46 @@ forward broadcast an argument, sum its gradient over the dimensions that were ad
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
     count, other = (
-        message_of(evidence.raised, "function-gradient-count"),
-        message_of(evidence.raised, "function-grad-not-none"),
+        program.message("function-gradient-count"),
+        program.message("function-grad-not-none"),
     )
-    shape = message_of(evidence.raised, "invalid-gradient-shape")
-    outputs = message_of(evidence.raised, "function-forward-missing-ctx")
+    shape = program.message("invalid-gradient-shape")
+    outputs = program.message("function-forward-missing-ctx")
     if outputs is not None and not outputs.fields["fn"].endswith(".backward"):
         outputs = None
     found = count or other or shape or outputs
-    if found is None and message_of(evidence.raised, "function-grad-not-variable") is None:
+    if found is None and program.message("function-grad-not-variable") is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
+    strength, confidence = program.weight(0.95)
     cls = re.sub(r"Backward\d*$", "", found.fields["fn"].removesuffix(".backward")) if found else ""
-    seen = [f for f in custom_functions.used(evidence.extras) if f.name == cls]
+    seen = [f for f in custom_functions.used(program.evidence.extras) if f.name == cls]
     function = seen[0] if len(seen) == 1 else None
     at = (
-        custom_functions.backward_of(evidence.sources, function)
+        custom_functions.backward_of(program.sources, function)
         if function
-        else bindings.method(evidence.sources, cls, "backward")
+        else bindings.method(program.sources, cls, "backward")
     )
     if not cls:
-        every = bindings.methods_named(evidence.sources, "backward", "ctx")
+        every = bindings.methods_named(program.sources, "backward", "ctx")
         at = every[0] if len(every) == 1 else None
     expected, got = (int(count.fields["expected"]), int(count.fields["got"])) if count else (0, 0)
-    returns = _returns(evidence.sources, at, got)
+    returns = _returns(program.sources, at, got)
     label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
     label = f"{_counted(got, 'value')} returned" if count and len(returns) == 1 else label
     marks = [span("cause", f, label) for f in returns[:3]]
-    frame = raised_at(evidence.raised)
+    frame = program.raised_at
     if not marks and frame and frame.function == "backward":
-        marks = [span("cause", frame, "raised in this backward", evidence.sources)]
-    forward = custom_functions.forward_of(evidence.sources, *at) if at else None
+        marks = [span("cause", frame, "raised in this backward", program.sources)]
+    forward = custom_functions.forward_of(program.sources, *at) if at else None
     if at and forward is not None and (count or other):
-        here = replace(bindings.frame_of(evidence.sources, at[0], forward, "forward"), column=0)
+        here = replace(bindings.frame_of(program.sources, at[0], forward, "forward"), column=0)
         label = f"forward has {_counted(expected, 'argument')} after `ctx`" if count else "the arguments"
-        marks.append(span("related", here, label, evidence.sources))
+        marks.append(span("related", here, label, program.sources))
     if function and function.apply:
-        marks.append(span("created", function.apply, f"`{cls}` is applied here", evidence.sources))
+        marks.append(span("created", function.apply, f"`{cls}` is applied here", program.sources))
     return Finding(
         strength,
         confidence,
@@ -139,10 +139,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 *marks,
-                *raised_span(evidence.sources, evidence.raised, "the gradients are checked when this backward runs"),
+                *program.raised_span("the gradients are checked when this backward runs"),
             )
         ),
-        (first_line(evidence.message) if found else "a gradient that is no tensor",),
+        (program.first_line if found else "a gradient that is no tensor",),
         _remedies(returns, function, forward, expected, got),
     )
 

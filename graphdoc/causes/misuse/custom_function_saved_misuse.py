@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.messages import Match
 from graphdoc.program import bindings
-from graphdoc.program.exception import first_line, message_of, raised_at, raised_span, unpacked_wrongly, weight
+from graphdoc.program.exception import unpacked_wrongly
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 
 TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
@@ -145,16 +146,14 @@ _MISUSES = (
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
-    frame = raised_at(evidence.raised)
-    known = next(
-        (m for m in _MISUSES if (said := message_of(evidence.raised, *m.ids)) and not _is_backward(said)), None
-    )
+    frame = program.raised_at
+    known = next((m for m in _MISUSES if (said := program.message(*m.ids)) and not _is_backward(said)), None)
     if known is None:
-        return _saved_twice(evidence)
-    strength, confidence = weight(evidence.from_text, 0.9)
-    name, places = _statements(evidence.sources, frame, known.looks_for)
+        return _saved_twice(program)
+    strength, confidence = program.weight(0.9)
+    name, places = _statements(program.sources, frame, known.looks_for)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
     return Finding(
@@ -164,11 +163,11 @@ def recognise(evidence: Evidence) -> Finding | None:
         known.text,
         distinct(
             (
-                *(span("cause", f, "against the rules of ctx", evidence.sources) for f in marks),
-                *raised_span(evidence.sources, evidence.raised, ""),
+                *(span("cause", f, "against the rules of ctx", program.sources) for f in marks),
+                *program.raised_span(""),
             )
         ),
-        (first_line(evidence.message),),
+        (program.first_line,),
     )
 
 
@@ -195,20 +194,20 @@ def _is_backward(message: Match) -> bool:
     return message.fields.get("fn", "").endswith(".backward")
 
 
-def _saved_twice(evidence: Evidence) -> Finding | None:
+def _saved_twice(program: Program) -> Finding | None:
     """*not enough values to unpack* where a Function unpacks ``saved_tensors`` and saves them in two calls."""
-    if not unpacked_wrongly(evidence.message):
+    if not unpacked_wrongly(program.evidence.message):
         return None
-    for file, backward in bindings.methods_named(evidence.sources, "backward", "ctx"):
+    for file, backward in bindings.methods_named(program.sources, "backward", "ctx"):
         unpacked = [
             n for n in ast.walk(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)
         ]
-        saves = [f for f in bindings.calls_named(evidence.sources, "save_for_backward") if f.file == file]
+        saves = [f for f in bindings.calls_named(program.sources, "save_for_backward") if f.file == file]
         above = [f for f in saves if f.line < backward.lineno][-2:]
         if (
             not unpacked
             or len(above) < 2
-            or _function_of(evidence.sources, above[0]) != _function_of(evidence.sources, above[1])
+            or _function_of(program.sources, above[0]) != _function_of(program.sources, above[1])
         ):
             continue
         return Finding(
@@ -221,10 +220,10 @@ def _saved_twice(evidence: Evidence) -> Finding | None:
                     *(span("cause", f, "the last of these calls replaces the others") for f in above),
                     span(
                         "related",
-                        bindings.frame_of(evidence.sources, file, unpacked[0]),
+                        bindings.frame_of(program.sources, file, unpacked[0]),
                         "more is unpacked than was saved",
                     ),
-                    *raised_span(evidence.sources, evidence.raised, "noticed when this backward runs"),
+                    *program.raised_span("noticed when this backward runs"),
                 )
             ),
         )

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import Reached, reached
 from graphdoc.remedies.places import remedy_at
@@ -84,21 +84,21 @@ If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict(
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The message, and which result lies in what is copied: from the run, or from what forwards store in the source."""
-    if message_of(evidence.raised, "deepcopy-non-leaf") is None:
+    if program.message("deepcopy-non-leaf") is None:
         return None
-    frame = raised_at(evidence.raised)
-    copied = bindings.text_of(bindings.argument(bindings.call_at(evidence.sources, frame), 0, "x"))
-    found = _inside(evidence.extras, copied)
-    strength, confidence = weight(evidence.from_text, 0.95, "certain" if found else "likely")
-    made = [(f"`{t.path}`", _store(evidence.sources, t) or t.made) for t in found if t.made]
+    frame = program.raised_at
+    copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
+    found = _inside(program.evidence.extras, copied)
+    strength, confidence = program.weight(0.95, "certain" if found else "likely")
+    made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
     stored = [(n, f) for n, f in made if f] or [
-        (f"`{n}`", f) for n, f in (_stored_in(evidence.sources, copied) or _stored_by_forward(evidence.sources))
+        (f"`{n}`", f) for n, f in (_stored_in(program.sources, copied) or _stored_by_forward(program.sources))
     ]
     label = "holds the result of an operation" if made else "may hold the result of an operation"
-    places = [span("cause", _statement(evidence.sources, f), f"{n} {label}") for n, f in stored[:2]]
-    here = (span("failed" if places else "cause", frame, "copied here", evidence.sources),) if frame else ()
+    places = [span("cause", _statement(program.sources, f), f"{n} {label}") for n, f in stored[:2]]
+    here = (span("failed" if places else "cause", frame, "copied here", program.sources),) if frame else ()
     facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
     only = stored[0][1] if len(stored) == 1 and not inside else None
@@ -109,11 +109,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         "What is copied holds the result of a forward, and with it a graph. Only leaves can be copied: keep a "
         "detached copy "
         "of that result instead of the live tensor.",
-        distinct(
-            (*places, *here, *(raised_span(evidence.sources, evidence.raised, "copied here") if not here else ()))
-        ),
+        distinct((*places, *here, *(program.raised_span("copied here") if not here else ()))),
         facts,
-        _remedies(evidence.sources, frame, copied, found, only),
+        _remedies(program.sources, frame, copied, found, only),
     )
 
 

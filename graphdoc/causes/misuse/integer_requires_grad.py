@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
-from graphdoc.program.tensors import tensor_named
 from graphdoc.remedies.places import remedy_at
 
 TITLE = "An integer or boolean tensor was told to require gradients"
@@ -62,17 +61,17 @@ feed that to the rest of the model. A parameter of whole numbers (a fixed index 
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
-    if message_of(evidence.raised, "non-float-requires-grad", "non-float-requires-grad-setattr") is None:
+    if program.message("non-float-requires-grad", "non-float-requires-grad-setattr") is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = raised_at(evidence.raised)
-    name, origin = _origin(evidence.sources, frame)
-    marks = (span("cause", frame, "whole numbers cannot require gradients", evidence.sources),) if frame else ()
-    known = tensor_named(evidence.extras, name)
+    strength, confidence = program.weight(0.95)
+    frame = program.raised_at
+    name, origin = _origin(program.sources, frame)
+    marks = (span("cause", frame, "whole numbers cannot require gradients", program.sources),) if frame else ()
+    known = program.tensor_named(name)
     facts = (f"{name} has dtype {known.dtype}",) if known else ()
-    call = bindings.call_at(evidence.sources, frame)
+    call = bindings.call_at(program.sources, frame)
     factory = call is not None and any(k.arg == "requires_grad" for k in call.keywords)
     return Finding(
         strength,
@@ -81,7 +80,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         "Gradients exist for floating point and complex tensors only. If these numbers are quantities, make them "
         "floats; if "
         "they are ids, labels or indices, take the gradient with respect to what they select.",
-        distinct((*marks, *origin, *raised_span(evidence.sources, evidence.raised, "refused here"))),
+        distinct((*marks, *origin, *program.raised_span("refused here"))),
         facts,
         remedy_at(
             frame if factory else None,

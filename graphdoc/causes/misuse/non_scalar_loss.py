@@ -6,11 +6,11 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -66,15 +66,15 @@ share inputs.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the place to change is where the loss gets its value, or the call itself."""
-    if message_of(evidence.raised, "grad-implicit-scalar", "grad-implicit-real-scalar") is None:
+    if program.message("grad-implicit-scalar", "grad-implicit-real-scalar") is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = raised_at(evidence.raised)
-    shape = next((n.shape for n in evidence.nodes if n.id == evidence.root), [])
+    strength, confidence = program.weight(0.95)
+    frame = program.raised_at
+    shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), [])
     facts = (f"its shape is {list(shape)}",) if shape else ()
-    output, inner = _output(evidence.sources, frame)
+    output, inner = _output(program.sources, frame)
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
     what = bindings.text_of(output) if output is not None else ""
     what = what if len(what) <= LONGEST_NAME and "\n" not in what else name
@@ -89,8 +89,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         "number, usually with `mean()`.",
         distinct(
             (
-                *_places(evidence.sources, frame, name),
-                *raised_span(evidence.sources, evidence.raised, "one number is needed here"),
+                *_places(program.sources, frame, name),
+                *program.raised_span("one number is needed here"),
             )
         ),
         facts,

@@ -6,11 +6,11 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.array_calls import ArrayCall, array_call
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -66,18 +66,18 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
-    if message_of(evidence.raised, "numpy-requires-grad", "legacy-variable-numpy") is None:
+    if program.message("numpy-requires-grad", "legacy-variable-numpy") is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = raised_at(evidence.raised)
-    code = code_at(evidence.sources, frame)
+    strength, confidence = program.weight(0.95)
+    frame = program.raised_at
+    code = code_at(program.sources, frame)
     marks = (
-        (span("cause", frame, "NumPy gets a tensor that requires gradients here", evidence.sources),) if frame else ()
+        (span("cause", frame, "NumPy gets a tensor that requires gradients here", program.sources),) if frame else ()
     )
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
-    handed = array_call(evidence, frame)
+    handed = array_call(program, frame)
     advice = (
         "Compute it in torch: its result is a part of what is trained, and a detached one would end that."
         if handed is not None and handed.learned
@@ -89,9 +89,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else TITLE,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
-        distinct((*marks, *raised_span(evidence.sources, evidence.raised, "refused here"))),
+        distinct((*marks, *program.raised_span("refused here"))),
         (),
-        _remedies(evidence.sources, frame, handed) if handed is not None else (),
+        _remedies(program.sources, frame, handed) if handed is not None else (),
     )
 
 

@@ -6,12 +6,11 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, place, span
-from graphdoc.program.tensors import tensor_named
 
 TITLE = "The `requires_grad` flag of a computed tensor cannot be switched"
 
@@ -66,20 +65,18 @@ the result, use `x.retain_grad()`.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; whether it was switched off decides if a detach is meant."""
-    said = message_of(evidence.raised, "requires-grad-flag-nonleaf")
+    said = program.message("requires-grad-flag-nonleaf")
     if said is None:
         return None
-    strength, confidence = weight(evidence.from_text, 0.95)
-    frame = raised_at(evidence.raised)
-    off = "hint" in said.fields and "True" not in code_at(evidence.sources, frame)
-    name, statement = _switched(evidence.sources, frame)
-    known = tensor_named(evidence.extras, name)
-    made = (
-        (span("created", known.made, f"`{name}` is computed here", evidence.sources),) if known and known.made else ()
-    )
-    marks = (span("cause", frame, "this tensor is the result of an operation", evidence.sources),) if frame else ()
+    strength, confidence = program.weight(0.95)
+    frame = program.raised_at
+    off = "hint" in said.fields and "True" not in code_at(program.sources, frame)
+    name, statement = _switched(program.sources, frame)
+    known = program.tensor_named(name)
+    made = (span("created", known.made, f"`{name}` is computed here", program.sources),) if known and known.made else ()
+    marks = (span("cause", frame, "this tensor is the result of an operation", program.sources),) if frame else ()
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
     return Finding(
         strength,
@@ -88,11 +85,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"A result requires gradients because its inputs do; the flag cannot be chosen for it. {aim} To freeze a "
         "module, set "
         "the flag on its parameters before the forward.",
-        distinct(
-            (*marks, *made, *(raised_span(evidence.sources, evidence.raised, "refused here") if not marks else ()))
-        ),
+        distinct((*marks, *made, *(program.raised_span("refused here") if not marks else ()))),
         (f"{name}: is_leaf is False, made by {known.op}",) if known and known.op else (),
-        _remedies(evidence.sources, name, statement) if off else (),
+        _remedies(program.sources, name, statement) if off else (),
     )
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import field_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
@@ -76,32 +76,32 @@ real term was lost, and under `DistributedDataParallel` the ranks hang.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A loss that no operation with a graph has touched, though parameters are trainable and recording was on."""
-    if field_of(evidence.raised, "type", "float-has-no-backward") == "int":
-        strength, confidence = weight(evidence.from_text, 0.85, "likely")
-        return _finding(evidence, strength, confidence)
-    if not without_graph(evidence.raised) or evidence.from_text:
+    if program.field("type", "float-has-no-backward") == "int":
+        strength, confidence = program.weight(0.85, "likely")
+        return _finding(program, strength, confidence)
+    if not without_graph(program.raised) or program.evidence.from_text:
         return None
-    cut = find_cut(evidence.cuts, "constant")
+    cut = find_cut(program.cuts, "constant")
     if cut is not None:
-        strength, confidence = weigh(evidence.cuts, cut)
-        spans = _told(evidence) if _assigned(evidence) else story(evidence, cut, "the loss is made from constants here")
+        strength, confidence = weigh(program.cuts, cut)
+        spans = _told(program) if _assigned(program) else story(program, cut, "the loss is made from constants here")
         return Finding(
             strength,
             confidence,
             TITLE,
             _TEXT,
             spans,
-            facts_of(evidence.cuts, cut),
-            _remedies(evidence.sources, evidence.extras),
+            facts_of(program.cuts, cut),
+            _remedies(program.sources, program.evidence.extras),
         )
-    trainable = any(p.requires_grad and not p.buffer for p in evidence.parameters)
-    if evidence.cuts or not recording_was_on(evidence.extras) or not trainable:
+    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
+    if program.cuts or not recording_was_on(program.evidence.extras) or not trainable:
         return None
-    if loss_made(evidence.extras)[0]:
-        return _finding(evidence, 0.8, "likely")
-    return _finding(evidence, 0.5, "possible") if _assigned(evidence) else None
+    if loss_made(program.evidence.extras)[0]:
+        return _finding(program, 0.8, "likely")
+    return _finding(program, 0.5, "possible") if _assigned(program) else None
 
 
 _TEXT = (
@@ -110,27 +110,29 @@ _TEXT = (
 )
 
 
-def _finding(evidence: Evidence, strength: float, confidence: Confidence) -> Finding:
-    op, _ = loss_made(evidence.extras)
+def _finding(program: Program, strength: float, confidence: Confidence) -> Finding:
+    op, _ = loss_made(program.evidence.extras)
     facts = (f"the last operation was {op}; nothing with a graph went into it",) if op else ()
     return Finding(
         strength,
         confidence,
         TITLE,
         _TEXT,
-        _told(evidence),
+        _told(program),
         facts,
-        _remedies(evidence.sources, evidence.extras),
+        _remedies(program.sources, program.evidence.extras),
     )
 
 
-def _told(evidence: Evidence) -> tuple[Span, ...]:
-    made = span_of("cause", loss_made(evidence.extras)[1], "the loss is made here, from constants", evidence.sources)
+def _told(program: Program) -> tuple[Span, ...]:
+    made = span_of(
+        "cause", loss_made(program.evidence.extras)[1], "the loss is made here, from constants", program.sources
+    )
     return distinct(
         (
-            *_assigned(evidence),
+            *_assigned(program),
             *made,
-            *raised_span(evidence.sources, evidence.raised, "the loss that arrives here is a constant"),
+            *program.raised_span("the loss that arrives here is a constant"),
         )
     )
 
@@ -165,22 +167,22 @@ def _starts(sources: SourceTexts, extras: dict[str, Any]) -> list[tuple[Frame, s
     return [(made, n) for n in _names_at(sources, made)] if made else []
 
 
-def _assigned(evidence: Evidence) -> tuple[Span, ...]:
+def _assigned(program: Program) -> tuple[Span, ...]:
     """The constants that the loss starts from: assignments of a zero in the functions that made it."""
     found: list[Span] = []
     counts: list[Span] = []
     others: list[Span] = []
-    frame = raised_at(evidence.raised)
-    call = bindings.call_at(evidence.sources, frame)
+    frame = program.raised_at
+    call = bindings.call_at(program.sources, frame)
     name = bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
-    made = innermost(loss_made(evidence.extras)[1])
-    starts = _starts(evidence.sources, evidence.extras)
+    made = innermost(loss_made(program.evidence.extras)[1])
+    starts = _starts(program.sources, program.evidence.extras)
     if frame and name:
         starts.append((frame, name))
     for at, wanted in starts:
-        for start, value in bindings.assignments(evidence.sources, at, wanted):
+        for start, value in bindings.assignments(program.sources, at, wanted):
             # A counter starts as a number, too: it is told only where no tensor does.
-            if _is_constant(value) and not _adds(evidence.sources, start):
+            if _is_constant(value) and not _adds(program.sources, start):
                 told = counts if isinstance(value, ast.Constant) else found
                 told.append(span("cause", start, f"`{wanted}` starts as a constant"))
             elif at is frame and not made:

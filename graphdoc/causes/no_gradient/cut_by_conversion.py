@@ -6,10 +6,10 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence, SourceTexts
+from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import field_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost, place, span
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
 
@@ -82,28 +82,28 @@ the loss is then a leaf with a gradient of 1, and no parameter learns.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first place where a value left its tensor; or a loss that is a float itself."""
-    if field_of(evidence.raised, "type", "float-has-no-backward") == "float":
-        return _float_loss(evidence)
-    cut = find_cut(evidence.cuts, "conversion")
-    if cut is None or not without_graph(evidence.raised):
+    if program.field("type", "float-has-no-backward") == "float":
+        return _float_loss(program)
+    cut = find_cut(program.cuts, "conversion")
+    if cut is None or not without_graph(program.raised):
         return unseen(
-            evidence,
+            program,
             0.3,
             TITLE,
             "a value on the way to the loss went through `.item()`, a list given to `torch.tensor`, or NumPy.",
         )
-    strength, confidence = weigh(evidence.cuts, cut)
+    strength, confidence = weigh(program.cuts, cut)
     return Finding(
         strength,
         confidence,
         f"`{cut.op}` takes the loss's values out of the graph, so nothing behind it can learn",
         f"At {same_line(cut)} `{cut.op}` copies the values out of the graph. What is computed from them has "
         "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
-        story(evidence, cut, f"{cut.op} takes the values and leaves the graph here"),
-        facts_of(evidence.cuts, cut),
-        _remedies(evidence.sources, cut),
+        story(program, cut, f"{cut.op} takes the values and leaves the graph here"),
+        facts_of(program.cuts, cut),
+        _remedies(program.sources, cut),
     )
 
 
@@ -145,17 +145,17 @@ def _makes_tensor(code: str) -> bool:
     return code.startswith(("torch.tensor(", "torch.as_tensor(", "torch.FloatTensor(", "tensor("))
 
 
-def _float_loss(evidence: Evidence) -> Finding | None:
+def _float_loss(program: Program) -> Finding | None:
     """``loss = ....item()`` and then ``loss.backward()``: the assignment is the place, where the source is there."""
-    strength, confidence = weight(evidence.from_text, 0.9)
-    frame = raised_at(evidence.raised)
-    receiver = bindings.call_at(evidence.sources, frame)
+    strength, confidence = program.weight(0.9)
+    frame = program.raised_at
+    receiver = bindings.call_at(program.sources, frame)
     name = bindings.text_of(receiver.func.value) if receiver and isinstance(receiver.func, ast.Attribute) else ""
-    told = bindings.assignments(evidence.sources, frame, name) if frame and name else []
+    told = bindings.assignments(program.sources, frame, name) if frame and name else []
     spans = tuple(span("cause", f, f"`{name}` becomes a Python float here") for f, _ in told[:1])
-    if not spans and evidence.raised:
+    if not spans and program.raised:
         spans = tuple(
-            span("cause", f, "this is a Python float, not a tensor", evidence.sources)
+            span("cause", f, "this is a Python float, not a tensor", program.sources)
             for f in ([frame] if frame else [])
         )
     return Finding(
@@ -164,7 +164,7 @@ def _float_loss(evidence: Evidence) -> Finding | None:
         TITLE,
         "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
         "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",
-        (*spans, *raised_span(evidence.sources, evidence.raised, "a float has no graph to go back through")),
+        (*spans, *program.raised_span("a float has no graph to go back through")),
     )
 
 

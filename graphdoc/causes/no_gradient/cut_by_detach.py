@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
 
@@ -75,12 +75,12 @@ Two calls may have to go. Detaching again after the first one was removed gives 
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first detach on the loss's way."""
-    cut = find_cut(evidence.cuts, "detach")
-    if cut is None or not without_graph(evidence.raised):
-        return unseen(evidence, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
-    strength, confidence = weigh(evidence.cuts, cut)
+    cut = find_cut(program.cuts, "detach")
+    if cut is None or not without_graph(program.raised):
+        return unseen(program, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
+    strength, confidence = weigh(program.cuts, cut)
     frame = innermost(cut.stack)
     remedies = tuple(
         Remedy(
@@ -98,8 +98,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`{cut.op}` cuts the graph that the loss is built from",
         f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. Nothing else "
         "connects the loss with a parameter, so `backward()` has nothing to follow.",
-        story(evidence, cut, f"{cut.op} ends the graph here"),
-        facts_of(evidence.cuts, cut),
+        story(program, cut, f"{cut.op} ends the graph here"),
+        facts_of(program.cuts, cut),
         remedies,
     )
 

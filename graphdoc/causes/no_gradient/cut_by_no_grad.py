@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence, Frame, SourceTexts
+from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.grad_mode import scoped
@@ -103,37 +104,37 @@ right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first operation that had parameters and no recording, and where recording was switched off."""
-    own = [c for c in evidence.cuts if c.reason == "no-grad" and not is_gradient(c)]
+    own = [c for c in program.cuts if c.reason == "no-grad" and not is_gradient(c)]
     # A reentrant checkpoint runs without recording on purpose: that is another cause's.
     cut = next((c for c in own if not by_checkpoint(c)), None)
     if own and cut is None:
         return None
-    if cut is None or not without_graph(evidence.raised):
+    if cut is None or not without_graph(program.raised):
         hint = (
             "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
         )
-        return unseen(evidence, 0.28, TITLE, hint)
-    strength, confidence = weigh(evidence.cuts, cut)
-    switch = _switch(evidence.sources, cut)
-    closure = unrecorded_call(evidence.sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
+        return unseen(program, 0.28, TITLE, hint)
+    strength, confidence = weigh(program.cuts, cut)
+    switch = _switch(program.sources, cut)
+    closure = unrecorded_call(program.sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
     library = bool(cut.switch) and not cut.switch[-1].user
     label = "gradient recording is switched off " + ("inside this call" if library else "here")
-    marks = [span("cause" if closure is None else "related", switch, label, evidence.sources)] if switch else []
+    marks = [span("cause" if closure is None else "related", switch, label, program.sources)] if switch else []
     kind = cut.switch_kind or "no_grad"
     off = (
         f", switched off {'inside the call' if library else ''} at {where(switch)}".replace("  ", " ") if switch else ""
     )
-    useless = bindings.contexts_named(evidence.sources, cut.stack, "enable_grad") if cut.grad_mode else []
+    useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
     text = (
         f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result has no "
         "graph although the parameters require gradients, and neither has the loss that is computed from it."
     )
     title = f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph"
-    remedies = () if library else _remedies(evidence, cut, switch)
+    remedies = () if library else _remedies(program, cut, switch)
     if closure is not None:
-        marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", evidence.sources))
+        marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", program.sources))
         text = f"{text} {_CLOSURE}"
         title = f"`{closure.function}` runs its closure under {kind}, so the loss has no graph"
         remedies = _closure_remedies(closure)
@@ -145,11 +146,11 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 *marks,
-                *story(evidence, cut, "computed here without being recorded"),
-                *(span("related", f, "this has no effect in inference mode", evidence.sources) for f in useless[:1]),
+                *story(program, cut, "computed here without being recorded"),
+                *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
             )
         ),
-        facts_of(evidence.cuts, cut),
+        facts_of(program.cuts, cut),
         remedies,
     )
 
@@ -191,14 +192,14 @@ def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
     return next(iter(statements), None)
 
 
-def _remedies(evidence: Evidence, cut: Cut, switch: Frame | None) -> tuple[Remedy, ...]:
+def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy, ...]:
     if switch is None:
         return ()
     swap: tuple[Remedy, ...] = ()
     if cut.grad_mode:
         swap = remedy_at(
             switch,
-            "swap_decorator" if bindings.is_decorator(evidence.sources, switch) else "swap_context",
+            "swap_decorator" if bindings.is_decorator(program.sources, switch) else "swap_context",
             "Use `torch.no_grad()` in its place, in which `torch.enable_grad()` records",
             "unsafe",
             "What is computed under `enable_grad` then has a graph; the rest is not recorded, as before.",
@@ -212,7 +213,7 @@ def _remedies(evidence: Evidence, cut: Cut, switch: Frame | None) -> tuple[Remed
         "unsafe",
         "The parameters used in this part then receive gradient, and its activations are kept until backward.",
     )
-    return (*swap, *scoped(evidence, cut, switch), *removed)
+    return (*swap, *scoped(program, cut, switch), *removed)
 
 
 CAUSE = Cause(

@@ -6,11 +6,11 @@ import ast
 from typing import cast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence, Frame, Parameter, SourceTexts
+from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.unfreezing import unfreeze
@@ -88,51 +88,51 @@ cannot leave them frozen.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
-    again = first_sign(evidence.signs, "frozen-again")
-    if again is not None and evidence.raised is None:
-        return frozen_again(evidence.sources, evidence.optimizers, again)
-    if message_of(evidence.raised, "ddp-no-grad-parameters"):
-        strength, confidence = weight(evidence.from_text, 0.9)
-        frame = raised_at(evidence.raised)
-        marks = _freezing(evidence.sources, _frozen(evidence.parameters))
-        here = (span("cause", frame, "every parameter of this module is frozen", evidence.sources),) if frame else ()
+    again = first_sign(program.signs, "frozen-again")
+    if again is not None and program.raised is None:
+        return frozen_again(program.sources, program.optimizers, again)
+    if program.message("ddp-no-grad-parameters"):
+        strength, confidence = program.weight(0.9)
+        frame = program.raised_at
+        marks = _freezing(program.sources, _frozen(program.parameters))
+        here = (span("cause", frame, "every parameter of this module is frozen", program.sources),) if frame else ()
         return Finding(
             strength,
             confidence,
             TITLE,
             _DDP,
-            distinct((*marks, *here, *raised_span(evidence.sources, evidence.raised, ""))),
+            distinct((*marks, *here, *program.raised_span(""))),
         )
-    if not without_graph(evidence.raised):
+    if not without_graph(program.raised):
         return None
-    if evidence.from_text:
-        return unseen(evidence, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
-    cut = find_cut(evidence.cuts, "frozen")
+    if program.evidence.from_text:
+        return unseen(program, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
+    cut = find_cut(program.cuts, "frozen")
     if cut is not None:
-        strength, confidence = weigh(evidence.cuts, cut)
-        told = story(evidence, cut, "computed from parameters that do not require gradients")
-        used = [*cut.behind, *_names_used(evidence.sources, cut)] if cut.behind else _frozen(evidence.parameters)
-        marks = _freezing(evidence.sources, used)
+        strength, confidence = weigh(program.cuts, cut)
+        told = story(program, cut, "computed from parameters that do not require gradients")
+        used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
+        marks = _freezing(program.sources, used)
         remedies = (
-            *used_up(evidence.sources),
-            *unfreeze(evidence, [f for _, f in _statements(evidence.sources, used)]),
+            *used_up(program.sources),
+            *unfreeze(program, [f for _, f in _statements(program.sources, used)]),
         )
-        facts = (*facts_of(evidence.cuts, cut), *_frozen_names(evidence.parameters))
+        facts = (*facts_of(program.cuts, cut), *_frozen_names(program.parameters))
         title = f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE
         return Finding(strength, confidence, title, _FORWARD, distinct((*marks, *told)), facts, remedies)
-    marks = _freezing(evidence.sources, _frozen(evidence.parameters))
-    trainable = [p for p in evidence.parameters if not p.buffer and p.requires_grad]
+    marks = _freezing(program.sources, _frozen(program.parameters))
+    trainable = [p for p in program.parameters if not p.buffer and p.requires_grad]
     if (
-        evidence.cuts
-        or not recording_was_on(evidence.extras)
-        or not _frozen_names(evidence.parameters)
+        program.cuts
+        or not recording_was_on(program.evidence.extras)
+        or not _frozen_names(program.parameters)
         or (trainable and not marks)
     ):
         return None
     made = span_of(
-        "cause", loss_made(evidence.extras)[1], "no parameter behind this requires gradients", evidence.sources
+        "cause", loss_made(program.evidence.extras)[1], "no parameter behind this requires gradients", program.sources
     )
     strength, confidence = (0.5, "possible") if trainable else (0.85, "likely")
     return Finding(
@@ -140,10 +140,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         cast(Confidence, confidence),
         TITLE,
         _FORWARD,
-        distinct(
-            (*marks, *made, *raised_span(evidence.sources, evidence.raised, "the loss that arrives here has no graph"))
-        ),
-        _frozen_names(evidence.parameters),
+        distinct((*marks, *made, *program.raised_span("the loss that arrives here has no graph"))),
+        _frozen_names(program.parameters),
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.exception import NON_LEAF_GRAD, met_none, raised_at, raised_span, warned_at
+from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
-from graphdoc.program.tensors import tensor_named
 from graphdoc.remedies.places import remedy_at
 
 TITLE = "`.grad` was read on a tensor that is not a leaf, where backward stores nothing"
@@ -70,27 +70,27 @@ it is to learn.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A failure on None right where ``.grad`` is read, of a tensor that has a ``grad_fn``."""
-    if not met_none(evidence.message):
+    if not program.met_none:
         return None
-    frame = raised_at(evidence.raised)
-    name = reads_gradient(evidence.sources, frame)
+    frame = program.raised_at
+    name = reads_gradient(program.sources, frame)
     if (
         frame is None
         or not name
-        or (rebound(evidence.sources, frame, name) and f"{name}.grad" in _update(evidence.sources, name))
+        or (rebound(program.sources, frame, name) and f"{name}.grad" in _update(program.sources, name))
     ):
         return None
-    known = tensor_named(evidence.extras, name)
-    warning = warned_at(evidence.from_text, evidence.warnings, frame, *NON_LEAF_GRAD)
+    known = program.tensor_named(name)
+    warning = warned_at(program.evidence.from_text, program.evidence.warnings, frame, *NON_LEAF_GRAD)
     if known is not None and known.is_leaf:
         return None
-    stored = _stored(evidence.sources, frame, name)
+    stored = _stored(program.sources, frame, name)
     if known is None and not warning and stored is None:
         return None
-    made = (known.made if known else None) or stored or _assigned(evidence.sources, frame, name)
-    created = (span("created", made, f"`{name}` is the result of an operation", evidence.sources),) if made else ()
+    made = (known.made if known else None) or stored or _assigned(program.sources, frame, name)
+    created = (span("created", made, f"`{name}` is the result of an operation", program.sources),) if made else ()
     remedies = remedy_at(
         made,
         "retain_grad",
@@ -108,9 +108,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"`torch.autograd.grad(loss, {name})`.",
         distinct(
             (
-                span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", evidence.sources),
+                span("cause", frame, f"`{name}.grad` is None: {name} is not a leaf", program.sources),
                 *created,
-                *raised_span(evidence.sources, evidence.raised, "noticed here"),
+                *program.raised_span("noticed here"),
             )
         ),
         (f"{name}: is_leaf is False, made by {known.op}",) if known else (),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import NON_LEAF_GRAD, message_of, met_none, raised_at, raised_span, warned_at, weight
+from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import place, span
-from graphdoc.program.tensors import tensor_named
 from graphdoc.story.missing_graph import find_cut, story, weigh, without_graph
 
 TITLE = "The gradient of an input was asked for, but the input does not require gradients"
@@ -66,19 +66,19 @@ gradient stops at `x`, which is usually what is meant, and the other network get
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
-    if message_of(evidence.raised, "grad-input-no-requires-grad"):
-        strength, confidence = weight(evidence.from_text, 0.95)
-        frame = raised_at(evidence.raised)
-        return _finding(evidence, frame, _inputs(evidence.sources, frame), strength, confidence == "certain")
-    if met_none(evidence.message):
-        return _missing_grad(evidence)
-    cut = find_cut(evidence.cuts, "input")
-    if cut is None or not without_graph(evidence.raised):
+    if program.message("grad-input-no-requires-grad"):
+        strength, confidence = program.weight(0.95)
+        frame = program.raised_at
+        return _finding(program, frame, _inputs(program.sources, frame), strength, confidence == "certain")
+    if program.met_none:
+        return _missing_grad(program)
+    cut = find_cut(program.cuts, "input")
+    if cut is None or not without_graph(program.raised):
         return None
-    strength, confidence = weigh(evidence.cuts, cut)
-    spans = story(evidence, cut, "computed from data that does not require gradients")
+    strength, confidence = weigh(program.cuts, cut)
+    spans = story(program, cut, "computed from data that does not require gradients")
     return Finding(strength, confidence, TITLE, _NOTHING, spans)
 
 
@@ -89,19 +89,23 @@ _NOTHING = (
 )
 
 
-def _missing_grad(evidence: Evidence) -> Finding | None:
+def _missing_grad(program: Program) -> Finding | None:
     """``x.grad.sign()`` where ``x.grad`` is None: this cause unless the run warned that ``x`` is no leaf."""
-    frame = raised_at(evidence.raised)
-    name = reads_gradient(evidence.sources, frame)
-    if frame is None or not name or warned_at(evidence.from_text, evidence.warnings, frame, *NON_LEAF_GRAD):
+    frame = program.raised_at
+    name = reads_gradient(program.sources, frame)
+    if (
+        frame is None
+        or not name
+        or warned_at(program.evidence.from_text, program.evidence.warnings, frame, *NON_LEAF_GRAD)
+    ):
         return None
-    if _is_parameter(evidence.parameters, name) or rebound(evidence.sources, frame, name):
+    if _is_parameter(program.parameters, name) or rebound(program.sources, frame, name):
         return None
-    known = tensor_named(evidence.extras, name)
+    known = program.tensor_named(name)
     if known is not None and (known.requires_grad or not known.is_leaf):
         return None
-    strength, _ = weight(evidence.from_text, 0.85 if known else 0.4)
-    return _finding(evidence, frame, [name], strength, known is not None, known is not None)
+    strength, _ = program.weight(0.85 if known else 0.4)
+    return _finding(program, frame, [name], strength, known is not None, known is not None)
 
 
 def _is_parameter(parameters: list[Parameter], name: str) -> bool:
@@ -115,13 +119,13 @@ def _inputs(sources: SourceTexts, frame: Frame | None) -> list[str]:
 
 
 def _finding(
-    evidence: Evidence, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
+    program: Program, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
 ) -> Finding:
     label = "does not require gradients" if seen else "does not seem to require gradients"
-    made = [found for n in inputs if (found := _made(evidence.sources, evidence.raised, n))]
+    made = [found for n in inputs if (found := _made(program.sources, program.raised, n))]
     spans = [span("cause", f, f"`{n}` is made here and {label}") for n, f in made[:2]]
     if frame:
-        spans.append(span("cause", frame, "its gradient is asked for here", evidence.sources))
+        spans.append(span("cause", frame, "its gradient is asked for here", program.sources))
     remedies = tuple(
         Remedy(
             "require_input_grad",
@@ -135,10 +139,10 @@ def _finding(
     told = f" (`{', '.join(inputs[:3])}`)" if inputs else ""
     return Finding(
         strength,
-        "certain" if certain else "likely" if strength > 0.5 and not evidence.from_text else "possible",
+        "certain" if certain else "likely" if strength > 0.5 and not program.evidence.from_text else "possible",
         f"the gradient of `{inputs[0]}` is asked for, and it {label}" if inputs else TITLE,
         (_UNFLAGGED if seen else _UNSEEN).format(told=told),
-        (*spans, *raised_span(evidence.sources, evidence.raised, "there is no gradient here")),
+        (*spans, *program.raised_span("there is no gradient here")),
         (),
         remedies,
     )

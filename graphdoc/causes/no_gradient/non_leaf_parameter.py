@@ -6,13 +6,13 @@ import ast
 from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.exception import message_of, met_none, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, innermost, span
-from graphdoc.program.tensors import frames, reached, tensor_named
+from graphdoc.program.tensors import frames
 from graphdoc.remedies.places import remedy_at
 
 TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"
@@ -69,23 +69,21 @@ An update by hand belongs under `torch.no_grad()` and in place, `w -= lr * w.gra
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """An optimizer that refuses a non-leaf, or a name bound anew to the result of its own update."""
-    frame = raised_at(evidence.raised)
-    if message_of(evidence.raised, "optimizer-nonleaf"):
-        return _refused(evidence, frame)
-    if frame is None or not met_none(evidence.message):
+    frame = program.raised_at
+    if program.message("optimizer-nonleaf"):
+        return _refused(program, frame)
+    if frame is None or not program.met_none:
         return None
-    name = reads_gradient(evidence.sources, frame)
-    if not name or not rebound(evidence.sources, frame, name):
+    name = reads_gradient(program.sources, frame)
+    if not name or not rebound(program.sources, frame, name):
         return None
-    updates = [f for f, v in updates_of_itself(evidence.sources, frame, name) if f"{name}.grad" in bindings.names_in(v)]
+    updates = [f for f, v in updates_of_itself(program.sources, frame, name) if f"{name}.grad" in bindings.names_in(v)]
     if not updates:
         return None
-    known = tensor_named(evidence.extras, name)
-    strength, confidence = weight(
-        evidence.from_text, 0.95, "certain" if known is not None and not known.is_leaf else "likely"
-    )
+    known = program.tensor_named(name)
+    strength, confidence = program.weight(0.95, "certain" if known is not None and not known.is_leaf else "likely")
     return Finding(
         strength,
         confidence,
@@ -95,7 +93,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 span("cause", updates[0], f"`{name}` becomes another tensor here"),
-                *raised_span(evidence.sources, evidence.raised, "its .grad is None"),
+                *program.raised_span("its .grad is None"),
             )
         ),
         (),
@@ -121,27 +119,27 @@ def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
     return [*inside, *given]
 
 
-def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
+def _refused(program: Program, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    strength, confidence = weight(evidence.from_text, 0.95)
-    given = _given(evidence.sources, frame)
-    candidates = [t for n in given if (t := tensor_named(evidence.extras, n)) and t.requires_grad and not t.is_leaf]
-    candidates = candidates or [t for t in reached(evidence.extras) if t.requires_grad and not t.is_leaf]
+    strength, confidence = program.weight(0.95)
+    given = _given(program.sources, frame)
+    candidates = [t for n in given if (t := program.tensor_named(n)) and t.requires_grad and not t.is_leaf]
+    candidates = candidates or [t for t in program.tensors if t.requires_grad and not t.is_leaf]
     known = candidates[0] if len(candidates) == 1 or (candidates and given) else None
-    told = evidence.extras.get("refused")
+    told = program.evidence.extras.get("refused")
     seen = told if isinstance(told, dict) else {}
     held = [n for n in seen.get("names") or [] if isinstance(n, str)]
     if seen and known and known.path not in held:
-        known = tensor_named(evidence.extras, held[0]) if held else None  # the one that was refused is another
+        known = program.tensor_named(held[0]) if held else None  # the one that was refused is another
     made = innermost(frames(seen.get("made"))) or (known.made if known else None)
     name = known.path if known else (held[0] if held else "" if seen else given[0] if given else "")
-    assigned = bindings.assignments(evidence.sources, frame, name) if frame and name else []
+    assigned = bindings.assignments(program.sources, frame, name) if frame and name else []
     whole = assigned[0][0] if assigned else made
-    what, at = _which(evidence.sources, frame, seen, name)
+    what, at = _which(program.sources, frame, seen, name)
     op = str(seen.get("op") or (known.op if known else ""))
-    spans = [span("cause", whole, f"{what} is the result of an operation", evidence.sources)] if whole else []
+    spans = [span("cause", whole, f"{what} is the result of an operation", program.sources)] if whole else []
     if frame:
-        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", evidence.sources))
+        spans.append(span("cause", at or frame, "the optimizer is given a tensor that is no leaf", program.sources))
     facts = (f"{what.strip('`')}: is_leaf is False, made by {op}",) if op else ()
     behind = [str(leaf.get("name")) for leaf in seen.get("leaves") or [] if isinstance(leaf, dict) and leaf.get("name")]
     if behind:
@@ -163,9 +161,7 @@ def _refused(evidence: Evidence, frame: Frame | None) -> Finding:
         f"{what} is the result of an operation, not a leaf, so no optimizer can train it",
         "Gradients are kept in `.grad` of leaves only, and the optimizer was given the result of an operation. The "
         f"leaf is {_quoted(behind)}, before that operation.",
-        distinct(
-            (*spans, *(raised_span(evidence.sources, evidence.raised, "refused here") if at or not frame else ()))
-        ),
+        distinct((*spans, *(program.raised_span("refused here") if at or not frame else ()))),
         facts,
         (*remedies, *_give_the_leaf(behind, what, op)),
     )

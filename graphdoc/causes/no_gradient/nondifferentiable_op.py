@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Evidence
+from graphdoc.evidence import Cut
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.exception import message_of, raised_at, raised_span, weight
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import innermost, place, span
 from graphdoc.remedies.sampling import draw_remedies
@@ -149,38 +149,38 @@ _GENERAL = _Standin(
 _UNDERIVED = ("derivative-not-implemented", "derivative-for-aten-op", "argument-not-differentiable")
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
-    flat = first_sign(evidence.signs, "zero-derivative")
+    flat = first_sign(program.signs, "zero-derivative")
     if flat is not None:
-        return zero_derivative(evidence.sources, evidence.optimizers, flat)
-    cut = find_cut(evidence.cuts, "nondifferentiable")
-    if cut is not None and without_graph(evidence.raised):
-        return _from_cut(evidence, cut)
-    named = message_of(evidence.raised, *_UNDERIVED)
+        return zero_derivative(program.sources, program.optimizers, flat)
+    cut = find_cut(program.cuts, "nondifferentiable")
+    if cut is not None and without_graph(program.raised):
+        return _from_cut(program, cut)
+    named = program.message(*_UNDERIVED)
     if named is None:
         hint = "the loss is made of indices, comparisons, integers or samples, which have no derivative."
-        return unseen(evidence, 0.24, TITLE, hint)
+        return unseen(program, 0.24, TITLE, hint)
     op = (named.fields.get("op") or named.fields.get("name", "")).removeprefix("aten::")
     if op.endswith("backward"):
         return None
-    strength, confidence = weight(evidence.from_text, 0.9)
-    frame = raised_at(evidence.raised)
-    marks = (span("cause", frame, f"{op} has no derivative", evidence.sources),) if frame else ()
+    strength, confidence = program.weight(0.9)
+    frame = program.raised_at
+    marks = (span("cause", frame, f"{op} has no derivative", program.sources),) if frame else ()
     text = f"PyTorch knows no derivative for `{op}`, and a tensor that requires gradients was given to it. "
     return Finding(
         strength,
         confidence,
         TITLE,
         text + _standin(op).instead,
-        (*marks, *raised_span(evidence.sources, evidence.raised, ""))[:1],
+        (*marks, *program.raised_span(""))[:1],
     )
 
 
-def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
-    strength, confidence = weigh(evidence.cuts, cut)
+def _from_cut(program: Program, cut: Cut) -> Finding:
+    strength, confidence = weigh(program.cuts, cut)
     known, frame = _standin(cut.op), innermost(cut.stack)
-    remedies = draw_remedies(evidence, cut)
+    remedies = draw_remedies(program, cut)
     if frame is not None and not remedies:
         remedies = (
             Remedy("surrogate", "Use a differentiable stand-in", "display", known.instead, {"place": place(frame)}),
@@ -192,8 +192,8 @@ def _from_cut(evidence: Evidence, cut: Cut) -> Finding:
         f"`{cut.op}` at {same_line(cut)} gives {known.what}, which has no derivative with respect to what "
         "it was "
         f"computed from. {known.instead}",
-        story(evidence, cut, f"{cut.op} has no derivative: the graph ends here"),
-        facts_of(evidence.cuts, cut),
+        story(program, cut, f"{cut.op} has no derivative: the graph ends here"),
+        facts_of(program.cuts, cut),
         remedies,
     )
 

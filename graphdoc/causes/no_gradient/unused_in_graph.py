@@ -6,16 +6,14 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Event, Evidence, Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_inputs import OfAnother, of_another_output
-from graphdoc.program.exception import events_before_failure, message_of, raised_at, raised_span, weight
 from graphdoc.program.gradient_reads import first_derivative
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
-from graphdoc.program.tensors import tensor_named
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.wording import folded
 
@@ -79,29 +77,31 @@ the update as `p - lr * g` with `create_graph=True` and run the network on it wi
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """PyTorch names the input by its index; the reason is looked for in the journal and in the source."""
-    found = message_of(evidence.raised, "grad-input-unused")
+    found = program.message("grad-input-unused")
     if found is None:
         return None
-    frame = raised_at(evidence.raised)
-    if frame and first_derivative(evidence, frame):
+    frame = program.raised_at
+    if frame and first_derivative(
+        program.evidence.sources, program.evidence.events, program.evidence.failing_call, frame
+    ):
         return None  # a derivative that is constant: nothing was forgotten
-    strength, confidence = weight(evidence.from_text, 0.85)
+    strength, confidence = program.weight(0.85)
     at = found.fields.get("index")
-    another = of_another_output(evidence, int(at) if at else None)
-    name = another.name if another is not None else _input_name(evidence.sources, frame, at)
-    idle = _idle(evidence.sources, frame) if another is None else None
-    marks, why = _why(evidence, idle) if another is None else _of_another(evidence.sources, another)
+    another = of_another_output(program, int(at) if at else None)
+    name = another.name if another is not None else _input_name(program.sources, frame, at)
+    idle = _idle(program.sources, frame) if another is None else None
+    marks, why = _why(program, idle) if another is None else _of_another(program.sources, another)
     here = (
-        (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", evidence.sources),) if frame else ()
+        (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
     )
     facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
-    known = tensor_named(evidence.extras, name)
+    known = program.tensor_named(name)
     if known and known.made:
-        made = span("created", known.made, f"{_quoted(name)} is made here", evidence.sources)
+        made = span("created", known.made, f"{_quoted(name)} is made here", program.sources)
         marks = (*marks, made)
-    reaches = evidence.reaches
+    reaches = program.evidence.reaches
     if reaches:
         facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
     return Finding(
@@ -109,13 +109,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {why}",
-        distinct(
-            (*marks, *here, *(raised_span(evidence.sources, evidence.raised, "noticed here") if not here else ()))
-        ),
+        distinct((*marks, *here, *(program.raised_span("noticed here") if not here else ()))),
         facts,
-        _zeros(frame, another)
-        if another is not None
-        else _pass_it_on(evidence.sources, idle) or _use_it(evidence, idle),
+        _zeros(frame, another) if another is not None else _pass_it_on(program.sources, idle) or _use_it(program, idle),
     )
 
 
@@ -209,12 +205,12 @@ def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
     return ()
 
 
-def _use_it(evidence: Evidence, idle: Idle | None) -> tuple[Remedy, ...]:
+def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
     """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
-    if idle is None or _step_between(evidence) is not None:
+    if idle is None or _step_between(program) is not None:
         return ()
     function, argument, place = idle
-    again = name_usage.made_again(evidence.sources, place, argument)
+    again = name_usage.made_again(program.sources, place, argument)
     note = (
         f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
         "in its place."
@@ -236,13 +232,13 @@ def _input_name(sources: SourceTexts, frame: Frame | None, index: str | None) ->
     return bindings.text_of(inputs)
 
 
-def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
+def _why(program: Program, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     """The likeliest reason that the run or its source shows, with its place."""
-    step = _step_between(evidence)
+    step = _step_between(program)
     frame = innermost_user(step.stack) if step else None
     if frame:
         return (
-            (span("cause", frame, "the step writes new parameters in place and carries no graph", evidence.sources),),
+            (span("cause", frame, "the step writes new parameters in place and carries no graph", program.sources),),
             "Before the call an optimizer has stepped. A step is an in-place write under `no_grad`: the new parameters "
             "do not know from which gradients they came, so nothing behind those gradients is reached. A step that is "
             "to be differentiated has to be written out, with `create_graph=True`.",
@@ -260,27 +256,27 @@ def _why(evidence: Evidence, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
     )
 
 
-def _has_reached(evidence: Evidence, fed: Event, failing: Event) -> bool:
+def _has_reached(program: Program, fed: Event, failing: Event) -> bool:
     """Whether the backward that fed the step can have come to what the gradient is asked for; True where no one knows
     what it reached."""
-    reached = {part for name in program_of(evidence).journal.reaches(fed) for part in name.split(".")}
+    reached = {part for name in program.journal.reaches(fed) for part in name.split(".")}
     frame = innermost(failing.stack)
-    inputs = bindings.argument(bindings.call_at(evidence.sources, frame), 1, "inputs")
-    wanted = {*_names(inputs), *_iterated(evidence.sources, frame)} - {"parameters"}
+    inputs = bindings.argument(bindings.call_at(program.sources, frame), 1, "inputs")
+    wanted = {*_names(inputs), *_iterated(program.sources, frame)} - {"parameters"}
     return not reached or bool(wanted & reached)
 
 
-def _step_between(evidence: Evidence) -> Event | None:
+def _step_between(program: Program) -> Event | None:
     """A step that stands above the failing call in the same function, with the backward that fed it above it."""
-    failing = evidence.failing_call
-    before = events_before_failure(evidence.events, evidence.failing_call)
+    failing = program.failing
+    before = program.before_failure
     last = next((e for e in reversed(before) if e.kind == "step"), None)
     if failing is None or last is None:
         return None
     here, step = innermost(failing.stack), innermost_user(last.stack)
     fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)
     source = innermost_user(fed.stack) if fed else None
-    if here is None or step is None or fed is None or source is None or not _has_reached(evidence, fed, failing):
+    if here is None or step is None or fed is None or source is None or not _has_reached(program, fed, failing):
         return None
     mine = [f for f in failing.stack if f.user and f.file == step.file and f.function == step.function]
     above = any(source.line <= step.line < f.line for f in mine) and source.function == step.function

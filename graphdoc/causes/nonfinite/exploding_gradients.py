@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.clipping import backward_of, clipping, step_behind
 from graphdoc.story.bad_values import tell, trouble_with
@@ -56,14 +56,14 @@ A smaller learning rate, or a recurrence that cannot stretch, is the other way.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is an overflow of numbers that had grown out of all bounds."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found
-    call = backward_of(trouble) or birth.place
-    step = step_behind(trouble)
+    call = backward_of(program.evidence.events, trouble) or birth.place
+    step = step_behind(program.evidence.events)
     norms = [(c, norm) for c, _, norm in trouble.history if 0 <= norm < float("inf")]
     largest = max((i.largest for i in birth.inputs), default=0.0)
     grown = trouble.grown[0] if trouble.grown else ("", 0.0)
@@ -72,9 +72,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     told += [f"`{grown[0]}` grew most"] if grown[1] > 10 else []
     at = birth.place
     more: tuple[Span, ...] = (
-        (span("failed", at, f"overflows: {largest:.2g} goes in", evidence.sources),) if at is not None else ()
+        (span("failed", at, f"overflows: {largest:.2g} goes in", program.sources),) if at is not None else ()
     )
-    more += (span("cause", step, "takes a step of any size", evidence.sources),) if step is not None else ()
+    more += (span("cause", step, "takes a step of any size", program.sources),) if step is not None else ()
     return tell(
         trouble,
         birth,
@@ -82,7 +82,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         "no bound between this and the step",
         ", ".join(told),
         "no single expression is at fault, the numbers had grown out of all bounds before.",
-        clipping(trouble),
+        clipping(program),
         confidence="likely",
         at=call,
         more=more,

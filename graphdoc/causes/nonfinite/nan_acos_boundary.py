@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import HALF
+from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import called, function, tell, trouble_with
 
@@ -43,9 +43,9 @@ single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sin
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

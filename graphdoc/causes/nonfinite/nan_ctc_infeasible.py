@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import amount, function, tell, trouble_with
 
@@ -38,9 +38,9 @@ are wrong: `input_lengths` must count frames *after* the encoder's own subsampli
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is a CTC loss."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

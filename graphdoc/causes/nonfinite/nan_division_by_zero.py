@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import divisor_of
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import counts, guarded
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
@@ -51,9 +51,9 @@ divisor that may be negative there is no such bound, and the division has to be 
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is a quotient whose divisor is zero, or a mean over no elements."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import called, function, tell, trouble_with
@@ -45,9 +45,9 @@ there.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is the result of an exponential."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

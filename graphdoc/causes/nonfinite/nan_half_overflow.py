@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
 from graphdoc.story.bad_values import function, tell, trouble_with
 
 SLUG = "nan-half-overflow"
@@ -42,9 +42,9 @@ fits depends on the hardware and on the precision that is needed.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

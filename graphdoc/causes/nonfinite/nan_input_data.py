@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.bad_values import frame_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import amount, tell, trouble_with
@@ -46,9 +46,9 @@ elements before computing is right for a target that is marked as missing.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value came in from outside: no operation has made it."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found
@@ -63,9 +63,9 @@ def recognise(evidence: Evidence) -> Finding | None:
     more: tuple[Span, ...] = ()
     if loaded is not None and used is not None:
         more = (
-            span("created", loaded, "comes in here", evidence.sources)
+            span("created", loaded, "comes in here", program.sources)
             if known
-            else span("consumed", used, "", evidence.sources),
+            else span("consumed", used, "", program.sources),
         )
     return tell(
         trouble,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
 
@@ -52,9 +52,9 @@ or a loss `…_with_logits`, which are exact and send a gradient everywhere.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is the result of a logarithm, or the gradient behind one."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

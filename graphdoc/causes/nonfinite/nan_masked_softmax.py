@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import function, tell, trouble_with
@@ -44,9 +44,9 @@ loss.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """Infinities of a mask have become nan."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found
@@ -55,7 +55,7 @@ def recognise(evidence: Evidence) -> Finding | None:
     multiplied = turned.op.strip("_") == "mul"
     mask = trouble.constant
     filled = mask.place if mask is not None and mask.kind == "constant" else None
-    more = (span("created", filled, "the mask's -inf is written here", evidence.sources),) if filled is not None else ()
+    more = (span("created", filled, "the mask's -inf is written here", program.sources),) if filled is not None else ()
     remedies = remedy_at(
         filled,
         "finite_fill",

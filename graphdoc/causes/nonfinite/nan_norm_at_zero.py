@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import divisor_of
+from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
 
@@ -49,9 +49,9 @@ changes no other. Whether such a row should be in the batch at all is another qu
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
 from graphdoc.story.bad_values import amount, tell, trouble_with
 
 SLUG = "nan-optimizer-update"
@@ -41,9 +41,9 @@ want an optimizer that keeps its state in single precision.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value was made inside of an optimizer's step."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

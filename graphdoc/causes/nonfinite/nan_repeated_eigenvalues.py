@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
 from graphdoc.story.bad_values import called, function, tell, trouble_with
 
 SLUG = "nan-repeated-eigenvalues"
@@ -45,9 +45,9 @@ own, to be written as a `torch.autograd.Function`. A distinct jitter on the diag
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
 
@@ -46,9 +46,9 @@ Unsafe: `clamp_min` under the root keeps every distance above its bound as it is
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is a root of a negative number, or the gradient behind a root that is zero."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import called, function, tell, trouble_with
 
@@ -41,9 +41,9 @@ leave all others as they are, treat the single value by itself, or let the loade
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is a deviation over no more values than its correction takes off."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import function, tell, trouble_with
 
@@ -42,9 +42,9 @@ that are to differ from each other.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The first bad value is memory that the program asked for and did not write."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found

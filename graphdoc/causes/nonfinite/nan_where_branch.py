@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.guarded_value import branches
 from graphdoc.remedies.places import remedy_at
@@ -49,16 +49,16 @@ display where the branch has several lines, since which value the branch can tak
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The loss is finite, and the gradient behind a branch that was left out is not."""
-    found = trouble_with(evidence, SLUG)
+    found = trouble_with(program, SLUG)
     if found is None:
         return None
     trouble, birth = found
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
     more = (
-        (span("related", chosen, "leaves these elements out, but sends them 0 * nan", evidence.sources),)
+        (span("related", chosen, "leaves these elements out, but sends them 0 * nan", program.sources),)
         if chosen
         else ()
     )

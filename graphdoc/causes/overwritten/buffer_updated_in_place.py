@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Node, SourceTexts
+from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.program.writers import written
@@ -80,11 +80,11 @@ Writing through `.data` only hides the error: it is not counted, and the gradien
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: a stale tensor that is a buffer, or plain data that outlives the forward pass."""
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is None:
-        return _from_text(evidence)
+        return _from_text(program)
     if not found.outlives:
         return None
     strength, confidence = trust(found, 0.95)
@@ -96,14 +96,14 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{quoted(found)} is updated in place between the forward that uses it and its backward",
         f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy, and {who} changed it before this "
         "backward. Use a clone of it in the forward pass, or update it after backward.",
-        story(evidence.sources, evidence.raised, found, _causes(evidence.sources, evidence.nodes, found)),
-        facts_of(evidence, found),
+        story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
+        facts_of(program, found),
         (
-            *clone_operand(evidence.sources, evidence.nodes, found),
-            *out_of_place(evidence.sources, evidence.raised, found.writers),
-            *move_behind(evidence, found),
+            *clone_operand(program.sources, program.nodes, found),
+            *out_of_place(program.sources, program.raised, found.writers),
+            *move_behind(program, found),
         ),
-        because=reason(evidence, found),
+        because=reason(program, found),
     )
 
 
@@ -120,13 +120,13 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     return out
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: a leaf; almost certainly this cause where the dtype is one that no parameter can have."""
-    found = mismatch(evidence.raised, evidence.stale)
+    found = mismatch(program.raised, program.evidence.stale)
     if found is None:
         return None
     return from_message(
-        evidence,
+        program,
         "buffer-updated-in-place",
         *VERSION,
         title=TITLE,

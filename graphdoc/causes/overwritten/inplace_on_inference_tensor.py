@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import INFERENCE, message_of, raised_at, raised_span
+from graphdoc.program.exception import INFERENCE, raised_span
 from graphdoc.program.inference_mode import Origin, origin_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.story.message_alone import from_message
 
@@ -71,15 +72,15 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The messages belong to this cause alone; the run knows where inference mode was switched on."""
-    frame = raised_at(evidence.raised)
-    if evidence.from_text or frame is None or message_of(evidence.raised, *INFERENCE) is None:
-        return _from_text(evidence)
-    origin = origin_of(evidence)
+    frame = program.raised_at
+    if program.evidence.from_text or frame is None or program.message(*INFERENCE) is None:
+        return _from_text(program)
+    origin = origin_of(program)
     if origin.switch is None and origin.taken is None:
-        return _from_text(evidence)
-    writes = message_of(evidence.raised, "inference-inplace") is not None
+        return _from_text(program)
+    writes = program.message("inference-inplace") is not None
     named = f"`{origin.name}`" if origin.name else "A tensor"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
@@ -89,7 +90,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{named} was made in inference mode{source}, and {where(frame)} {'writes it' if writes else 'uses it'} in a "
         "computation that autograd records. Such tensors never take part in one. Use torch.no_grad() where it is made, "
         "or clone what leaves inference mode.",
-        distinct((*_causes(evidence.sources, origin), *_noticed(evidence.sources, evidence.raised, frame, writes))),
+        distinct((*_causes(program.sources, origin), *_noticed(program.sources, program.raised, frame, writes))),
         (f"{origin.name} is an inference tensor",) if origin.name else (),
         _remedies(frame, origin, writes),
     )
@@ -148,10 +149,10 @@ def _remedies(frame: Frame, origin: Origin, writes: bool) -> tuple[Remedy, ...]:
     return tuple(out)
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone; their line is a use of the tensor, not where it was made."""
     return from_message(
-        evidence,
+        program,
         "inplace-on-inference-tensor",
         *INFERENCE,
         confidence="likely",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.exception import message_of, raised_at
 from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.story.message_alone import from_message
@@ -73,23 +73,18 @@ What the write is for decides, so the choice is unsafe in general.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
-    frame = raised_at(evidence.raised)
-    if (
-        evidence.from_text
-        or frame is None
-        or not frame.column
-        or (said := message_of(evidence.raised, *MESSAGES)) is None
-    ):
-        return _from_text(evidence)
-    target = target_of(evidence.sources, evidence.raised, frame)
-    built = [] if is_statement(evidence.sources, frame) else builders(evidence.sources, frame, _stack(evidence.raised))
+    frame = program.raised_at
+    if program.evidence.from_text or frame is None or not frame.column or (said := program.message(*MESSAGES)) is None:
+        return _from_text(program)
+    target = target_of(program.sources, program.raised, frame)
+    built = [] if is_statement(program.sources, frame) else builders(program.sources, frame, _stack(program.raised))
     what = f"`{target.path}`" if target.path else "a tensor"
     leaf = "a view of a leaf that requires grad" if said.id == "leaf-view-inplace" else "a leaf that requires grad"
-    causes = [span("cause", frame, f"writes into {what}, {leaf}", evidence.sources)]
-    causes += [span("cause", b, "built to write in place", evidence.sources) for b in built[:2]]
-    update = _is_update(evidence.sources, evidence.parameters, frame, target)
+    causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
+    causes += [span("cause", b, "built to write in place", program.sources) for b in built[:2]]
+    update = _is_update(program.sources, program.parameters, frame, target)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
         if update
@@ -101,8 +96,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{what} is {leaf}, and is written in place while autograd records" if target.path else TITLE,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
-        distinct((*causes, span("mutated", frame, f"{what} is written here", evidence.sources))),
-        _facts(evidence.parameters, target),
+        distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
+        _facts(program.parameters, target),
         _remedies(frame, target, built, update),
     )
 
@@ -154,10 +149,10 @@ def _remedies(frame: Frame, target: Target, built: list[Frame], update: bool) ->
     return (no_grad, anew, *out) if update else (*out[:1], anew, *out[1:], no_grad)
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """The message belongs to this cause alone, and its line is the write."""
     return from_message(
-        evidence,
+        program,
         "inplace-on-leaf",
         *MESSAGES,
         "leaf-moved-into-graph",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Node, SourceTexts
+from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span, where
 from graphdoc.program.writers import written
@@ -79,11 +79,11 @@ argument), it no longer does. Usually that is a second bug disappearing.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: a stale intermediate result, and the line that wrote it."""
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is None:
-        return _from_text(evidence)
+        return _from_text(program)
     if found.saved is Saved.PARAMETER or found.outlives or found.in_steps:
         return None
     strength, confidence = trust(found, 0.95)
@@ -95,14 +95,14 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it",
         f"{who} {called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its "
         "gradient needs are gone. Compute a new tensor instead of writing into this one.",
-        story(evidence.sources, evidence.raised, found, _causes(evidence.sources, evidence.nodes, found)),
-        facts_of(evidence, found),
+        story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
+        facts_of(program, found),
         (
-            *out_of_place(evidence.sources, evidence.raised, found.writers),
-            *clone_what_is_saved(evidence.nodes, found),
-            *clone_operand(evidence.sources, evidence.nodes, found),
+            *out_of_place(program.sources, program.raised, found.writers),
+            *clone_what_is_saved(program.nodes, found),
+            *clone_operand(program.sources, program.nodes, found),
         ),
-        because=reason(evidence, found),
+        because=reason(program, found),
     )
 
 
@@ -120,14 +120,14 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     return out
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: a named operation that is no transposed weight made the tensor, so it is an activation."""
-    found = mismatch(evidence.raised, evidence.stale)
+    found = mismatch(program.raised, program.evidence.stale)
     if found is None:
         return None
     named = f" (the output of {found.op})" if found.op and not found.transposed_weight else ""
     return from_message(
-        evidence,
+        program,
         "inplace-on-saved-activation",
         *VERSION,
         title=TITLE,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import message_of, raised_at
+from graphdoc.program.exception import message_of
 from graphdoc.program.in_place_writes import Target, bound_before, builders, is_statement, target_of
+from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, place, span, where
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.in_place_write import together
@@ -78,30 +79,30 @@ is often the caller's data: a batch that the next epoch reads again, now with a 
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
-    frame = raised_at(evidence.raised)
-    known = message_of(evidence.raised, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
-    if evidence.from_text or frame is None or not frame.column or known is None:
-        return _from_text(evidence)
-    target = target_of(evidence.sources, evidence.raised, frame)
-    stack = evidence.raised.stack if evidence.raised else []
-    places = [frame] if is_statement(evidence.sources, frame) else builders(evidence.sources, frame, stack)
+    frame = program.raised_at
+    known = program.message(*SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
+    if program.evidence.from_text or frame is None or not frame.column or known is None:
+        return _from_text(program)
+    target = target_of(program.sources, program.raised, frame)
+    stack = program.raised.stack if program.raised else []
+    places = [frame] if is_statement(program.sources, frame) else builders(program.sources, frame, stack)
     what = f"`{target.path}`" if target.path else "a view"
-    made = bound_before(evidence.sources, frame, target.path)
-    spans = [span("cause", frame, f"writes into {what}", evidence.sources)]
-    spans += [span("cause", b, "built to write in place", evidence.sources) for b in places if b.line != frame.line][:1]
+    made = bound_before(program.sources, frame, target.path)
+    spans = [span("cause", frame, f"writes into {what}", program.sources)]
+    spans += [span("cause", b, "built to write in place", program.sources) for b in places if b.line != frame.line][:1]
     if made is not None:
-        spans.append(span("cause", made, f"{what} comes from here", evidence.sources))
+        spans.append(span("cause", made, f"{what} comes from here", program.sources))
     return Finding(
         0.96,
         "certain",
-        f"{what} is written in place, and {_brief(evidence.raised)}",
-        f"{where(frame)} writes into {what}, {_kind(evidence.raised)}. "
+        f"{what} is written in place, and {_brief(program.raised)}",
+        f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",
-        distinct((*spans, span("mutated", frame, f"{what} is written here", evidence.sources), *_switch(evidence))),
+        distinct((*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program))),
         (),
-        _remedies(evidence.sources, evidence.raised, places, target),
+        _remedies(program.sources, program.raised, places, target),
     )
 
 
@@ -126,14 +127,14 @@ def _kind(raised: Raised | None) -> str:
     return "one of several views that one call has returned: autograd does not track writes into those"
 
 
-def _switch(evidence: Evidence) -> tuple[Span, ...]:
+def _switch(program: Program) -> tuple[Span, ...]:
     """Where gradients were switched off when the view was made, as far as the last switch tells."""
-    switches = evidence.extras.get("switches")
-    if message_of(evidence.raised, *UNDER_NO_GRAD) is None or not isinstance(switches, dict):
+    switches = program.evidence.extras.get("switches")
+    if program.message(*UNDER_NO_GRAD) is None or not isinstance(switches, dict):
         return ()
-    mode = "inference_mode" if message_of(evidence.raised, *UNDER_INFERENCE) else "no_grad"
+    mode = "inference_mode" if program.message(*UNDER_INFERENCE) else "no_grad"
     at = innermost_user(frames(switches.get(mode)))
-    return (span("related", at, f"{mode} was switched on here last", evidence.sources),) if at is not None else ()
+    return (span("related", at, f"{mode} was switched on here last", program.sources),) if at is not None else ()
 
 
 def _remedies(sources: SourceTexts, raised: Raised | None, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
@@ -173,10 +174,10 @@ def _joined(sources: SourceTexts, frame: Frame) -> str:
     return source.segment(found.base) if found is not None else ""
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write."""
     return from_message(
-        evidence,
+        program,
         "inplace-on-view",
         *SEVERAL,
         *UNDER_NO_GRAD,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Optimizer
+from graphdoc.evidence import Optimizer
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import moment, span, where
@@ -102,14 +102,14 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: a stale parameter whose first write since it was saved is an optimizer's step."""
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is None:
-        return _from_text(evidence)
+        return _from_text(program)
     if found.saved is not Saved.PARAMETER or not found.by_step or found.covered_up:
         return None
-    at = scene(evidence, found)
+    at = scene(program, found)
     # A state that goes round and round is the better-known fault; both name the same tensor.
     recurrent = found.reuse is not None and found.reuse.lifetime is Lifetime.RECURS
     stored = found.reuse is not None and found.reuse.lifetime is Lifetime.STORED and found.constant
@@ -117,13 +117,13 @@ def recognise(evidence: Evidence) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        _title(evidence.optimizers, found),
+        _title(program.optimizers, found),
         _explain(found, at),
-        story(evidence.sources, evidence.raised, found, _causes(evidence, found, at)),
-        facts_of(evidence, found),
-        stepped_remedies(evidence, found),
+        story(program.sources, program.raised, found, _causes(program, found, at)),
+        facts_of(program, found),
+        stepped_remedies(program, found),
         covers="GD1" if found.needed else "",  # the connection is wanted: no fault of its own
-        because=reason(evidence, found),
+        because=reason(program, found),
     )
 
 
@@ -136,19 +136,19 @@ def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
     return f"{step} changes {quoted(found)} before a backward that needs its old value"
 
 
-def _causes(evidence: Evidence, found: Overwrite, at: Scene | None) -> list[Span]:
+def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
     """The step, the forward that ran before it, and what keeps the result for a later iteration."""
     writer = found.writers[0] if found.writers else None
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
         text = f"{writer.op} changes {called(found.stale)} in place"
-        out.append(span("cause", writer.frame, text, evidence.sources, moment(writer.event)))
+        out.append(span("cause", writer.frame, text, program.sources, moment(writer.event)))
     before = "this forward ran with the weights from before the step"
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
-        kept = cause_places(evidence, found.reuse, "what was computed before the step is kept here for later")[:1]
+        kept = cause_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
     for frame in at.lines[: 2 - len(kept)] if at is not None else ():
-        out.append(span("cause", frame, before, evidence.sources, moment(found.node)))
+        out.append(span("cause", frame, before, program.sources, moment(found.node)))
     return [*out, *kept]
 
 
@@ -168,9 +168,9 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
     return text + " Run the forward again after the step, or give it clones of the weights."
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: a leaf or a transposed weight whose version moved is most often a parameter that was stepped."""
-    found = mismatch(evidence.raised, evidence.stale)
+    found = mismatch(program.raised, program.evidence.stale)
     if found is None:
         return None
     what = "The message names no operation that made the tensor: a leaf, probably a parameter"
@@ -178,7 +178,7 @@ def _from_text(evidence: Evidence) -> Finding | None:
         what = f"The tensor of shape {list(found.shape)} is probably the transposed weight of a layer"
     gap = f", written {found.writes} time(s) since it was saved" if found.writes > 0 else ""
     return from_message(
-        evidence,
+        program,
         "optimizer-step-before-backward",
         *VERSION,
         title=TITLE,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span, where
 from graphdoc.program.update_function import scene
@@ -82,11 +81,11 @@ Switching to `.data` is no fix: it removes the counter, not the overwrite.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: a stale parameter whose first write since it was saved is no optimizer's step."""
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is None:
-        return _from_text(evidence)
+        return _from_text(program)
     if found.saved is not Saved.PARAMETER or found.by_step:
         return None
     strength, confidence = trust(found, 0.96)
@@ -99,8 +98,8 @@ def recognise(evidence: Evidence) -> Finding | None:
     )
     told = f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the"
     told += f" old values. {advice}"
-    at = scene(evidence, found)
-    hook = hook_of(evidence.sources, writer) if at is not None and at.order == "within" else None
+    at = scene(program, found)
+    hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else None
     if hook is not None:
         told = (
             f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
@@ -111,37 +110,37 @@ def recognise(evidence: Evidence) -> Finding | None:
         confidence,
         f"{quoted(found)} is overwritten between the forward that uses it and its backward",
         told,
-        story(evidence.sources, evidence.raised, found, _causes(evidence, found, hook)),
-        facts_of(evidence, found),
-        overwritten_remedies(evidence, found),
-        because=reason(evidence, found),
+        story(program.sources, program.raised, found, _causes(program, found, hook)),
+        facts_of(program, found),
+        overwritten_remedies(program, found),
+        because=reason(program, found),
     )
 
 
-def _causes(evidence: Evidence, found: Overwrite, hook: Hook | None) -> list[Span]:
+def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]:
     """The write as the user calls it; the forward that ran before it, or the value that should be a constant."""
     writer = found.writers[0] if found.writers else None
-    at = scene(evidence, found)
+    at = scene(program, found)
     out: list[Span] = []
     if writer is not None and writer.frame is not None:
         text = f"{readable(writer)} overwrites {called(found.stale)}"
-        out.append(span("cause", writer.frame, text, evidence.sources, written(evidence.nodes, writer)))
+        out.append(span("cause", writer.frame, text, program.sources, written(program.nodes, writer)))
     if hook is not None:
         return [
             *out,
-            *(span("cause", f, "registered to run behind the layer", evidence.sources) for f in hook.registered[:2]),
+            *(span("cause", f, "registered to run behind the layer", program.sources) for f in hook.registered[:2]),
         ]
     if found.constant and found.reuse is not None and found.reuse.carries:
-        return [*out, *constant_places(evidence, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
+        return [*out, *constant_places(program, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
     for frame in at.lines[:2] if at is not None else ():
-        out.append(span("cause", frame, "this forward ran with the values from before", evidence.sources))
+        out.append(span("cause", frame, "this forward ran with the values from before", program.sources))
     return out
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: as for a step, but less frequent."""
     return from_message(
-        evidence,
+        program,
         "parameter-overwritten",
         *VERSION,
         title=TITLE,

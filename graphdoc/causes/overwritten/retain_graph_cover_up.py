@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
@@ -78,11 +77,11 @@ the norm of one term, the first of two losses). There the graph is walked again 
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: a stale parameter in a part that an earlier call walked and kept, and that does not belong here."""
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is None:
-        return _from_text(evidence)
+        return _from_text(program)
     if found.saved is not Saved.PARAMETER or not found.by_step or not found.covered_up:
         return None
     strength, confidence = trust(found, 0.97)
@@ -101,49 +100,49 @@ def recognise(evidence: Evidence) -> Finding | None:
         "before the step. The fault is the connection: part it and drop the flag.",
         distinct(
             (
-                *_causes(evidence, found, reuse),
+                *_causes(program, found, reuse),
                 *write_spans(found),
-                *saved_spans(evidence.sources, found),
-                *(flow(evidence.sources, evidence.nodes, reuse) if reuse is not None else ()),
+                *saved_spans(program.sources, found),
+                *(flow(program.sources, program.nodes, reuse) if reuse is not None else ()),
                 *(
-                    calls_of(evidence, reuse)
+                    calls_of(program, reuse)
                     if reuse is not None
-                    else failed_spans(evidence.sources, evidence.raised, found)
+                    else failed_spans(program.sources, program.raised, found)
                 ),
             )
         ),
-        (*facts_of(evidence, found), f"behind the old part: {folded(behind)}"),
-        covered_remedies(evidence, found),
+        (*facts_of(program, found), f"behind the old part: {folded(behind)}"),
+        covered_remedies(program, found),
         covers="GD1" if reuse is not None else "",
-        because=reason(evidence, found),
+        because=reason(program, found),
     )
 
 
-def _causes(evidence: Evidence, found: Overwrite, reuse: Reuse | None) -> list[Span]:
+def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Span]:
     """The places of the fault below, then a call with the flag."""
     label = "this connects the loss to the old graph"
     places: tuple[Span, ...]
     if reuse is None:
-        at = scene(evidence, found)
-        frames = (*uses(evidence.sources, evidence.events, found, at), *at.lines) if at is not None else ()
-        places = distinct(span("cause", f, label, evidence.sources) for f in frames)
+        at = scene(program, found)
+        frames = (*uses(program.sources, program.evidence.events, found, at), *at.lines) if at is not None else ()
+        places = distinct(span("cause", f, label, program.sources) for f in frames)
     elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
-        carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
-        places = constant_places(evidence, carries, label)
+        carries = program.evidence.siblings if reuse.in_earlier_loss and program.evidence.siblings else reuse.carries
+        places = constant_places(program, carries, label)
     else:
-        places = cause_places(evidence, reuse, label)
+        places = cause_places(program, reuse, label)
     flags = [
-        span("cause", f, "retain_graph=True keeps the old graph", evidence.sources)
-        for f in flagged_calls(evidence.sources, evidence.events, found)
+        span("cause", f, "retain_graph=True keeps the old graph", program.sources)
+        for f in flagged_calls(program.sources, program.evidence.events, found)
     ]
     lines = list({(s.file, s.line): s for s in reversed(places)}.values())[::-1]
     return [*lines[: 2 if flags else 3], *flags[:1]]
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: stronger where the program's own lines, if they are known, contain the flag."""
     return from_message(
-        evidence,
+        program,
         "retain-graph-cover-up",
         *VERSION,
         title=TITLE,

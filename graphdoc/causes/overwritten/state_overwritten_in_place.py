@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Node, SourceTexts
+from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import span
 from graphdoc.program.writers import written
@@ -71,11 +71,11 @@ If several places write (an integrator and a reset), all of them have to change:
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: one tensor that lives on is written step after step, and earlier steps have saved it."""
-    found = program_of(evidence).overwrite
+    found = program.overwrite
     if found is None:
-        return _from_text(evidence)
+        return _from_text(program)
     if found.saved is Saved.PARAMETER or found.outlives or not found.in_steps:
         return None
     strength, confidence = trust(found, 0.95)
@@ -88,13 +88,13 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{what} is one tensor, written anew in every step; {times} operation{'s' if times > 1 else ''} of this graph "
         "saved it, or a part of it, before a later write. All parts of a tensor share one version. Give each step a "
         "tensor of its own.",
-        story(evidence.sources, evidence.raised, found, _causes(evidence.sources, evidence.nodes, found)),
-        facts_of(evidence, found),
+        story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
+        facts_of(program, found),
         (
-            *out_of_place(evidence.sources, evidence.raised, found.writers),
-            *clone_operand(evidence.sources, evidence.nodes, found),
+            *out_of_place(program.sources, program.raised, found.writers),
+            *clone_operand(program.sources, program.nodes, found),
         ),
-        because=reason(evidence, found),
+        because=reason(program, found),
     )
 
 
@@ -106,10 +106,10 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     ]
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: CopySlices is a slice write; AsStrided with other than two dimensions is a slice."""
     return from_message(
-        evidence,
+        program,
         "state-overwritten-in-place",
         *VERSION,
         title=TITLE,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, SourceTexts
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
@@ -71,20 +71,20 @@ Unsafe, because it decides what one step trains on.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: the loss is a sum, and one side of it is the root of an earlier backward call.
 
     Certain: the node that an earlier call started from lies in the failing graph, by its sequence number.
     """
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.lifetime is not Lifetime.SUMMED:
         return None
     named = (
-        names_of(evidence.sources, evidence.nodes, reuse.carries, 1)
+        names_of(program.sources, program.nodes, reuse.carries, 1)
         if reuse.same_line
-        else _summed(evidence.sources, reuse)
+        else _summed(program.sources, reuse)
     )
     return Finding(
         0.97,
@@ -93,11 +93,11 @@ def recognise(evidence: Evidence) -> Finding | None:
         "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
         "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",
         distinct(
-            (*accumulators(evidence, reuse), *flow(evidence.sources, evidence.nodes, reuse), *calls_of(evidence, reuse))
+            (*accumulators(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
-        because=f"a term of this loss was made {before(evidence, reuse)}, which differentiated it already",
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=f"a term of this loss was made {before(program, reuse)}, which differentiated it already",
     )
 
 
@@ -108,10 +108,10 @@ def _summed(sources: SourceTexts, reuse: Reuse) -> str:
     return f"`{what}`" if call else ""
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone."""
     return from_message(
-        evidence,
+        program,
         "accumulated-loss",
         *SECOND_TIME,
         title=TITLE,

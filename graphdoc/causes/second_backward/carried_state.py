@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
@@ -90,28 +89,28 @@ than the last, and after an optimizer step it turns into the version error (`ret
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since.
 
     Certain where the newer result of the expression depends on the older one; likely where the expression ran again
     beside it, or a statement binds the value's own name to what it makes of it.
     """
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.lifetime is not Lifetime.RECURS:
         return None
-    named = names_of(evidence.sources, evidence.nodes, reuse.carries)
+    named = names_of(program.sources, program.nodes, reuse.carries)
     what = named or "A tensor"
     carry = "carry" if several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries)
-    files = dict.fromkeys(s.file for s in flow(evidence.sources, evidence.nodes, reuse))
+    files = dict.fromkeys(s.file for s in flow(program.sources, program.nodes, reuse))
     ignored = [
-        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", evidence.sources)
-        for f in dropped_detaches(evidence.sources, files)
+        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
+        for f in dropped_detaches(program.sources, files)
     ]
     kept = "kept here with its graph, and used again in the next iteration"
-    places = cause_places(evidence, reuse, kept, "made here with its graph")
+    places = cause_places(program, reuse, kept, "made here with its graph")
     return Finding(
         0.95 if proven else 0.85,
         "certain" if proven else "likely",
@@ -123,27 +122,25 @@ def recognise(evidence: Evidence) -> Finding | None:
             (
                 *ignored[:1],
                 *places[: 3 - len(ignored[:1])],
-                *flow(evidence.sources, evidence.nodes, reuse),
-                *calls_of(evidence, reuse),
+                *flow(program.sources, program.nodes, reuse),
+                *calls_of(program, reuse),
             )
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
-        because=_because(evidence, reuse, what),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=_because(program, reuse, what),
     )
 
 
-def _because(evidence: Evidence, reuse: Reuse, what: str) -> str:
+def _because(program: Program, reuse: Reuse, what: str) -> str:
     were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
-    return (
-        f"{what} {were} made {before(evidence, reuse)}, which used {their} graph up, and nothing has cut {them} since"
-    )
+    return f"{what} {were} made {before(program, reuse)}, which used {their} graph up, and nothing has cut {them} since"
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone: the most frequent cause of "a second time", and now and then behind a version error."""
     return from_message(
-        evidence,
+        program,
         "carried-state",
         *SECOND_TIME,
         *VERSION,

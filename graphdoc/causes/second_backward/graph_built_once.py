@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
@@ -80,21 +79,21 @@ a parameter that is stepped, the version error follows.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since.
 
     Certain where all of it was made before the first backward call of the run, and it is known whom the loss trains, so
     that neither another lifetime nor another role of the values is open.
     """
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
-    context = cached_context(evidence.sources, evidence.nodes, reuse)
-    named = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
+    context = cached_context(program.sources, program.nodes, reuse)
+    named = names_of(program.sources, program.nodes, reuse.carries, 2)
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    missing = lost(evidence.fresh_reaches, reuse)
+    missing = lost(program.evidence.fresh_reaches, reuse)
     if missing:
         is_one = len(missing) == 1
         advice = (
@@ -119,24 +118,24 @@ def recognise(evidence: Evidence) -> Finding | None:
         distinct(
             (
                 *context,
-                *cause_places(evidence, reuse, "computed once, with a graph that serves one backward call")[
+                *cause_places(program, reuse, "computed once, with a graph that serves one backward call")[
                     : 3 - len(context)
                 ],
-                *below_places(evidence.sources, evidence.nodes, reuse.carries),
-                *flow(evidence.sources, evidence.nodes, reuse),
-                *calls_of(evidence, reuse),
+                *below_places(program.sources, program.nodes, reuse.carries),
+                *flow(program.sources, program.nodes, reuse),
+                *calls_of(program, reuse),
             )
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
-        because=f"made {before(evidence, reuse)}, which used the graph up, and not computed again since",
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=f"made {before(program, reuse)}, which used the graph up, and not computed again since",
     )
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone."""
     return from_message(
-        evidence,
+        program,
         "graph-built-once",
         *SECOND_TIME,
         title=TITLE,

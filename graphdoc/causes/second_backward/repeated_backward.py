@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, SourceTexts
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of, where
 from graphdoc.remedies.reused_graph import remedies_for
@@ -62,42 +62,42 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The journal: two calls on the very same root.
 
     Certain where the journal has both calls with the number of their root, or the first root is a term of the loss.
     """
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None or not reuse.used_up:
         return None
     failed = span_of(
-        "cause", reuse.failing.stack, "differentiates a result that was differentiated before", evidence.sources
+        "cause", reuse.failing.stack, "differentiates a result that was differentiated before", program.sources
     )
     first = reuse.freeing.stack if reuse.freeing is not None else []
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     freed = span_of(
-        "freed" if kept else "cause", first, "the first call on this result freed its graph", evidence.sources
+        "freed" if kept else "cause", first, "the first call on this result freed its graph", program.sources
     )
     if reuse.carries and reuse.inner:
-        return _term(evidence, reuse)
+        return _term(program, reuse)
     return Finding(
         0.94,
         "certain" if reuse.from_one_root else "likely",
-        _title(evidence.sources, reuse),
+        _title(program.sources, reuse),
         f"{_what(reuse, call_name(reuse.failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
         distinct(
             (
                 *failed,
                 *freed,
-                *span_of("failed", reuse.failing.stack, "the second call on the same result", evidence.sources),
+                *span_of("failed", reuse.failing.stack, "the second call on the same result", program.sources),
             )
         ),
         (),
-        remedies_for(evidence, reuse),
+        remedies_for(program, reuse),
         because=_because(reuse),
     )
 
@@ -124,16 +124,16 @@ def _title(sources: SourceTexts, reuse: Reuse) -> str:
     return f"`{what}` is differentiated twice, and the first call frees its graph"
 
 
-def _term(evidence: Evidence, reuse: Reuse) -> Finding:
+def _term(program: Program, reuse: Reuse) -> Finding:
     """``autograd.grad`` has differentiated something that the loss contains as a term."""
     assert reuse.failing is not None and reuse.freeing is not None
     frame = innermost_user(reuse.freeing.stack)
-    name = names_of(evidence.sources, evidence.nodes, reuse.carries, 1)
+    name = names_of(program.sources, program.nodes, reuse.carries, 1)
     terms = [
         s
-        for c in distinct_carries(evidence.nodes, reuse.carries)[:2]
-        if (n := evidence.node(c.consumer)) is not None
-        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", evidence.sources)
+        for c in distinct_carries(program.nodes, reuse.carries)[:2]
+        if (n := program.node(c.consumer)) is not None
+        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", program.sources)
     ]
     return Finding(
         0.94,
@@ -144,22 +144,22 @@ def _term(evidence: Evidence, reuse: Reuse) -> Finding:
         "call whose graph is needed later has to keep it.",
         distinct(
             (
-                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", evidence.sources),
+                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", program.sources),
                 *terms,
-                *flow(evidence.sources, evidence.nodes, reuse),
-                *span_of("failed", reuse.failing.stack, "goes through the same graph again", evidence.sources),
+                *flow(program.sources, program.nodes, reuse),
+                *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
             )
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
         because=f"the call at {where(frame)} walked what this loss contains, without retain_graph=True",
     )
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone."""
     return from_message(
-        evidence,
+        program,
         "repeated-backward",
         *SECOND_TIME,
         title=TITLE,

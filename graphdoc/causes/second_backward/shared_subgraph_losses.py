@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, moment, span_of
 from graphdoc.remedies.merged_backward import can_merge
@@ -81,31 +80,31 @@ instead: `undetached-target`.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: two backward calls of one pass, and what they share is meant to learn from both.
 
     Certain where the graph of the earlier call was still there to be compared, and the optimizers of both calls hold a
     part of what they share.
     """
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role in CONSTANT or not (reuse.calls and reuse.used_up):
         return None
-    named = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
+    named = names_of(program.sources, program.nodes, reuse.carries, 2)
     calls: list[Span] = []
     if reuse.freeing is not None:
         calls += span_of(
-            "cause", reuse.freeing.stack, "this call freed the part that both losses share", evidence.sources
+            "cause", reuse.freeing.stack, "this call freed the part that both losses share", program.sources
         )
     if reuse.failing is not None:
         name = call_name(reuse.failing)
-        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", evidence.sources)
+        calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
     shared = [
         s
         for c in reuse.carries[:1]
-        if (n := evidence.node(c.producer))
-        for s in span_of("cause", n.stack, "both losses come through here", evidence.sources, moment(n))
+        if (n := program.node(c.producer))
+        for s in span_of("cause", n.stack, "both losses come through here", program.sources, moment(n))
     ]
     exact = reuse.only_heads_stepped or reuse.both_seen
     return Finding(
@@ -116,10 +115,10 @@ def recognise(evidence: Evidence) -> Finding | None:
         else TITLE,
         f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
-        f"{_advice(evidence, reuse)}",
-        distinct((*shared[:1], *calls, *flow(evidence.sources, evidence.nodes, reuse), *calls_of(evidence, reuse))),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
+        f"{_advice(program, reuse)}",
+        distinct((*shared[:1], *calls, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
         because=_because(reuse),
     )
 
@@ -138,7 +137,7 @@ def _common(reuse: Reuse) -> set[str]:
     return set(reuse.failing.reaches) & set(reuse.freeing.reaches) & reuse.behind or reuse.behind
 
 
-def _advice(evidence: Evidence, reuse: Reuse) -> str:
+def _advice(program: Program, reuse: Reuse) -> str:
     if reuse.inner:
         return "An inner autograd.grad whose graph is needed again has to keep it."
     if reuse.read_apart:
@@ -148,31 +147,31 @@ def _advice(evidence: Evidence, reuse: Reuse) -> str:
         )
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
         return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
-    meant = _meant(evidence, reuse)
+    meant = _meant(program, reuse)
     if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
     if reuse.stepped and not reuse.only_heads_stepped:
         return f"{meant}: run the part that they share again for the second loss, behind the step in between."
-    if can_merge(evidence.sources, reuse):
+    if can_merge(program.sources, reuse):
         return f"{meant}: add the losses and differentiate once."
     return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
 
 
-def _meant(evidence: Evidence, reuse: Reuse) -> str:
+def _meant(program: Program, reuse: Reuse) -> str:
     """Whom each loss trains, as far as the optimizers tell."""
     theirs, mine = reuse.works_for
     if reuse.role is not Role.TRAINED:
         return "Where both are to train these parameters"
     if reuse.only_heads_stepped or reuse.owners & theirs & mine or reuse.one_step:
         return "Both are meant to train these parameters"
-    called = program_of(evidence).owners.called
+    called = program.owners.called
     return f"The first trains its part of them with {listing(called(theirs))}, the second with {listing(called(mine))}"
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone."""
     return from_message(
-        evidence,
+        program,
         "shared-subgraph-losses",
         *SECOND_TIME,
         title=TITLE,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
@@ -88,20 +87,20 @@ A buffer that is read by one single backward and then emptied needs neither.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: several results of one expression, made between the same two backward calls, used by several more.
 
     Never certain: that they are kept in a store is seen by the names that hold them.
     """
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE):
-        return _reference(evidence, reuse)
+        return _reference(program, reuse)
     if reuse.lifetime is not Lifetime.STORED:
         return None
-    missing = lost(evidence.fresh_reaches, reuse)
-    named = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
+    missing = lost(program.evidence.fresh_reaches, reuse)
+    named = names_of(program.sources, program.nodes, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else TITLE
     advice = (
@@ -118,22 +117,22 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"earlier update has used that graph up. {advice}",
         distinct(
             (
-                *cause_places(evidence, reuse, "stored here with its graph"),
-                *flow(evidence.sources, evidence.nodes, reuse),
-                *calls_of(evidence, reuse),
+                *cause_places(program, reuse, "stored here with its graph"),
+                *flow(program.sources, program.nodes, reuse),
+                *calls_of(program, reuse),
             )
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
-        because=f"{len(reuse.carries)} tensors of this loss were made {before(evidence, reuse)}, which used them up",
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=f"{len(reuse.carries)} tensors of this loss were made {before(program, reuse)}, which used them up",
     )
 
 
-def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
+def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
-    what = names_of(evidence.sources, evidence.nodes, reuse.carries) or "A value"
-    places = cause_places(evidence, reuse, "kept here with its graph")
-    kept = kept_places(evidence, reuse)
+    what = names_of(program.sources, program.nodes, reuse.carries) or "A value"
+    places = cause_places(program, reuse, "kept here with its graph")
+    kept = kept_places(program, reuse)
     return Finding(
         0.9,
         "likely",
@@ -144,20 +143,20 @@ def _reference(evidence: Evidence, reuse: Reuse) -> Finding:
         distinct(
             (
                 *([s for s in places if (s.file, s.line) in kept] or places),
-                *flow(evidence.sources, evidence.nodes, reuse),
-                *calls_of(evidence, reuse),
+                *flow(program.sources, program.nodes, reuse),
+                *calls_of(program, reuse),
             )
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
-        because=f"{what} was made {before(evidence, reuse)}, which used its graph up; the loss learns through others",
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=f"{what} was made {before(program, reuse)}, which used its graph up; the loss learns through others",
     )
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone."""
     return from_message(
-        evidence,
+        program,
         "stored-with-graph",
         *SECOND_TIME,
         *VERSION,

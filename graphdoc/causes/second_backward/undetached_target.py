@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Node, SourceTexts
+from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lookup import node_with
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
@@ -90,31 +90,31 @@ for the right order.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The graph: what lies behind the shared part belongs to another optimizer than the one this loss is for."""
-    reuse = program_of(evidence).reuse
-    if reuse is None or not evidence.nodes:
-        return _from_text(evidence)
+    reuse = program.reuse
+    if reuse is None or not program.nodes:
+        return _from_text(program)
     if reuse.role not in CONSTANT or reuse.lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
         return None
-    return found_in(evidence, reuse)
+    return found_in(program, reuse)
 
 
-def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
+def found_in(program: Program, reuse: Reuse) -> Finding:
     """The finding for a reuse of this kind. What proves it: the optimizers of the calls, and who owns what lies behind
     the value, are known, and they have nothing in common."""
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.role is Role.DATA:
-        return _data_of_both(evidence, reuse)
-    carries = evidence.siblings if reuse.in_earlier_loss and evidence.siblings else reuse.carries
+        return _data_of_both(program, reuse)
+    carries = program.evidence.siblings if reuse.in_earlier_loss and program.evidence.siblings else reuse.carries
     if reuse.coupling is not None:
         carries = reuse.carries
-    what = names_of(evidence.sources, evidence.nodes, carries, 2) or "a value"
+    what = names_of(program.sources, program.nodes, carries, 2) or "a value"
     earlier = (
         [
-            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", evidence.sources)
-            for frame, name in earlier_uses(evidence.sources, evidence.nodes, reuse)
+            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", program.sources)
+            for frame, name in earlier_uses(program.sources, program.nodes, reuse)
         ]
-        if reuse.in_earlier_loss and not evidence.siblings
+        if reuse.in_earlier_loss and not program.evidence.siblings
         else []
     )
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
@@ -123,57 +123,55 @@ def found_in(evidence: Evidence, reuse: Reuse) -> Finding:
         "certain" if reuse.owned_by_others else "likely",
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
-        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(evidence, reuse.behind)}. For "
+        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
         f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
         "has used it up.",
         distinct(
             (
                 *earlier[:2],
-                *targets_of(evidence.sources, evidence.nodes, reuse),
+                *targets_of(program.sources, program.nodes, reuse),
                 *constant_places(
-                    evidence,
+                    program,
                     carries,
                     "enters this loss with the graph of another objective"
                     if reuse.owners
                     else "enters this loss with a graph that no optimizer trains",
                     "cause" if reuse.coupling is None else "related",
                 ),
-                *flow(evidence.sources, evidence.nodes, reuse),
-                *steps_of(evidence, reuse),
-                *calls_of(evidence, reuse),
+                *flow(program.sources, program.nodes, reuse),
+                *steps_of(program, reuse),
+                *calls_of(program, reuse),
             )
         ),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
-        because=_because(evidence, reuse),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=_because(program, reuse),
     )
 
 
-def _data_of_both(evidence: Evidence, reuse: Reuse) -> Finding:
+def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
-    what = names_of(evidence.sources, evidence.nodes, reuse.carries, 2)
+    what = names_of(program.sources, program.nodes, reuse.carries, 2)
     several = " and " in what
-    ours = listing(_called(evidence, reuse))
-    behind = f"{folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
-    made = made_places(
-        evidence.sources, evidence.nodes, reuse.carries, "made here with a graph that neither loss trains"
-    )
+    ours = listing(_called(program, reuse))
+    behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
         "certain" if reuse.both_seen else "likely",
         f"{what} bring{'' if several else 's'} a graph into two losses that neither of them trains" if what else TITLE,
         f"Both losses take {what or 'a value'} with the graph that made it, behind which lie {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
-        distinct((*made, *flow(evidence.sources, evidence.nodes, reuse), *calls_of(evidence, reuse))),
-        facts_of(evidence, reuse),
-        remedies_for(evidence, reuse),
+        distinct((*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
         because=f"behind it lie {behind}; the two losses are for {ours}",
     )
 
 
-def _called(evidence: Evidence, reuse: Reuse) -> list[str]:
+def _called(program: Program, reuse: Reuse) -> list[str]:
     """The optimizers that the two calls work for, by name."""
-    return program_of(evidence).owners.called(reuse.works_for[0] | reuse.works_for[1])
+    return program.owners.called(reuse.works_for[0] | reuse.works_for[1])
 
 
 def _title(reuse: Reuse, what: str) -> str:
@@ -185,12 +183,12 @@ def _title(reuse: Reuse, what: str) -> str:
     return f"{what} bring{'' if several else 's'} another network's graph into {loss}"
 
 
-def _because(evidence: Evidence, reuse: Reuse) -> str:
+def _because(program: Program, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
-    text = f"behind it lie {folded(reuse.behind)}, {trained_by(evidence, reuse.behind)}"
+    text = f"behind it lie {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
     names = [
-        f"`{o.name}`" for o in evidence.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
+        f"`{o.name}`" for o in program.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
     ]
     if not names:
         return text
@@ -214,10 +212,10 @@ def targets_of(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[S
     return distinct((*distinct(used)[:2], *aims))[:3]
 
 
-def _from_text(evidence: Evidence) -> Finding | None:
+def _from_text(program: Program) -> Finding | None:
     """Text alone."""
     return from_message(
-        evidence,
+        program,
         "undetached-target",
         *SECOND_TIME,
         title=TITLE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
@@ -42,12 +42,12 @@ Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in fro
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward."""
-    sign = first_sign(evidence.signs, "cleared-early")
+    sign = first_sign(program.signs, "cleared-early")
     if sign is None:
         return None
-    name = optimizer_of(evidence.optimizers, sign)
+    name = optimizer_of(program.optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []
     if clear is not None and backward is not None:
@@ -55,8 +55,8 @@ def recognise(evidence: Evidence) -> Finding | None:
         note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
     spans = (
-        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", evidence.sources),
-        *span_of("related", sign.other, "computes them", evidence.sources),
+        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", program.sources),
+        *span_of("related", sign.other, "computes them", program.sources),
     )
     return Finding(
         0.96,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.kept_gradients import kept_gradients, read_next
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
@@ -55,12 +55,12 @@ more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and l
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """Kept in a container while a backward adds to it, and read afterwards under the same name."""
-    for sign in signs(evidence.signs, "grad-aliased"):
+    for sign in signs(program.signs, "grad-aliased"):
         file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
-        read = read_next(evidence.sources, file, name, line)
-        kept = kept_gradients(evidence.sources, file, name, line)
+        read = read_next(program.sources, file, name, line)
+        kept = kept_gradients(program.sources, file, name, line)
         if read is None or not kept:
             continue
         edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept]
@@ -73,9 +73,9 @@ def recognise(evidence: Evidence) -> Finding | None:
         )
         label = "kept without a copy: this is the parameter's own gradient"
         spans = (
-            *(span("cause", f, label, evidence.sources) for f in kept[:3]),
-            *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", evidence.sources),
-            span("consumed", read, f"`{name}` is read here, with other numbers than were put in", evidence.sources),
+            *(span("cause", f, label, program.sources) for f in kept[:3]),
+            *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", program.sources),
+            span("consumed", read, f"`{name}` is read here, with other numbers than were put in", program.sources),
         )
         whose = folded(sign.parameters)
         return Finding(

@@ -6,9 +6,10 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Sign, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of
 from graphdoc.story.wording import folded
@@ -49,10 +50,10 @@ Where both names are one network, `copy.deepcopy` makes the second one.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """A network that is copied from another, or from itself, is reached by the loss and stepped."""
-    for sign in signs(evidence.signs, "same-network", "target-trained"):
-        finding = _same(evidence.sources, sign) if sign.kind == "same-network" else _trained(evidence.sources, sign)
+    for sign in signs(program.signs, "same-network", "target-trained"):
+        finding = _same(program.sources, sign) if sign.kind == "same-network" else _trained(program.sources, sign)
         if finding is not None:
             return finding
     return None

@@ -6,9 +6,10 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 
@@ -49,18 +50,18 @@ _KINDS = ("accumulate_number", "detach_expression")
 """The second for an expression that is no plain accumulation: an average, one side of a condition."""
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
-    sign = first_sign(evidence.signs, "graph-grows")
+    sign = first_sign(program.signs, "graph-grows")
     if sign is None:
         return None
     name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
-    appended = _appended(evidence.sources, name) if sign.facts["list"] else None
+    appended = _appended(program.sources, name) if sign.facts["list"] else None
     at = appended if sign.facts["list"] else innermost_user(sign.stack)
     if at is None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
-    more = span_of("created", sign.stack, "made here, with its graph", evidence.sources) if appended else ()
+    more = span_of("created", sign.stack, "made here, with its graph", program.sources) if appended else ()
     args = {"place": place(at)}
     note = "nothing else changes: what is dropped has been used up by backward"
     return Finding(
@@ -68,7 +69,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         "possible" if sign.weak else "certain",
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
-        distinct((span("cause", at, gathers, evidence.sources), *more)),
+        distinct((span("cause", at, gathers, program.sources), *more)),
         remedies=tuple(Remedy(kind, "keep the value without its graph", "safe", note, args) for kind in _KINDS),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
     )

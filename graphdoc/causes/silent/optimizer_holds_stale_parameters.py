@@ -6,10 +6,11 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, SourceTexts
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
@@ -52,30 +53,30 @@ moments), and a scheduler that was made for the old one has to be made again too
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
-    sign = first_sign(evidence.signs, "held-stale")
+    sign = first_sign(program.signs, "held-stale")
     if sign is None:
         return None
-    name = optimizer_of(evidence.optimizers, sign)
-    making = made(evidence.sources, name) if is_named(evidence.optimizers, sign) else None
-    change = replacing(evidence.sources, making, sign.parameters) if making is not None else None
+    name = optimizer_of(program.optimizers, sign)
+    making = made(program.sources, name) if is_named(program.optimizers, sign) else None
+    change = replacing(program.sources, making, sign.parameters) if making is not None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
     if making is not None:
         if change is not None:
-            frame = bindings.frame_of(evidence.sources, making.file, change)
+            frame = bindings.frame_of(program.sources, making.file, change)
             spans.append(
-                span("cause", frame, f"gives the model parameters that `{name}` does not hold", evidence.sources)
+                span("cause", frame, f"gives the model parameters that `{name}` does not hold", program.sources)
             )
-            remedies += _remedy(evidence.sources, making, change, name, whose)
+            remedies += _remedy(program.sources, making, change, name, whose)
         label = f"`{name}` gets the parameters of this moment"
         spans.append(
-            span("related" if change is not None else "cause", making.frame(evidence.sources), label, evidence.sources)
+            span("related" if change is not None else "cause", making.frame(program.sources), label, program.sources)
         )
     spans += span_of(
-        "consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", evidence.sources
+        "consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", program.sources
     )
     return Finding(
         0.94,

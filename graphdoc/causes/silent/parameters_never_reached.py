@@ -6,9 +6,10 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
@@ -52,28 +53,28 @@ weight decay. If it is not meant to learn, register it as a buffer.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
-    hidden = first_sign(evidence.signs, "unregistered")
+    hidden = first_sign(program.signs, "unregistered")
     if hidden is not None:
-        return not_registered(evidence.sources, evidence.optimizers, hidden)
-    empty = first_sign(evidence.signs, "empty-group")
-    used_up = _used_up(evidence.sources, evidence.optimizers, evidence.parameters, empty) if empty is not None else None
+        return not_registered(program.sources, program.optimizers, hidden)
+    empty = first_sign(program.signs, "empty-group")
+    used_up = _used_up(program.sources, program.optimizers, program.parameters, empty) if empty is not None else None
     if used_up is not None:
         return used_up
-    sign = first_sign(evidence.signs, "unheld-weight")
+    sign = first_sign(program.signs, "unheld-weight")
     if sign is None:
         return None
-    name = optimizer_of(evidence.optimizers, sign)
-    making = made(evidence.sources, name) if is_named(evidence.optimizers, sign) else None
+    name = optimizer_of(program.optimizers, sign)
+    making = made(program.sources, name) if is_named(program.optimizers, sign) else None
     weights = folded(str(w) for w in sign.facts["weights"])
     spans = (
         *(
-            (span("cause", making.frame(evidence.sources), f"`{name}` is not given them", evidence.sources),)
+            (span("cause", making.frame(program.sources), f"`{name}` is not given them", program.sources),)
             if making
             else ()
         ),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", evidence.sources),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", program.sources),
     )
     return Finding(
         0.9,
@@ -81,7 +82,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
         distinct(spans),
-        remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, name)),
+        remedies=tuple(_remedies(program.sources, program.optimizers, sign, name)),
         because=f"{folded(sign.parameters)} got gradients in every step, no optimizer holds them, and nothing else has "
         "changed them",
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import frame_of, trouble_of
+from graphdoc.program.bad_values import frame_of
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span
 from graphdoc.story.bad_values import starved
@@ -52,11 +52,11 @@ fix. Another scale, or another factor of the scaler, mends nothing.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """No other cause explains the operation that makes the first bad value: its place is told where it is known."""
-    sign = first_sign(evidence.signs, "nonfinite")
+    sign = first_sign(program.signs, "nonfinite")
     scaler = sign.facts.get("scaler") if sign is not None else None
-    trouble = trouble_of(evidence)
+    trouble = program.trouble
     if sign is None or not scaler or (trouble is not None and kind_of(trouble)):
         return None
     birth = (trouble.born or trouble.turned) if trouble is not None else None
@@ -73,7 +73,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
         "them, so no scale can help.",
         distinct(
-            span("related" if i else "cause", frame, label, evidence.sources) for i, (frame, label) in enumerate(places)
+            span("related" if i else "cause", frame, label, program.sources) for i, (frame, label) in enumerate(places)
         ),
         because=starved(sign),
     )

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.observed import program_of
+from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.spans import moment, span
 from graphdoc.program.update_function import scene
@@ -65,10 +64,10 @@ old ones (one step for both losses). Dropping `fused=True` alone turns the silen
 _NEEDS = "needs the values from before the step; no version tells that they are gone"
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The evidence is that of the error which another optimizer would have caused; so are the remedies."""
-    sign = evidence.as_if
-    found = program_of(evidence).overwrite if sign is not None and sign.kind == "stale-parameter" else None
+    sign = program.evidence.as_if
+    found = program.overwrite if sign is not None and sign.kind == "stale-parameter" else None
     if sign is None or found is None or found.saved is not Saved.PARAMETER or not found.by_step:
         return None
     whose = folded(sign.parameters)
@@ -80,25 +79,25 @@ def recognise(evidence: Evidence) -> Finding | None:
         "refuse this backward. Its gradient combines old activations with new parameters.",
         tuple(
             replace(s, label=_NEEDS) if "finds version" in s.label else s
-            for s in story(evidence.sources, evidence.raised, found, _causes(evidence, found))
+            for s in story(program.sources, program.raised, found, _causes(program, found))
         ),
-        remedies=(covered_remedies if found.covered_up else stepped_remedies)(evidence, found),
+        remedies=(covered_remedies if found.covered_up else stepped_remedies)(program, found),
         covers="GD2",
         because="this backward needs values that were saved before the step, and the step has changed them",
     )
 
 
-def _causes(evidence: Evidence, found: Overwrite) -> list[Span]:
+def _causes(program: Program, found: Overwrite) -> list[Span]:
     """The step, and the forward that ran before it."""
     writer = found.writers[0] if found.writers else None
-    at = scene(evidence, found)
+    at = scene(program, found)
     out = []
     if writer is not None and writer.frame is not None:
         text = f"{writer.op} changes {called(found.stale)} in place"
-        out.append(span("cause", writer.frame, text, evidence.sources, moment(writer.event)))
+        out.append(span("cause", writer.frame, text, program.sources, moment(writer.event)))
     for frame in at.lines[:2] if at is not None else ():
         label = "this forward ran with the weights from before the step"
-        out.append(span("cause", frame, label, evidence.sources, moment(found.node)))
+        out.append(span("cause", frame, label, program.sources, moment(found.node)))
     return out
 
 

@@ -6,9 +6,10 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Sign, SourceTexts
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost, place, span_of
 from graphdoc.story.wording import folded
@@ -60,19 +61,19 @@ through these parameters.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """The journal: gradients of a loss for this optimizer alone were thrown away each time, and it never stepped."""
-    sign = first_sign(evidence.signs, "step-missing")
-    if sign is None or _uses_gradients(evidence.sources, sign):
+    sign = first_sign(program.signs, "step-missing")
+    if sign is None or _uses_gradients(program.sources, sign):
         return None
-    name = optimizer_of(evidence.optimizers, sign)
+    name = optimizer_of(program.optimizers, sign)
     spans = (
-        *span_of("cause", sign.stack, f"gradients for `{name}` alone; no `{name}.step()` follows", evidence.sources),
-        *span_of("related", sign.other, "and they are thrown away here", evidence.sources),
+        *span_of("cause", sign.stack, f"gradients for `{name}` alone; no `{name}.step()` follows", program.sources),
+        *span_of("related", sign.other, "and they are thrown away here", program.sources),
     )
     remedies = []
     frame = innermost(sign.stack)
-    if frame is not None and is_named(evidence.optimizers, sign):
+    if frame is not None and is_named(program.optimizers, sign):
         title = f"call `{name}.step()` behind this backward call"
         note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"
         args = {"place": place(frame), "statement": f"{name}.step()"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Optimizer, Sign
+from graphdoc.evidence import Optimizer, Sign
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
@@ -46,15 +47,15 @@ in front of each `backward()`.
 )
 
 
-def recognise(evidence: Evidence) -> Finding | None:
+def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
-    sign = first_sign(evidence.signs, "never-cleared")
+    sign = first_sign(program.signs, "never-cleared")
     if sign is None:
         return None
-    name = optimizer_of(evidence.optimizers, sign)
+    name = optimizer_of(program.optimizers, sign)
     spans = (
-        *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", evidence.sources),
-        *span_of("related", sign.other, f"`{name}` uses the sum", evidence.sources),
+        *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", program.sources),
+        *span_of("related", sign.other, f"`{name}` uses the sum", program.sources),
     )
     return Finding(
         0.95,
@@ -62,7 +63,7 @@ def recognise(evidence: Evidence) -> Finding | None:
         f"the gradients of `{name}` are never cleared: each step uses the sum of all so far",
         "`backward()` adds to `.grad`. Between two steps of this optimizer nothing sets its gradients to None or zero.",
         distinct(spans),
-        remedies=tuple(_remedies(evidence.optimizers, sign, name)),
+        remedies=tuple(_remedies(program.optimizers, sign, name)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the very gradients of the step before",
     )
