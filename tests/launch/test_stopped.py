@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,9 +61,16 @@ def test_a_fork_of_the_shared_import_ends_at_once_too(tmp_path: Path, monkeypatc
     assert found == {"ready"} and ended.stopped
 
 
-def test_with_the_users_real_files_it_ends_as_on_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
+def test_with_the_users_real_files_it_ends_as_on_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disposition: signal.Handlers
+) -> None:
     monkeypatch.setenv(SWITCH, "none")
-    found, ended = left(tmp_path, "time.sleep(600)")
+    before = signal.signal(signal.SIGINT, disposition)
+    try:
+        found, ended = left(tmp_path, "time.sleep(600)")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert found == {"ready", "finally", "atexit"} and ended.stopped
 
 

@@ -136,6 +136,8 @@ def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
             os.chdir(given["cwd"])
             if not given["words"]:
                 return
+            if is_open:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored below `nohup` and in a shell's background
             os.execvp(given["words"][0], given["words"])
         except BaseException as e:
             os.write(2, f"{(given['words'] or ['python'])[0]}: {e}\n".encode(errors="replace"))
