@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.seen import observed
@@ -78,7 +79,10 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             found.append(Found(cause, finding))
     found.sort(key=lambda f: (-f.finding.strength, CONFIDENCE_ORDER.index(f.finding.confidence)))
     if not found:
-        return [], [*notes, _unexplained(match) + _made_at(evidence)] if match is not None else notes
+        return [], [
+            *notes,
+            _unexplained(match) + _made_at(evidence.failing_node, evidence.raised),
+        ] if match is not None else notes
     told = [f for i, f in enumerate(found) if f.cause.code[:3] not in {s.finding.covers for s in found[:i]}]
     if match is None and evidence.signs:
         return told[:MOST], notes  # each is a fault of its own
@@ -136,7 +140,8 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0 and not first.went_on:
         # The program has dealt with it: what is none of its trouble is none of ours.
         if match is not None:
-            notes.append(f"an autograd error was raised{_at(first)} and caught by the program: {_first_line(first)}")
+            line = _first_line(first.message)
+            notes.append(f"an autograd error was raised{_at(first.raised)} and caught by the program: {line}")
         if not first.signs:
             return Report(run, "completed", None, (), tuple(notes))
         first.raised, match = None, None
@@ -145,10 +150,10 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     if evidence is None and (match is not None or first.signs):
         from graphdoc.probe import deepen, deepened
 
-        first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first)) or first
+        first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first.process)) or first
     inner = weigh(kept, diagnose(first))
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
-    about = (*inner.notes, *_second_run(first)) if match is not None or inner.diagnoses else ()
+    about = (*inner.notes, *_second_run(first.extras)) if match is not None or inner.diagnoses else ()
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
 
 
@@ -202,20 +207,22 @@ def _match(evidence: Evidence) -> Match | None:
         match = recognise_exception(name, message)
         if match is None or match.kind != "error":
             continue
-        if match.generic and not (_raised_in_torch(evidence, name) or _reads_a_gradient(evidence)):
+        if match.generic and not (
+            _raised_in_torch(evidence.sources, evidence.raised, name) or _reads_a_gradient(evidence)
+        ):
             continue  # words that any program prints: something else must speak for autograd
         return match
     return None
 
 
-def _raised_in_torch(evidence: Evidence, kind: str) -> bool:
+def _raised_in_torch(sources: SourceTexts, raised: Raised | None, kind: str) -> bool:
     """Whether torch raised it: from its Python code, or from C++ out of a line that raises nothing itself."""
     from graphdoc.program.spans import line_text
 
-    stack = evidence.raised.stack if evidence.raised else []
+    stack = raised.stack if raised else []
     if not stack or not stack[-1].user:
         return bool(stack) and "torch" in stack[-1].file
-    return kind in ("RuntimeError", "IndexError") and not line_text(evidence.sources, stack[-1]).startswith("raise")
+    return kind in ("RuntimeError", "IndexError") and not line_text(sources, stack[-1]).startswith("raise")
 
 
 def _reads_a_gradient(evidence: Evidence) -> bool:
@@ -237,24 +244,24 @@ def _unexplained(match: Match) -> str:
     return f"{means}. The run does not show which cause it has; the message allows {names}."
 
 
-def _made_at(evidence: Evidence) -> str:
+def _made_at(failing_node: Node | None, raised: Raised | None) -> str:
     """Where the function was called whose backward gave something that is not a number."""
-    node = evidence.failing_node if message_of(evidence.raised, "nan-gradient") else None
+    node = failing_node if message_of(raised, "nan-gradient") else None
     frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
     return f" The function was called at {frame.file}:{frame.line}." if frame is not None else ""
 
 
-def _at(evidence: Evidence) -> str:
-    stack = evidence.raised.stack if evidence.raised else []
+def _at(raised: Raised | None) -> str:
+    stack = raised.stack if raised else []
     frame = next((f for f in reversed(stack) if f.user), None)
     return f" at {frame.file}:{frame.line}" if frame else ""
 
 
-def _first_line(evidence: Evidence) -> str:
-    text = " ".join(evidence.message.split())
+def _first_line(message: str) -> str:
+    text = " ".join(message.split())
     return text if len(text) <= 160 else text[:159] + "…"
 
 
-def _second_run(evidence: Evidence) -> tuple[str, ...]:
-    told = evidence.extras.get("second_run")
+def _second_run(extras: dict[str, Any]) -> tuple[str, ...]:
+    told = extras.get("second_run")
     return (told,) if isinstance(told, str) and told else ()

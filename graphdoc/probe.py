@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from graphdoc.evidence import Evidence, EvidenceError, Sign
+from graphdoc.evidence import Event, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
@@ -49,7 +49,7 @@ def question(evidence: Evidence) -> str:
     """
     if evidence.from_text or evidence.probe:
         return ""
-    sign = _nonfinite(evidence)
+    sign = _nonfinite(evidence.signs)
     if sign is not None:
         scaler = sign.facts.get("scaler")
         if scaler:
@@ -72,7 +72,7 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     run does not fail in the same way, what is returned is the first evidence with a sentence about that in
     ``extras["second_run"]``.
     """
-    known = deepened(kept, evidence)
+    known = deepened(kept, evidence.process)
     if known is not None:
         return known
     mode = question(evidence)
@@ -96,15 +96,15 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     except Interrupted:
         return _told(evidence, "it was interrupted")
     try:
-        result.write(str(_companion(kept, evidence)))
+        result.write(str(_companion(kept, evidence.process)))
     except OSError:
         pass  # a full disk: the next command runs the program again, no worse
     return result
 
 
-def deepened(kept: Kept, evidence: Evidence) -> Evidence | None:
+def deepened(kept: Kept, process: Process) -> Evidence | None:
     """What an earlier second run of this kept run has left, or None. Nothing is run."""
-    companion = _companion(kept, evidence)
+    companion = _companion(kept, process)
     if not companion.exists():
         return None
     try:
@@ -113,16 +113,16 @@ def deepened(kept: Kept, evidence: Evidence) -> Evidence | None:
         return None
 
 
-def _remember_reach(first: Evidence, second: Evidence) -> None:
+def _remember_reach(first: list[Event], second: list[Event]) -> None:
     """What the calls of the first run reached, where the second, which looks at more, has looked at fewer calls."""
-    if [(e.index, e.kind) for e in first.events] != [(e.index, e.kind) for e in second.events]:
+    if [(e.index, e.kind) for e in first] != [(e.index, e.kind) for e in second]:
         return
-    for old, new in zip(first.events, second.events, strict=True):
+    for old, new in zip(first, second, strict=True):
         new.reaches = new.reaches or old.reaches
 
 
-def _companion(kept: Kept, evidence: Evidence) -> Path:
-    return kept.folder / f"{DEEPENED}{evidence.process.pid}.json"
+def _companion(kept: Kept, process: Process) -> Path:
+    return kept.folder / f"{DEEPENED}{process.pid}.json"
 
 
 def _told(evidence: Evidence, why: str) -> Evidence:
@@ -137,9 +137,9 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))
         if seen is _SeenAgain:
-            _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence), mode)
+            _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence.process), mode)
             return evidence
-        second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence)).first
+        second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
     if second is not None and evidence.raised is None and second.as_if is not None:
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         second.signs += [s for s in evidence.signs if not s.weak]
@@ -148,7 +148,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
         second.probe = second.probe or mode
-        _remember_reach(evidence, second)
+        _remember_reach(evidence.events, second.events)
         if ended.stopped and second.raised is not None and evidence.raised is not None:
             # Ended before its own end could tell.
             second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes
@@ -198,24 +198,24 @@ class _SeenAgain(_FailedAgain):
     """Whether the second run has told where the first value came from that is not finite."""
 
     def again(self, second: Evidence) -> bool:
-        return _look_of(second) is not None
+        return _look_of(second.signs) is not None
 
 
-def _nonfinite(evidence: Evidence) -> Sign | None:
-    return next((s for s in evidence.signs if s.kind == "nonfinite"), None)
+def _nonfinite(signs: list[Sign]) -> Sign | None:
+    return next((s for s in signs if s.kind == "nonfinite"), None)
 
 
-def _look_of(evidence: Evidence) -> object:
-    sign = _nonfinite(evidence)
+def _look_of(signs: list[Sign]) -> object:
+    sign = _nonfinite(signs)
     return sign.facts.get("look") if sign is not None else None
 
 
 def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str) -> None:
     """Add what the second run saw to the first one's sign; where it saw nothing, a sentence."""
-    sign = _nonfinite(evidence)
+    sign = _nonfinite(evidence.signs)
     for file in files:
         second = read_evidence(kept, file)
-        look = _look_of(second)
+        look = _look_of(second.signs)
         if look is None or sign is None:
             continue
         sign.facts["look"] = look
@@ -229,14 +229,14 @@ def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str) -> N
     )
 
 
-def _of_the_same_rank(files: list[Path], evidence: Evidence) -> list[Path]:
+def _of_the_same_rank(files: list[Path], process: Process) -> list[Path]:
     """The files of the rank that failed, where there are ranks."""
-    if evidence.process.rank < 0:
+    if process.rank < 0:
         return files
     found = []
     for file in files:
         try:
-            if Evidence.read(str(file)).process.rank == evidence.process.rank:
+            if Evidence.read(str(file)).process.rank == process.rank:
                 found.append(file)
         except EvidenceError:
             continue

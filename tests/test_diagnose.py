@@ -219,7 +219,7 @@ def test_a_second_run_finds_the_cut_and_is_made_once(tmp_path):
     report = report_for(kept, announce=said.append)
     assert len(said) == 1 and "once more" in said[0] and "--no-rerun" in said[0]
     assert report.diagnoses[0].cause == "cut-by-conversion"
-    second = deepened(kept, Evidence.read(str(kept.evidence[0])))
+    second = deepened(kept, Evidence.read(str(kept.evidence[0])).process)
     assert second is not None and second.probe == "probe:cuts"
     assert report_for(kept, announce=said.append) == report
     assert report_for(replace(kept, rerun=False)) == report  # as `graphdoc show` asks: known, so nothing is run
@@ -239,4 +239,4 @@ def test_no_second_run_without_leave(tmp_path):
     evidence = failed(message=NO_GRAPH)
     kept = kept_run(tmp_path, evidence)
     report_for(kept, announce=lambda line: pytest.fail(line))
-    assert deepened(kept, evidence) is None
+    assert deepened(kept, evidence.process) is None

@@ -82,7 +82,7 @@ def evidence_of(kept: Kept) -> Evidence | None:
     first = read_processes(kept).first
     if first is None:
         return None
-    return deepened(kept, first) or first
+    return deepened(kept, first.process) or first
 
 
 def _candidates(

@@ -32,7 +32,7 @@ def known(program: Program, file: str, function: str, path: str) -> Any:
     of ``graphdoc.fixes.structures``), None for what is no tensor and no such nest, or ``UNKNOWN``."""
     wanted = _spelled(path)
     found: Any = UNKNOWN
-    for h in _holders(program):
+    for h in program.holders:
         if (h.file, h.function) != (file, function):
             continue
         if _spelled(h.path) == wanted:
@@ -44,13 +44,6 @@ def known(program: Program, file: str, function: str, path: str) -> Any:
     if found is UNKNOWN and any(t.function == function and _spelled(t.path) == wanted for t in program.tensors):
         return "tensor"
     return found
-
-
-def _holders(program: Program) -> Iterator[Holder]:
-    for carry in (*program.evidence.carries, *program.evidence.siblings):
-        yield from carry.tensor.holders
-    for tensor in program.evidence.lingering:
-        yield from tensor.holders
 
 
 def _above(holder: Holder) -> Iterator[str]:

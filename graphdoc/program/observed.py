@@ -10,6 +10,7 @@ from graphdoc.evidence import (
     Event,
     Evidence,
     Frame,
+    Holder,
     Node,
     Optimizer,
     Package,
@@ -81,6 +82,12 @@ class Program:
     def tensors(self) -> tuple[Reached, ...]:
         """The tensors that the program could reach when it failed, those near the failure first."""
         return tuple(reached(self.evidence.extras))
+
+    @cached_property
+    def holders(self) -> tuple[Holder, ...]:
+        """Each way by which the program reached a tensor of an older part of the graph."""
+        known = [c.tensor for c in (*self.evidence.carries, *self.evidence.siblings)] + self.evidence.lingering
+        return tuple(h for tensor in known for h in tensor.holders)
 
     def tensor_named(self, path: str) -> Reached | None:
         """The tensor that the program reaches under this very name, or None."""

@@ -9,6 +9,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Node, SourceTexts, Stale
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
+from graphdoc.program.journal import Journal
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
@@ -40,7 +41,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         return _unique([*cut, *again, *parted, *cloned])
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
-    return _unique([*cut, *again, *parted, *ordered, *_later_step(program, found, at), *cloned])
+    return _unique([*cut, *again, *parted, *ordered, *_later_step(program.journal, found, at), *cloned])
 
 
 def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
@@ -208,12 +209,12 @@ def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Fr
     return out
 
 
-def _later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
+def _later_step(journal: Journal, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
     event = found.writers[0].event if found.writers else None
     if at is None or event is None or found.failing is None:
         return []
-    if event.optimizer not in program.journal.works_for(found.failing):
+    if event.optimizer not in journal.works_for(found.failing):
         return []
     return [
         Remedy(

@@ -8,16 +8,14 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_value_kind import kind_of
 from graphdoc.program.bad_values import Birth, Numbers, Trouble, frame_of
 from graphdoc.program.exception import raised_span
-from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span, where
 
 STRENGTH = 0.94
 LONGEST = 60
 
 
-def trouble_with(program: Program, slug: str) -> tuple[Trouble, Birth] | None:
+def trouble_with(trouble: Trouble | None, slug: str) -> tuple[Trouble, Birth] | None:
     """The story and the record that began it, where this cause explains it."""
-    trouble = program.trouble
     if trouble is None or kind_of(trouble) != slug:
         return None
     birth = trouble.born or trouble.turned

@@ -10,9 +10,11 @@ from graphdoc.evidence import Carry, Event, Frame, Node, SourceTexts
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import names_taken_up, stored_on
+from graphdoc.program.journal import Journal
 from graphdoc.program.lookup import node_with
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
+from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
@@ -80,9 +82,9 @@ def call_name(event: Event) -> str:
     return "autograd.grad()" if event.kind == "grad" else "backward()"
 
 
-def numbered(program: Program, event: Event) -> str:
+def numbered(journal: Journal, event: Event) -> str:
     """``backward #35``: the call by its number in the run, or by its name where the journal does not know that."""
-    number = program.journal.number(event)
+    number = journal.number(event)
     word = "autograd.grad" if event.kind == "grad" else "backward"
     return f"{word} #{number}" if number is not None else call_name(event)
 
@@ -100,11 +102,11 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         told.add((frame.file, frame.line))
         names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
         graph = f"the graph behind {names}" if names else "that graph"
-        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(program, event)})"
+        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(program.journal, event)})"
         out += span_of("freed", event.stack, text, program.sources, moment(event))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
-        text = f"needs {again} ({numbered(program, reuse.failing)})"
+        text = f"needs {again} ({numbered(program.journal, reuse.failing)})"
         out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))
     return tuple(out)
 
@@ -141,9 +143,13 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
     return tuple(out)
 
 
-def before(program: Program, reuse: Reuse) -> str:
+def before(reuse: Reuse) -> str:
     """``made before backward #1``, the call that used the older graph up; without a number where it is not known."""
-    return f"before {numbered(program, reuse.freeing)}" if reuse.freeing is not None else "before an earlier backward"
+    return (
+        f"before {numbered(reuse.journal, reuse.freeing)}"
+        if reuse.freeing is not None
+        else "before an earlier backward"
+    )
 
 
 def shares(extras: dict[str, Any], graph_size: int) -> str:
@@ -154,9 +160,9 @@ def shares(extras: dict[str, Any], graph_size: int) -> str:
     return f"{dead} of the {graph_size} nodes of this graph were used up before"
 
 
-def trained_by(program: Program, names: set[str]) -> str:
+def trained_by(owners: Owners, names: set[str]) -> str:
     """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them."""
-    owners = program.owners
+    owners = owners
     found = owners.of(names)
     if found.optimizers:
         return "trained by " + listing(owners.called(found.optimizers))

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace import ENOUGH
-from graphdoc.evidence import Evidence, Raised
+from graphdoc.evidence import Evidence, Raised, Sign
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
@@ -195,8 +195,8 @@ class Trial:
         outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
         outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
         failed = read_processes(self.kept, ended.evidence).first
-        outcome.still = failed is not None and same_signs(self.evidence, failed)
-        outcome.left = left_over(self.evidence, failed) if failed is not None else ""
+        outcome.still = failed is not None and same_signs(self.evidence.signs, failed.signs)
+        outcome.left = left_over(self.evidence.signs, failed.signs) if failed is not None else ""
         if failed is None or failed.raised is None or failed.went_on:
             return outcome
         raised = failed.raised
@@ -270,21 +270,21 @@ def refused_views(raised: Raised | None) -> bool:
     return message_of(raised, "view-multi-output-inplace", "view-base-modified-multi-output") is not None
 
 
-def same_signs(a: Evidence, b: Evidence) -> bool:
+def same_signs(a: list[Sign], b: list[Sign]) -> bool:
     """Whether anything that was seen in a run that went on was seen in another one too."""
-    mine = [s for s in a.signs if not s.weak]
+    mine = [s for s in a if not s.weak]
     return any(
         s.kind == t.kind and (not s.parameters or bool(set(s.parameters) & set(t.parameters)))
         for s in mine
-        for t in b.signs
+        for t in b
         if not t.weak
     )
 
 
-def left_over(a: Evidence, b: Evidence) -> str:
+def left_over(a: list[Sign], b: list[Sign]) -> str:
     """A doubt if a run that was to end a nan still meets one, in other places than the original."""
-    mine = any(s.kind == _NONFINITE for s in a.signs)
-    other = next((s for s in b.signs if s.kind == _NONFINITE and not s.weak), None)
+    mine = any(s.kind == _NONFINITE for s in a)
+    other = next((s for s in b if s.kind == _NONFINITE and not s.weak), None)
     if not mine or other is None:
         return ""
     more = f" and {len(other.parameters) - 2} more" if len(other.parameters) > 2 else ""

@@ -58,7 +58,7 @@ A smaller learning rate, or a recurrence that cannot stretch, is the other way.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is an overflow of numbers that had grown out of all bounds."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

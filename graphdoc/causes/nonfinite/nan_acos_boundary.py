@@ -45,7 +45,7 @@ single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sin
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

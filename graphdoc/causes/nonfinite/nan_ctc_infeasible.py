@@ -40,7 +40,7 @@ are wrong: `input_lengths` must count frames *after* the encoder's own subsampli
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a CTC loss."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -53,7 +53,7 @@ divisor that may be negative there is no such bound, and the division has to be 
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a quotient whose divisor is zero, or a mean over no elements."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

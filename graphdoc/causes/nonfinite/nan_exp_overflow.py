@@ -47,7 +47,7 @@ there.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is the result of an exponential."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -44,7 +44,7 @@ fits depends on the hardware and on the precision that is needed.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -48,7 +48,7 @@ elements before computing is right for a target that is marked as missing.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value came in from outside: no operation has made it."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -54,7 +54,7 @@ or a loss `…_with_logits`, which are exact and send a gradient everywhere.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is the result of a logarithm, or the gradient behind one."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -46,7 +46,7 @@ loss.
 
 def recognise(program: Program) -> Finding | None:
     """Infinities of a mask have become nan."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -51,7 +51,7 @@ changes no other. Whether such a row should be in the batch at all is another qu
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

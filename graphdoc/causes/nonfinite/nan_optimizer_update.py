@@ -43,7 +43,7 @@ want an optimizer that keeps its state in single precision.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value was made inside of an optimizer's step."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

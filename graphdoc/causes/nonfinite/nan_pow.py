@@ -41,7 +41,7 @@ derivative at the bound is `a * bound ** (a - 1)`.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -47,7 +47,7 @@ own, to be written as a `torch.autograd.Function`. A distinct jitter on the diag
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -48,7 +48,7 @@ Unsafe: `clamp_min` under the root keeps every distance above its bound as it is
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a root of a negative number, or the gradient behind a root that is zero."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -43,7 +43,7 @@ leave all others as they are, treat the single value by itself, or let the loade
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a deviation over no more values than its correction takes off."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -44,7 +44,7 @@ that are to differ from each other.
 
 def recognise(program: Program) -> Finding | None:
     """The first bad value is memory that the program asked for and did not write."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

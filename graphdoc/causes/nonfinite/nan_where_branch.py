@@ -51,7 +51,7 @@ display where the branch has several lines, since which value the branch can tak
 
 def recognise(program: Program) -> Finding | None:
     """The loss is finite, and the gradient behind a branch that was left out is not."""
-    found = trouble_with(program, SLUG)
+    found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
     trouble, birth = found

@@ -97,7 +97,7 @@ def recognise(program: Program) -> Finding | None:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"a term of this loss was made {before(program, reuse)}, which differentiated it already",
+        because=f"a term of this loss was made {before(reuse)}, which differentiated it already",
     )
 
 

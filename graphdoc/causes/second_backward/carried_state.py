@@ -128,13 +128,13 @@ def recognise(program: Program) -> Finding | None:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=_because(program, reuse, what),
+        because=_because(reuse, what),
     )
 
 
-def _because(program: Program, reuse: Reuse, what: str) -> str:
+def _because(reuse: Reuse, what: str) -> str:
     were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
-    return f"{what} {were} made {before(program, reuse)}, which used {their} graph up, and nothing has cut {them} since"
+    return f"{what} {were} made {before(reuse)}, which used {their} graph up, and nothing has cut {them} since"
 
 
 def _from_text(program: Program) -> Finding | None:

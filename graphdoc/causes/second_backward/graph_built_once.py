@@ -128,7 +128,7 @@ def recognise(program: Program) -> Finding | None:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"made {before(program, reuse)}, which used the graph up, and not computed again since",
+        because=f"made {before(reuse)}, which used the graph up, and not computed again since",
     )
 
 

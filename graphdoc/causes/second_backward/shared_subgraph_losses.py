@@ -8,6 +8,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import Program
+from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, moment, span_of
 from graphdoc.remedies.merged_backward import can_merge
@@ -147,7 +148,7 @@ def _advice(program: Program, reuse: Reuse) -> str:
         )
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
         return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
-    meant = _meant(program, reuse)
+    meant = _meant(program.owners, reuse)
     if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
     if reuse.stepped and not reuse.only_heads_stepped:
@@ -157,14 +158,14 @@ def _advice(program: Program, reuse: Reuse) -> str:
     return f"{meant}: give the losses back to where both are at hand, add them there and call backward once."
 
 
-def _meant(program: Program, reuse: Reuse) -> str:
+def _meant(owners: Owners, reuse: Reuse) -> str:
     """Whom each loss trains, as far as the optimizers tell."""
     theirs, mine = reuse.works_for
     if reuse.role is not Role.TRAINED:
         return "Where both are to train these parameters"
     if reuse.only_heads_stepped or reuse.owners & theirs & mine or reuse.one_step:
         return "Both are meant to train these parameters"
-    called = program.owners.called
+    called = owners.called
     return f"The first trains its part of them with {listing(called(theirs))}, the second with {listing(called(mine))}"
 
 

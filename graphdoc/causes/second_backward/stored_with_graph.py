@@ -124,7 +124,7 @@ def recognise(program: Program) -> Finding | None:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"{len(reuse.carries)} tensors of this loss were made {before(program, reuse)}, which used them up",
+        because=f"{len(reuse.carries)} tensors of this loss were made {before(reuse)}, which used them up",
     )
 
 
@@ -149,7 +149,7 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"{what} was made {before(program, reuse)}, which used its graph up; the loss learns through others",
+        because=f"{what} was made {before(reuse)}, which used its graph up; the loss learns through others",
     )
 
 

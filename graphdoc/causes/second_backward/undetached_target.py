@@ -10,6 +10,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
+from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
@@ -123,7 +124,7 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
         "certain" if reuse.owned_by_others else "likely",
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
-        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
+        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program.owners, reuse.behind)}. For "
         f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
         "has used it up.",
         distinct(
@@ -153,8 +154,8 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
     what = names_of(program.sources, program.nodes, reuse.carries, 2)
     several = " and " in what
-    ours = listing(_called(program, reuse))
-    behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    ours = listing(_called(program.owners, reuse))
+    behind = f"{folded(reuse.behind)}, {trained_by(program.owners, reuse.behind)}"
     made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
@@ -169,9 +170,9 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     )
 
 
-def _called(program: Program, reuse: Reuse) -> list[str]:
+def _called(owners: Owners, reuse: Reuse) -> list[str]:
     """The optimizers that the two calls work for, by name."""
-    return program.owners.called(reuse.works_for[0] | reuse.works_for[1])
+    return owners.called(reuse.works_for[0] | reuse.works_for[1])
 
 
 def _title(reuse: Reuse, what: str) -> str:
@@ -185,7 +186,7 @@ def _title(reuse: Reuse, what: str) -> str:
 
 def _because(program: Program, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
-    text = f"behind it lie {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    text = f"behind it lie {folded(reuse.behind)}, {trained_by(program.owners, reuse.behind)}"
     ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
     names = [
         f"`{o.name}`" for o in program.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
