@@ -177,12 +177,6 @@ def method(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.Function
     return found[0] if len(found) == 1 else None
 
 
-def returns(sources: SourceTexts, file: str, function: ast.FunctionDef) -> list[Frame]:
-    """The places of the return statements of a function itself, not of functions inside it."""
-    found = sorted((n for n in shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
-    return [frame_of(sources, file, n, function.name) for n in found]
-
-
 def calls_named(sources: SourceTexts, *names: str) -> list[Frame]:
     """Every call in the sources of the run whose function is one of these names or ends in ``.name``."""
     found: list[Frame] = []

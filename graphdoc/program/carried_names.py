@@ -8,7 +8,7 @@ from graphdoc.evidence import Carry, Frame, Node, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.program.lookup import node_with
-from graphdoc.program.stored_values import bound_names, meeting, operands_in
+from graphdoc.program.value_reads import bound_names, meeting, operands_in
 
 
 def carried_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:

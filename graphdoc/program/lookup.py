@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphdoc.evidence import Event, Node, Optimizer, Package, Parameter
+from graphdoc.evidence import Event, Node, Optimizer, Package
 
 
 def node_with(nodes: Iterable[Node], ident: int) -> Node | None:
@@ -20,11 +20,6 @@ def event_with(events: Iterable[Event], index: int) -> Event | None:
 def optimizer_with(optimizers: Iterable[Optimizer], ident: int) -> Optimizer | None:
     """The optimizer with this id, or None."""
     return next((o for o in optimizers if o.id == ident), None)
-
-
-def parameter_named(parameters: Iterable[Parameter], name: str) -> Parameter | None:
-    """The parameter or buffer of this name, or None."""
-    return next((p for p in parameters if p.name == name), None)
 
 
 def package_of(packages: Iterable[Package], file: str) -> Package | None:

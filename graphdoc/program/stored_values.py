@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Carry, Event, Frame, Holder, Node, Raised, SourceTexts
+from graphdoc.evidence import Event, Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
-from graphdoc.program.lookup import node_with
 
 Statement = ast.stmt
 
@@ -190,109 +189,6 @@ def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     return out
 
 
-def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
-    """The innermost function in which both a value's making and its use are under way: (where made, where used).
-
-    Where that is one and the same call, which led to different functions at different times (``self.value(batch)`` of
-    several classes), nothing is handed on there: the places are those in the functions that it led to.
-    """
-    making, using = user_frames(producer.stack), user_frames(consumer.stack)
-    for i, made in enumerate(making):
-        for j, used in enumerate(using):
-            if made.file == used.file and made.function == used.function:
-                one = (made.line, made.column) == (used.line, used.column)
-                return (making[i - 1], using[j - 1]) if one and i and j else (made, used)
-    return None
-
-
-def ends(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: Carry) -> tuple[Frame, Frame] | None:
-    """Where a carried value gets its graph and where it is taken up, in the function that has both in its hands.
-
-    A value that goes from one function to another in an attribute passes no caller of both: then it is where it is
-    stored and where it is read.
-    """
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-    holders = carry.tensor.holders
-    if pair is None or producer is None or consumer is None or not holders:
-        return pair
-    made, used = pair
-    if not all(any(s.kind == "attribute" for s in h.steps) for h in holders):
-        return pair
-    inner = user_frames(producer.stack)[0], user_frames(consumer.stack)[0]
-    paths = [p for h in holders for p in (h.base, h.path)]
-    within = made == inner[0] or used == inner[1]
-    if within or operands_in(sources, used, paths) or set(paths) & set(bound_names(sources, made)):
-        return pair
-    files = {f.file for f in user_frames(producer.stack)}
-    stored = [f for f in kept_at(sources, raised, holders, producer) if f.file in files]
-    return (stored[0] if stored else inner[0]), inner[1]
-
-
-def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
-    """The names that the statement around this place assigns."""
-    from graphdoc.source.module import Source
-
-    text = sources.get(frame.file)
-    if text is None:
-        return []
-    return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
-
-
-def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
-    """Those of the names (or paths) that are read in the expression at this place."""
-    from graphdoc.source.module import Source
-
-    text = sources.get(frame.file)
-    if text is None or not frame.column:
-        return []
-    found = {_spelling(o.text) for o in Source(frame.file, text).operands(frame)}
-    return [n for n in dict.fromkeys(names) if _spelling(n) in found]
-
-
-def _spelling(path: str) -> str:
-    from graphdoc.source.paths import key, parse_expression
-
-    node = parse_expression(path)
-    return key(node) if node is not None else path
-
-
-def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
-    """Where the loss of a backward call takes up one of these names: in the call itself or in what was assigned to it.
-
-    Followed through at most ``depth`` assignments of the function that makes the call.
-    """
-    root = tree(sources, call.file)
-    if root is None or not names:
-        return []
-    scope: ast.AST = function_around(root, call.line) or root
-    earlier = [s for s in statements(scope) if s.lineno <= call.line]
-    start = [s for s in earlier if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)]
-    if not start:
-        return []
-    todo: list[tuple[ast.expr, int]] = [(start[-1].value, 0)]
-    seen: set[str] = set()
-    out: list[tuple[Frame, str]] = []
-    while todo:
-        value, level = todo.pop(0)
-        read = {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)}
-        hits = [n for n in names if n in read]
-        if hits:
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
-                value = value.func.value
-            out.append((frame_of(sources, call.file, value, call.function), hits[0]))
-            continue
-        if level >= depth:
-            continue
-        for name in read - seen:
-            seen.add(name)
-            for s in reversed(earlier):
-                if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets):
-                    todo.append((s.value, level + 1))
-                    break
-    return out
-
-
 def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> tuple[Frame, Frame]:
     """The statement of this function behind which an iteration's graph has done its work, and the line of the step.
 
@@ -322,22 +218,6 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     inside = [n for n in ast.walk(chosen[-1]) if isinstance(n, ast.stmt) and not isinstance(n, ast.If | ast.With)]
     steps = [n for n in inside if n.lineno in lines] or [n for n in inside if _calls_step(n)]
     return anchor, frame_of(sources, frame.file, steps[-1], frame.function) if steps else anchor
-
-
-def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:
-    """Whether the statements behind the one at ``frame``, in its function, read a path that it assigns."""
-    root = tree(sources, frame.file)
-    scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
-    last = max(frame.line, frame.end_line)
-    return any(
-        isinstance(n, ast.Name | ast.Attribute)
-        and isinstance(n.ctx, ast.Load)
-        and n.lineno > last
-        and _spelling(ast.unparse(n)) == _spelling(path)
-        for s in (statements(scope) if scope is not None else ())
-        if (s.end_lineno or s.lineno) > last
-        for n in ast.walk(s)
-    )
 
 
 def started_again(sources: SourceTexts, frame: Frame, anchor: Frame, path: str) -> bool:

@@ -14,9 +14,11 @@ from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
-from graphdoc.program.stored_values import bound_names, meeting, operands_in, user_frames
+from graphdoc.program.stored_values import user_frames
+from graphdoc.program.value_reads import bound_names, meeting, operands_in
 from graphdoc.source.module import Source
-from graphdoc.story.older_graph import distinct_carries, earlier_uses, paths_of
+from graphdoc.story.older_graph import distinct_carries, paths_of
+from graphdoc.story.older_graph_places import earlier_uses
 
 
 def constant_at_use(program: Program, carries: Iterable[Carry], note: str) -> list[Remedy]:

@@ -12,10 +12,12 @@ from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.program.stored_values import bound_names, kept_at, meeting, user_frames
+from graphdoc.program.stored_values import kept_at, user_frames
+from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.source.paths import key, targets_of
-from graphdoc.story.older_graph import MOST_PLACES, adding, distinct_carries
+from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
+from graphdoc.story.older_graph_places import adding
 
 _AGAIN = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
 

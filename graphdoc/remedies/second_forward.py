@@ -8,7 +8,8 @@ from graphdoc.program.bindings import assignments, names_in
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
-from graphdoc.program.stored_values import meeting, user_frames
+from graphdoc.program.stored_values import user_frames
+from graphdoc.program.value_reads import meeting
 
 MOST_SEEDS = 8
 

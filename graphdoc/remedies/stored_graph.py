@@ -10,10 +10,12 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import kept_at
-from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept, no_grad_over_maker, stored
+from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import constant_at_use
+from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.recomputation import applies, compute_again, unique
-from graphdoc.story.older_graph import cached_with, called, distinct_carries
+from graphdoc.story.older_graph import called, distinct_carries
+from graphdoc.story.older_graph_places import cached_with
 from graphdoc.story.wording import folded
 
 MOST = 4

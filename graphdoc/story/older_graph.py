@@ -1,24 +1,20 @@
-"""What is told of an older graph that a backward call ran into: its tensors by name, the calls, the places to go to."""
+"""What is told of an older graph that a backward call ran into: its tensors by name, the calls, the optimizers."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Event, Frame, Node, SourceTexts
-from graphdoc.model import Role, Span
-from graphdoc.program.bindings import frame_of, tree
-from graphdoc.program.carried_names import names_taken_up, stored_on
+from graphdoc.evidence import Carry, Event, Node, SourceTexts
+from graphdoc.model import Span
+from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.journal import Journal
 from graphdoc.program.lookup import node_with
-from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
-from graphdoc.program.reuse import Lifetime, Reuse
-from graphdoc.program.roots import roots_of
-from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
-from graphdoc.program.stored_values import alias_of, bound_names, ends, kept_at, meeting, user_frames, uses_in_loss
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import distinct, innermost_user, moment, span_of
+from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.story.wording import folded, gathered, listing
 
 MOST_PLACES = 6
@@ -181,173 +177,3 @@ def steps_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
             text = f"{optimizer.name or optimizer.type} steps {folded(mine)}"
             out += span_of("related", event.stack, text, program.sources, moment(event))
     return distinct(out)[:3]
-
-
-def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -> tuple[Span, ...]:
-    """Where a reader should go for something that is kept: the statements that keep it, then where it was made.
-
-    ``making`` is the label of the latter, ``label`` where it is empty. The start of a recurrence is not told.
-    """
-    kept: list[Span] = []
-    made: list[Span] = []
-    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
-        producer = program.node(c.producer)
-        if producer is None:
-            continue
-        for frame in _in_rounds(
-            program.sources,
-            reuse,
-            producer,
-            kept_at(program.sources, program.raised, c.tensor.holders, producer)[:2],
-        ):
-            kept.append(span("cause", frame, label, program.sources, moment(producer)))
-        recurs = reuse.lifetime is Lifetime.RECURS and not any(h.exact for h in c.tensor.holders)
-        carrying = (reuse.carrying(c) or stored_on(program.sources, program.nodes, c)) if recurs else None
-        if carrying is not None:
-            kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))
-        frame_made = innermost_user(producer.stack)
-        if frame_made is not None and not reuse.is_start(c):
-            made.append(span("cause", frame_made, making or label, program.sources, moment(producer)))
-    kept = list(distinct(kept))
-    kept = [
-        span("cause", f, "a view of data that outlives this pass", program.sources)
-        for f in aliases(program.sources, program.nodes, reuse)
-    ] + kept
-    made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
-    return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
-
-
-def _in_rounds(sources: SourceTexts, reuse: Reuse, producer: Node, kept: list[Frame]) -> list[Frame]:
-    """Of the statements that keep a value which recurs, those in a loop and the one that made it: the others give it
-    its start. All of them where none is of these, as where a package runs the loop and the value has another name."""
-    if reuse.lifetime is not Lifetime.RECURS:
-        return kept
-    made = [f for f in producer.stack if f.user]
-    return [f for f in kept if loop_of(sources, f) is not None or _runs_below(f, made)] or kept
-
-
-def _runs_below(statement: Frame, stack: list[Frame]) -> bool:
-    """Whether one of the frames of a stack stands in a statement."""
-    return any(
-        f.file == statement.file and statement.line <= f.line <= max(statement.line, statement.end_line) for f in stack
-    )
-
-
-def _within(place: Span, told: Span) -> bool:
-    """Whether a place lies on the lines of one that is told already."""
-    return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
-
-
-def constant_places(program: Program, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
-    """Where a value that should be a constant is bound, and where the loss takes it up."""
-    out: list[Span] = []
-    for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        pair = ends(program.evidence.sources, program.evidence.nodes, program.evidence.raised, c)
-        if pair is None:
-            stack = consumer.stack if consumer is not None else []
-            out += span_of(role, stack, label, program.sources)
-            continue
-        made, used = pair
-        out.append(span(role, used, label, program.sources, moment(consumer)))
-        text = f"{called(program.sources, program.nodes, c) or 'the value'} gets its graph here"
-        out.append(span(role, made, text, program.sources, moment(producer)))
-    return distinct(out)[:3]
-
-
-def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry], label: str) -> tuple[Span, ...]:
-    """Where each value gets its graph, in the function from which it is used as well."""
-    out: list[Span] = []
-    for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-        frame = pair[0] if pair is not None else innermost_user(producer.stack) if producer is not None else None
-        if frame is not None:
-            out.append(span("cause", frame, label, sources, moment(producer)))
-    return distinct(out)[:2]
-
-
-def below_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry]) -> tuple[Span, ...]:
-    """The calls below which such a value is computed, in the function from which it is used as well."""
-    out: list[Span] = []
-    for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-        if producer is None or pair is None or pair[0] is innermost_user(producer.stack):
-            continue
-        out.append(
-            span("related", pair[0], f"{called(sources, nodes, c) or 'the value'} is computed below this call", sources)
-        )
-    return distinct(out)[:3]
-
-
-def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[tuple[Frame, str]]:
-    """Where the earlier loss, which lives no more, took up the shared value, as far as the source tells."""
-    names: list[str] = []
-    for c in distinct_carries(nodes, reuse.carries):
-        producer, consumer = node_with(nodes, c.producer), node_with(nodes, c.consumer)
-        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-        names += paths_of(c) + (bound_names(sources, pair[0]) if pair is not None else [])
-    call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
-    return uses_in_loss(sources, call, list(dict.fromkeys(names))) if call is not None else []
-
-
-def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame]:
-    """Where a view of longer-lived data was bound to the name through which the failing pass writes into it."""
-    out: list[Frame] = []
-    for c in distinct_carries(nodes, reuse.carries):
-        for node in (node_with(nodes, c.producer), node_with(nodes, c.consumer)):
-            frame = innermost_user(node.stack) if node is not None and "CopySlices" in node.op else None
-            found = alias_of(sources, frame) if frame is not None else None
-            if found is not None and found not in out:
-                out.append(found)
-    return out
-
-
-def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame | None:
-
-    cached = any(
-        "parametrize" in f.file and "cached" in f.function
-        for c in reuse.carries
-        if (n := node_with(nodes, c.producer)) is not None
-        for f in n.stack
-    )
-    if not cached or reuse.failing is None:
-        return None
-    for frame in user_frames(reuse.failing.stack):
-        root = tree(sources, frame.file)
-        for node in ast.walk(root) if root is not None else ():
-            if isinstance(node, ast.With) and node.lineno <= frame.line <= (node.end_lineno or 0):
-                for item in node.items:
-                    if "cached" in ast.unparse(item.context_expr):
-                        return frame_of(sources, frame.file, item.context_expr, frame.function)
-    return None
-
-
-def cached_context(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> tuple[Span, ...]:
-    """The ``with parametrize.cached():`` around the loop, where a parametrization's cache keeps the old graph."""
-    found = cached_with(sources, nodes, reuse)
-    return (
-        (span("cause", found, "the cache keeps the first pass's matrices with their graph", sources),) if found else ()
-    )
-
-
-def adding(program: Program, reuse: Reuse) -> list[Frame]:
-    roots = roots_of(program.evidence.events, program.packages)
-    out: list[Frame] = []
-    for c in reuse.carries:
-        producer, consumer = program.node(c.producer), program.node(c.consumer)
-        if producer is None or consumer is None or producer.sequence not in roots:
-            continue
-        frame = innermost_user(consumer.stack)
-        if frame is not None and frame not in out:
-            out.append(frame)
-    return out
-
-
-def accumulators(program: Program, reuse: Reuse) -> tuple[Span, ...]:
-    """The lines that add to a sum which still holds an earlier root."""
-    return tuple(
-        span("cause", f, "adds to a sum that an earlier backward call has already differentiated", program.sources)
-        for f in adding(program, reuse)
-    )[:2]

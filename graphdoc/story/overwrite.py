@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from graphdoc.evidence import Node, Raised, SourceTexts, Stale
+from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
 from graphdoc.model import Confidence, Span
 from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
@@ -138,3 +138,16 @@ def story(
             *failed_spans(sources, raised, found),
         )
     )
+
+
+def stepped_and_before(
+    sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame]
+) -> tuple[list[Span], list[Span]]:
+    """The step that wrote, and the forwards that had run before it."""
+    writer = found.writers[0] if found.writers else None
+    step: list[Span] = []
+    if writer is not None and writer.frame is not None:
+        text = f"{writer.op} changes {called(found.stale)} in place"
+        step.append(span("cause", writer.frame, text, sources, moment(writer.event)))
+    label = "this forward ran with the weights from before the step"
+    return step, [span("cause", frame, label, sources, moment(found.node)) for frame in forwards]

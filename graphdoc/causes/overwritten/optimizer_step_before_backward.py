@@ -11,12 +11,12 @@ from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.reuse import Lifetime
-from graphdoc.program.spans import moment, span, where
+from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.older_graph import cause_places
-from graphdoc.story.overwrite import called, facts_of, quoted, reason, story, trust
+from graphdoc.story.older_graph_places import cause_places
+from graphdoc.story.overwrite import called, facts_of, quoted, reason, stepped_and_before, story, trust
 
 TITLE = "An optimizer stepped between the forward pass and the backward that still needs the old weights"
 
@@ -138,18 +138,12 @@ def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
 
 def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
     """The step, the forward that ran before it, and what keeps the result for a later iteration."""
-    writer = found.writers[0] if found.writers else None
-    out: list[Span] = []
-    if writer is not None and writer.frame is not None:
-        text = f"{writer.op} changes {called(found.stale)} in place"
-        out.append(span("cause", writer.frame, text, program.sources, moment(writer.event)))
-    before = "this forward ran with the weights from before the step"
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
         kept = cause_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
-    for frame in at.lines[: 2 - len(kept)] if at is not None else ():
-        out.append(span("cause", frame, before, program.sources, moment(found.node)))
-    return [*out, *kept]
+    lines = at.lines[: 2 - len(kept)] if at is not None else ()
+    step, forwards = stepped_and_before(program.sources, found, lines)
+    return [*step, *forwards, *kept]
 
 
 def _explain(found: Overwrite, at: Scene | None) -> str:

@@ -15,7 +15,7 @@ from graphdoc.program.writers import written
 from graphdoc.remedies.forward_hooks import Hook, hook_of
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import constant_places
+from graphdoc.story.older_graph_places import constant_places
 from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, story, trust
 
 TITLE = "A parameter was overwritten between the forward pass and its backward"

@@ -14,7 +14,8 @@ from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import calls_of, cause_places, constant_places, flow, name_of
+from graphdoc.story.older_graph import calls_of, flow, name_of
+from graphdoc.story.older_graph_places import cause_places, constant_places
 from graphdoc.story.overwrite import called, facts_of, failed_spans, reason, saved_spans, trust, write_spans
 from graphdoc.story.wording import folded
 

@@ -12,7 +12,8 @@ from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import accumulators, before, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph_places import accumulators
 
 TITLE = "backward() runs on a loss that is still being added up over the iterations"
 

@@ -12,7 +12,8 @@ from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
+from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of, several
+from graphdoc.story.older_graph_places import cause_places
 
 TITLE = "State carried over from the previous iteration still holds that iteration's graph"
 

@@ -12,16 +12,8 @@ from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import lost
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import (
-    before,
-    below_places,
-    cached_context,
-    calls_of,
-    cause_places,
-    facts_of,
-    flow,
-    names_of,
-)
+from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
+from graphdoc.story.older_graph_places import below_places, cached_context, cause_places
 from graphdoc.story.wording import folded
 
 TITLE = "Part of the forward pass was computed once and is used in every iteration"

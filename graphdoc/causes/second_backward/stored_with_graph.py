@@ -12,7 +12,8 @@ from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places, lost
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import before, calls_of, cause_places, facts_of, flow, names_of, several
+from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of, several
+from graphdoc.story.older_graph_places import cause_places
 from graphdoc.story.wording import folded
 
 TITLE = "A buffer stores tensors with their graph, and more than one update reads them"

@@ -15,17 +15,8 @@ from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import (
-    calls_of,
-    constant_places,
-    earlier_uses,
-    facts_of,
-    flow,
-    made_places,
-    names_of,
-    steps_of,
-    trained_by,
-)
+from graphdoc.story.older_graph import calls_of, facts_of, flow, names_of, steps_of, trained_by
+from graphdoc.story.older_graph_places import constant_places, earlier_uses, made_places
 from graphdoc.story.wording import folded, listing
 
 TITLE = "A target or advantage, meant as a constant, carries another network's graph"

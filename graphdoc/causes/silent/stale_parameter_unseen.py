@@ -10,10 +10,9 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
-from graphdoc.program.spans import moment, span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
-from graphdoc.story.overwrite import called, story, trust
+from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
 TITLE = "a fused optimizer steps between a forward and its backward, and PyTorch does not notice"
@@ -89,16 +88,9 @@ def recognise(program: Program) -> Finding | None:
 
 def _causes(program: Program, found: Overwrite) -> list[Span]:
     """The step, and the forward that ran before it."""
-    writer = found.writers[0] if found.writers else None
     at = scene(program, found)
-    out = []
-    if writer is not None and writer.frame is not None:
-        text = f"{writer.op} changes {called(found.stale)} in place"
-        out.append(span("cause", writer.frame, text, program.sources, moment(writer.event)))
-    for frame in at.lines[:2] if at is not None else ():
-        label = "this forward ran with the weights from before the step"
-        out.append(span("cause", frame, label, program.sources, moment(found.node)))
-    return out
+    step, forwards = stepped_and_before(program.sources, found, at.lines[:2] if at is not None else ())
+    return step + forwards
 
 
 CAUSE = Cause(

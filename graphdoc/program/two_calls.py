@@ -1,0 +1,107 @@
+"""Two backward calls that meet in one part of a graph: whom each works for, and what came between them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from graphdoc.evidence import Event, SourceTexts
+from graphdoc.program.head_optimizers import only_heads_stepped
+from graphdoc.program.journal import Journal, site
+
+
+class TwoCalls:
+    """The earlier call (``freeing``), which used a part of the graph, and the one that failed there (``failing``).
+
+    ``shared`` are the parameters behind that part, ``reaches`` those that the failing call reaches.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        failing: Event | None,
+        freeing: Event | None,
+        shared: set[str],
+        reaches: list[str],
+        sources: SourceTexts,
+    ) -> None:
+        self.journal = journal
+        self.failing, self.freeing = failing, freeing
+        self._shared, self._reaches, self._sources = shared, reaches, sources
+
+    @cached_property
+    def calls(self) -> tuple[Event, Event] | None:
+        """The earlier call and the one that failed; None where one of them is not known."""
+        return (self.freeing, self.failing) if self.freeing is not None and self.failing is not None else None
+
+    @cached_property
+    def works_for(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The optimizers that the earlier call and the failing one work for; empty where they are not known."""
+        if self.calls is None:
+            return frozenset(), frozenset()
+        return self.journal.works_for(self.calls[0]), self.journal.works_for(self.calls[1])
+
+    @cached_property
+    def owners(self) -> frozenset[int]:
+        """The optimizers that hold anything of what lies behind the older part."""
+        return self.journal.owners.of(self._shared).optimizers
+
+    @cached_property
+    def same_line(self) -> bool:
+        """Whether both calls were made at one place, reached in the same way."""
+        return self.calls is not None and site(self.calls[0].stack) == site(self.calls[1].stack)
+
+    @cached_property
+    def stepped(self) -> bool:
+        """Whether an optimizer is known to have stepped between the two calls."""
+        return bool(self.calls is not None and self.journal.steps_between(*self.calls))
+
+    @cached_property
+    def calm(self) -> bool:
+        """Whether surely no optimizer has stepped between the two calls."""
+        return self.calls is not None and self.journal.steps_between(*self.calls) == frozenset()
+
+    @cached_property
+    def inner(self) -> bool:
+        """Whether an ``autograd.grad`` has freed the graph, in a pass in which no optimizer has stepped since."""
+        first = self.calls[0] if self.calls is not None else None
+        if first is None or first.kind != "grad" or first.retain_graph or first.create_graph:
+            return False
+        return not self.stepped
+
+    @cached_property
+    def only_heads_stepped(self) -> bool:
+        """Whether the steps between the two calls touch nothing that both losses reach."""
+        if self.calls is None:
+            return False
+        return only_heads_stepped(self.journal, self._sources, self._reaches, *self.calls)
+
+    @cached_property
+    def one_step(self) -> bool:
+        """Whether the two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped
+        or accumulated in between. Computing it again would give the very same numbers.
+
+        An inner ``autograd.grad`` adds to no gradient.
+        """
+        if self.calls is None or not self.owners or self.journal.owners.of(self._shared).free:
+            return False
+        freeing, failing = self.calls
+        if any("/torch/optim/" in f.file.replace("\\", "/") for f in failing.stack):
+            return False  # a closure: the optimizer moves the parameters between its calls, within one step
+        between = self.journal.between(freeing, failing)
+        return self.journal.is_complete(freeing, failing) and not any(e.kind in ("backward", "step") for e in between)
+
+    @cached_property
+    def read_apart(self) -> bool:
+        """Whether one line calls backward for one loss after the other, clears the gradients of what they share in
+        between and steps for none: it wants the gradient of each loss by itself."""
+        if self.failing is None or not self.same_line:
+            return False
+        return self.one_step and bool(self.journal.zeroed_before(self.failing) & self.owners)
+
+    @cached_property
+    def for_different_optimizers(self) -> bool:
+        """Whether the failing call works for other optimizers than those that stepped after the earlier one."""
+        if self.calls is None:
+            return False
+        mine, theirs = self.works_for[1], self.journal.steps_after(self.calls[0])
+        return bool(mine and theirs) and not mine & theirs

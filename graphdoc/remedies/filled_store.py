@@ -1,0 +1,90 @@
+"""A store that a function fills: each entry without its graph as it is stored, or the function without gradients."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from graphdoc.evidence import Node, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import frame_of
+from graphdoc.program.container_entries import entry_of, given, putting
+from graphdoc.program.expression_values import calls_into, in_training
+from graphdoc.program.lookup import node_with
+from graphdoc.program.observed import Program
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import place, where
+from graphdoc.program.stored_values import user_frames
+from graphdoc.remedies.constant_value import frame_at, together
+from graphdoc.story.older_graph import distinct_carries
+
+
+def tuple_of(kind: str) -> Any:
+    return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
+
+
+def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
+    """Cut at the expression that goes into the store: an argument of the call that keeps it."""
+    edits: list[dict[str, Any]] = []
+    for c in distinct_carries(nodes, reuse.carries):
+        producer = node_with(nodes, c.producer)
+        frames = user_frames(producer.stack) if producer is not None else []
+        seen: set[tuple[str, str, str]] = set()
+        for holder in c.tensor.holders:
+            entry = entry_of(holder)
+            if entry is None or (told := (entry.container, entry.type, entry.field.key if entry.field else "")) in seen:
+                continue
+            seen.add(told)
+            structure = "tensor" if not entry.rest else None
+            if len(entry.rest) == 1 and entry.field is not None:
+                structure = tuple_of(entry.field.type)
+            for frame, statement in putting(sources, frames, entry) if structure is not None else ():
+                value = given(sources, statement, entry)
+                if value is None or isinstance(value, ast.Constant):
+                    continue
+                at = frame_of(sources, frame.file, value, frame.function)
+                edit = {"kind": "detach_expression", "args": {"place": place(at), "structure": structure}}
+                if edit not in edits:
+                    edits.append(edit)
+    if not edits:
+        return []
+    line = where(frame_at(edits[0]["args"]["place"]))
+    return [
+        together(
+            edits,
+            f"store it detached, at {line}",
+            "What is stored is data for the updates; they train on their own passes.",
+        )
+    ]
+
+
+def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
+    """The whole function that filled the store, without gradients.
+
+    Left out: functions in which the training itself runs, those that the update calls too (they compute what it
+    trains), and constructors.
+    """
+    for c in distinct_carries(program.nodes, reuse.carries)[:1]:
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        made = user_frames(producer.stack if producer else [])
+        known = {(f.file, f.function) for f in made}
+        updating = [f for f in user_frames(consumer.stack if consumer else []) if (f.file, f.function) not in known]
+        for frame in made:
+            if (
+                frame.function == "<module>"
+                or frame.function.endswith("__init__")
+                or in_training(program.evidence.events, frame)
+            ):
+                continue
+            if calls_into(program.sources, updating, frame.function):
+                continue
+            return [
+                Remedy(
+                    "no_grad_decorator",
+                    f"fill the store without gradients: @torch.no_grad() on {frame.function}",
+                    "unsafe",
+                    "Nothing that is stored has a graph; what the updates compute themselves is trained as before.",
+                    {"place": place(frame)},
+                )
+            ]
+    return []
