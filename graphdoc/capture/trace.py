@@ -276,7 +276,9 @@ class StepTrace:
 
     def _write_names(self) -> None:
         found = Census(roots_of(user_frames(sys._getframe(1))), self.torch).parameter_names
-        self._write({"k": "names", "names": {k: found[i] for i, (k, _) in self.parameters.items() if i in found}})
+        named = {k: found[i] for i, (k, _) in self.parameters.items() if i in found}
+        frozen = [k for k, p in self.parameters.values() if not p.requires_grad]
+        self._write({"k": "names", "names": named, "frozen": frozen})
 
     def _stop_if_done(self, index: int) -> None:
         """Say when enough was seen behind the point of the failure. The run goes on until it is ended from outside,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from graphdoc.model import Fix, Safety
 from graphdoc.project import naming, standing
 from graphdoc.redaction import redact
 from graphdoc.source.module import Source
+from graphdoc.sourcetext import decode, digest, read_source
 from graphdoc.verify.failures import failing_place
 
 ROUNDS = 2
@@ -32,12 +33,18 @@ EACH = 3
 
 @dataclass
 class Composer:
-    """What is needed to write a patch for two failures of one run: its evidence, and where the user's files lie."""
+    """What is needed to write a patch for two failures of one run: its evidence, and where the user's files lie.
+
+    ``met`` are the texts of files that only a later failure names, by absolute path: each is what that run executed
+    and what lies on the disk, by its hash in ``digests``.
+    """
 
     kept: Kept
     evidence: Evidence
     root: Path
     here: Path
+    met: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
 
     def further(self, candidate: Candidate, failed: Evidence) -> list[Candidate]:
         """The patch together with each of the best remedies of the failure that the patched program met; none where
@@ -51,6 +58,7 @@ class Composer:
             name = names.get(path)
             if name is not None:
                 failed.sources[name] = text  # the run had this text; on the disk is the user's
+        self._meet(failed, names, candidate.texts)
         found, _ = findings_for(failed)
         out: list[Candidate] = []
         for one in found[:1]:
@@ -69,6 +77,9 @@ class Composer:
         out: list[Candidate] = []
         for one in told:
             texts = {str(path): str(text) for path, text in one["texts"].items()}
+            known = {**self._ran(), **one.get("met", {})}
+            if not all(self._unchanged(path, known.get(path, "")) for path in texts):
+                continue
             safety: Safety = "safe" if one["safety"] == "safe" else "unsafe"
             remedy = Remedy(TOGETHER, str(one["title"]), safety, str(one["note"]))
             chain = (*parent.chain, {str(k): str(v) for k, v in one["link"].items()})
@@ -115,16 +126,44 @@ class Composer:
     def _own(self) -> dict[str, str]:
         """The text of each of the user's files of which it is known for certain what ran, by absolute path."""
         cwd = self.evidence.process.cwd or str(self.kept.cwd)
-        return {
+        first = {
             os.path.realpath(os.path.join(cwd, name)): text
             for name, text in self.evidence.sources.items()
             if self.evidence.hashes.get(name)
         }
+        return {**self.met, **first}
+
+    def _ran(self) -> dict[str, str]:
+        """The hash of each file of the first evidence, by absolute path."""
+        cwd = self.evidence.process.cwd or str(self.kept.cwd)
+        return {os.path.realpath(os.path.join(cwd, name)): known for name, known in self.evidence.hashes.items()}
+
+    def _meet(self, failed: Evidence, names: Mapping[str, str], patched: Mapping[str, str]) -> None:
+        """Take up the files that the first evidence does not hold, where the disk still has what the trial ran."""
+        own = self._own()
+        for path, name in names.items():
+            if path not in own and path not in patched and not _installed(path):
+                self._unchanged(path, failed.hashes.get(name, ""))
+
+    def _unchanged(self, path: str, known: str) -> bool:
+        """Whether the file's content is the one with this hash; then its text is known from here on."""
+        data = read_source(path) if known else None
+        if data is None or digest(data) != known:
+            return False
+        self.met[path], self.digests[path] = decode(data), known
+        return True
 
 
-def told_of(candidate: Candidate) -> dict[str, Any]:
-    """What is kept of a patch that was put together, to be had again without a run."""
+def _installed(path: str) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(Path(path).parts))
+
+
+def told_of(candidate: Candidate, digests: Mapping[str, str]) -> dict[str, Any]:
+    """What is kept of a patch that was put together, to be had again without a run. ``digests``: the hash of each file
+    that the first evidence does not hold, for nothing else would tell that it has been changed since.
+    """
     return {
+        "met": {path: digests[path] for path in candidate.texts if path in digests},
         "id": candidate.fix.id,
         "title": candidate.fix.title,
         "note": candidate.fix.note,

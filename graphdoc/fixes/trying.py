@@ -125,11 +125,13 @@ class _Queue:
     def go_on(self, results: Results, parent: Candidate, failed: Evidence, elsewhere: bool) -> None:
         """Put the patch together with remedies of the failure that it met. Where that came from another call it is a
         fault of its own, which no other remedy of the first one mends: then the best goes first."""
-        made = self.composer.further(parent, failed) if self.composer is not None else []
+        if self.composer is None:
+            return
+        made = self.composer.further(parent, failed)
         known = [c.texts for c in self.tried]
         made = [c for c in made if c.texts not in known]
         if made:
-            results.keep_further(_key(parent), [told_of(c) for c in made])
+            results.keep_further(_key(parent), [told_of(c, self.composer.digests) for c in made])
             self.further += [(parent, c) for c in made]
             self.tried += made
             self.waiting[:] = [*made[:1], *self.waiting, *made[1:]] if elsewhere else [*self.waiting, *made]
@@ -192,7 +194,7 @@ def _note(candidate: Candidate, verdict: Verdict) -> None:
     if candidate.chain:
         told["chain"] = [dict(link) for link in candidate.chain]
     fix = replace(candidate.fix, verified=verdict.verified, verification=told)
-    if not verdict.equal or verdict.unmeasured:
+    if not verdict.equal or verdict.unmeasured or verdict.without_reference:
         # Called safe, and not measured to be: it must not be applied without the user's leave.
         fix = replace(fix, safety="unsafe")
     candidate.fix = fix

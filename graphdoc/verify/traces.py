@@ -55,12 +55,13 @@ class Step:
 
 @dataclass
 class Trace:
-    """What one process of a trial run did, in order."""
+    """What one process of a trial run did, in order. ``frozen`` are the optimizers' parameters without the flag."""
 
     rank: int = -1
     order: list[Call | Step] = field(default_factory=list)
     optimizers: dict[int, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    frozen: frozenset[str] = frozenset()
     warnings: list[str] = field(default_factory=list)
     failed: str = ""
     ended: bool = False
@@ -153,6 +154,7 @@ class Trace:
             else:
                 entry.each = {table.get(k, k): v for k, v in entry.each.items()}
         self.names = {table.get(k, k): v for k, v in self.names.items()}
+        self.frozen = frozenset(table.get(k, k) for k in self.frozen)
 
     def name(self, key: str) -> str:
         """A parameter as the user has it, or its place among the optimizers' parameters."""
@@ -181,6 +183,7 @@ def _parse(file: Path) -> Trace:
             trace.optimizers[record["o"]] = record["type"]
         elif kind == "names":
             trace.names.update(record["names"])
+            trace.frozen = frozenset(record.get("frozen", ()))
         elif kind == "warning":
             trace.warnings.append(record["text"])
         elif kind == "failed":

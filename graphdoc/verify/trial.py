@@ -20,6 +20,8 @@ from graphdoc.program.exception import SECOND_TIME, message_of
 from graphdoc.program.idle_optimizers import idle_optimizers
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime
+from graphdoc.sourcetext import decode, read_source
+from graphdoc.verify.blame import leads_to
 from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import back_to_original, original_line
 from graphdoc.verify.repeating import UNSTEADY, repeats
@@ -212,9 +214,22 @@ class Trial:
         outcome.elsewhere = fails_elsewhere(self.evidence, failed, back)
         at = failing_place(failed.failing_call, failed.raised)
         outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
-        outcome.clumsy = raised.type in _CLUMSY
+        outcome.later = self._is_anothers(outcome, failed, texts)
+        outcome.clumsy = raised.type in _CLUMSY and not outcome.later
         outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
         return outcome
+
+    def _is_anothers(self, outcome: Outcome, failed: Evidence, texts: Mapping[str, str]) -> bool:
+        """Whether a plain error behind the failure has nothing to do with what was changed.
+
+        It is raised in the program's own statement, elsewhere, and no value from a changed statement gets there.
+        """
+        at = failing_place(failed.failing_call, failed.raised)
+        if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
+            return False
+        others = {**failed.sources, **self.evidence.sources}
+        paths = {os.path.realpath(os.path.join(self._cwd, name)): text for name, text in others.items()}
+        return not leads_to(self._original_texts(texts), texts, paths, at, self._cwd)
 
     @property
     def _cwd(self) -> str:
@@ -222,7 +237,12 @@ class Trial:
 
     def _original_texts(self, texts: Mapping[str, str]) -> dict[str, str]:
         own = {os.path.realpath(os.path.join(self._cwd, f)): t for f, t in self.evidence.sources.items()}
-        return {path: own[path] for path in texts if path in own}
+        found: dict[str, str] = {}
+        for path in texts:
+            data = read_source(path) if path not in own else None  # a file that only a later failure has named
+            if path in own or data is not None:
+                found[path] = own[path] if data is None else decode(data)
+        return found
 
 
 def _last_line(printed: str) -> str:

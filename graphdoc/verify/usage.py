@@ -53,7 +53,7 @@ def never_reached(base: Trace, patched: Trace) -> list[str]:
     """
     known = {s.optimizer for s in base.steps}
     stepped = {s.optimizer for s in patched.steps} - known
-    reached = {key for step in patched.steps for key in step.each}
+    reached = {key for step in patched.steps for key in step.each} | patched.frozen
     silent = (name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped)
     return sorted(silent)
 

@@ -18,7 +18,7 @@ from graphdoc.verify.measures import (
     stopped_steps,
     walks_old_graph,
 )
-from graphdoc.verify.traces import Call, Trace
+from graphdoc.verify.traces import Call, Line, Trace
 from graphdoc.verify.usage import cleared, lost_parameters, never_reached, not_compared, reference_gap
 
 TOLERANCE = 1e-4
@@ -47,6 +47,11 @@ class Verdict:
     @property
     def unmeasured(self) -> bool:
         return bool(self.data.get("unmeasured"))
+
+    @property
+    def without_reference(self) -> bool:
+        """Whether a fix that was to leave the gradients as they are is proven by what trains alone."""
+        return bool(self.data.get("without_reference"))
 
     @property
     def open(self) -> bool:
@@ -79,7 +84,8 @@ class Outcome:
     files or the network. ``still``: what had been seen in the original, which went on, is seen in it too.
     ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
-    raised it, and ``place`` names where, as the end of a sentence.
+    raised it, and ``place`` names where, as the end of a sentence. ``later``: the exception is none of autograd's, and
+    nothing that was changed leads to where it came from.
     """
 
     exit_status: int
@@ -98,6 +104,7 @@ class Outcome:
     next: Evidence | None = None
     elsewhere: bool = False
     place: str = ""
+    later: bool = False
 
 
 @dataclass
@@ -143,13 +150,13 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         return Verdict(False, f"the program now fails{outcome.place} with {_short(outcome.failure)}", data)
     if outcome.failure and outcome.clumsy:
         return Verdict(False, f"the changed program fails with {_short(outcome.failure)}", data)
-    if outcome.failure:
+    if outcome.failure and not (outcome.later and trace is not None):
         hint = " (a trial has no network, and what it writes goes nowhere)" if outcome.outside else ""
         end = f"the program then ends with {_short(outcome.failure)}{hint}"
         return Verdict(None, end, {**data, "passed_crash": None})
     if outcome.still:
         return Verdict(False, "the program still shows the same", {**data, "passed_crash": None})
-    if outcome.exit_status and not outcome.timed_out:
+    if outcome.exit_status and not outcome.timed_out and not outcome.failure:
         return Verdict(None, f"the changed program ended with exit status {outcome.exit_status}", data)
     if trace is None:
         return Verdict(None, "the changed program left no trace to compare", data)
@@ -169,7 +176,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         "seconds": round(outcome.seconds, 2),
     }
     if baseline is None:
-        return Verdict(None, "the original could not be run again to compare with", data)
+        return Verdict(None, "the original could not be run again to compare with", {**data, "open": True})
     base = baseline.trace
     went_on = baseline.gone != Baseline.gone
     if went_on:
@@ -178,7 +185,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if outcome.timed_out and not _further(trace, baseline):
         reached = "no result" if trace.last_index >= baseline.failing >= 0 else "the failing call was not reached"
         return Verdict(None, f"{reached} within {outcome.seconds:.0f} s", {**data, "passed_crash": None, "open": True})
-    if outcome.timed_out or outcome.stopped:
+    if outcome.failure and not (_later_steps(trace, baseline) or trace.last_index > baseline.failing >= 0):
+        return Verdict(None, f"{baseline.gone}; {_then(outcome)}, before anything could be compared", data)
+    if outcome.timed_out or outcome.stopped or outcome.failure:
         # What the other run did after this one was ended is nothing that this one has lost.
         base = base.until(max(trace.last_index, baseline.failing + 1))
     lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
@@ -235,11 +244,42 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if doubts:
         data["doubts"] = doubts
         return Verdict(None, f"{baseline.gone}, but {doubts[0]}", data)
-    if difference is None and (safe or not trace.steps):
+    without = baseline.no_reference == Baseline.no_reference and not same_numbers
+    trained = without and (_later_steps(trace, baseline) or _leaves(base, trace))
+    if difference is None and (safe or not trace.steps) and not trained:
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
         data["unmeasured"] = True
         return Verdict(None, f"{baseline.gone}, but {_unmeasured(data)}", data)
+    if difference is None and safe:
+        data["without_reference"] = True
     return Verdict(True, _praise(outcome, trace, data, bool(base.used()), went_on, baseline.steady), data)
+
+
+def _later_steps(trace: Trace, baseline: Baseline) -> bool:
+    """Whether some optimizer stepped behind the failure, with gradients that are not all zero."""
+    before = len(baseline.trace.steps)
+    behind = trace.steps[before:] if baseline.failing < 0 else [s for s in trace.steps if s.index > baseline.failing]
+    return any(s.gradients for s in behind)
+
+
+def _leaves(base: Trace, patched: Trace) -> bool:
+    """Whether, in a program without optimizers, every backward goes on to give as many leaves a gradient as before the
+    failure: as far as the original came, its calls are matched, and there are more of them.
+    """
+    if base.optimizers or patched.optimizers or len(patched.backwards) <= len(base.backwards):
+        return False
+    least = {place: min(c.loose for c in base.backwards if c.place == place) for place, _ in _loose(base)}
+    return bool(least) and all(count >= least.get(place, 1) for place, count in _loose(patched))
+
+
+def _loose(trace: Trace) -> list[tuple[Line, int]]:
+    return [(c.place, c.loose) for c in trace.backwards if c.measured]
+
+
+def _then(outcome: Outcome) -> str:
+    return f"the program then meets another failure{outcome.place}, which no changed line leads to: " + _short(
+        outcome.failure
+    )
 
 
 def _unmeasured(data: dict[str, Any]) -> str:
@@ -258,12 +298,16 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
     end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
     if outcome.stopped:
         end = "went on until it was stopped" if went_on else "went on behind the failure until it was stopped"
+    if outcome.failure:
+        end = "went on behind the failure"
     steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
     parts = [f"the patched program {end} ({steps})"]
     if known and trace.backwards:
         parts.append("every parameter that received gradient still does")
     elif trace.steps:
         parts.append("every parameter of its optimizers receives gradient")
+    elif not trace.optimizers:
+        parts.append("every leaf that received gradient still does")
     if "max_relative_difference" in data:
         difference = data["max_relative_difference"]
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
@@ -281,6 +325,8 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
         parts.append(stopped)
     if data.get("not_compared"):
         parts.append(f"the steps of {_list(data['not_compared'])} lie behind the failure and could not be compared")
+    if outcome.failure:
+        parts.append(_then(outcome))
     return "; ".join(parts)
 
 

@@ -70,3 +70,88 @@ def test_two_faults_are_mended_by_one_patch(tmp_path, monkeypatch):
     patch.write_text(best.diff)
     subprocess.run(["patch", "-p1", "-i", patch], cwd=tmp_path, check=True, capture_output=True)
     assert run(tmp_path, (tmp_path / "train.py").read_text()).exit_status == 0
+
+
+FROZEN = """\
+import torch
+from torch import nn
+
+from losses import spread
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 2))
+for name, p in model.named_parameters():
+    if name.startswith("0."):
+        p.requires_grad = False
+    else:
+        p.requires_grad = False
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(4):
+    optimizer.zero_grad()
+    spread(model(torch.randn(5, 4))).backward()
+    optimizer.step()
+"""
+LOSSES = """\
+import numpy as np
+
+
+def spread(out):
+    return np.exp(out).mean()
+"""
+
+
+@pytest.mark.slow
+def test_the_second_fault_may_lie_in_a_file_that_the_first_one_does_not_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "losses.py").write_text(LOSSES)
+    kept = run(tmp_path, FROZEN)
+    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert "+++ b/losses.py" in best.diff and "torch.exp(out)" in best.diff and "+++ b/train.py" in best.diff
+    assert [link["code"] for link in best.verification["chain"]] == ["GD502"]
+    again = propose(kept, report_for(kept), verify=False, trying=Trying())
+    assert again.diagnoses[0].fixes[0].diff == best.diff
+    # A file that was changed since is not patched by what was kept.
+    (tmp_path / "losses.py").write_text(LOSSES + "\n")
+    changed = propose(kept, report_for(kept), verify=False, trying=Trying())
+    assert not any("losses.py" in f.diff for f in changed.diagnoses[0].fixes)
+
+
+LATER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+for p in model.parameters():
+    p.mul_(0.5)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+history = []
+for epoch in range(4):
+    optimizer.zero_grad()
+    loss = model(torch.randn(6, 4)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    history.append(loss.item())
+print(sum(history) + "")
+"""
+
+
+@pytest.mark.slow
+def test_a_plain_error_behind_a_right_patch_is_another_failure(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = run(tmp_path, LATER)
+    (best, *_) = propose(kept, report_for(kept), trying=Trying(120.0)).diagnoses[0].fixes
+    assert best.verified is True and "torch.no_grad()" in best.diff, best.verification
+    assert "then meets another failure at train.py:17" in best.verification["summary"]
+    assert "TypeError" in best.verification["summary"] and "4 optimizer steps" in best.verification["summary"]
+
+
+@pytest.mark.slow
+def test_a_plain_error_that_the_patch_may_have_led_to_refuses_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sick = LATER.replace("p.mul_(0.5)", "p.mul_(0.5)\n    kept = p").replace('sum(history) + ""', 'kept + ""')
+    kept = run(tmp_path, sick)
+    fixes = propose(kept, report_for(kept), trying=Trying(120.0)).diagnoses[0].fixes
+    assert not any(f.verified for f in fixes)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, place, span, where
@@ -114,7 +117,19 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
         return False
     name = target.path.rpartition(".")[2]
     trained = any(p.name.rpartition(".")[2] == name and p.is_leaf for p in parameters)
-    return trained or frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
+    named = frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
+    return trained or named or _is_looped(sources, frame, target.path)
+
+
+def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
+    """Whether the written name is the variable of a loop around the write, in which nothing reads it afterwards."""
+    root = tree(sources, frame.file)
+    loops = [n for n in ast.walk(root) if isinstance(n, ast.For)] if root is not None else []
+    around = [n for n in loops if n.lineno <= frame.line <= (n.end_lineno or n.lineno) and path in names_in(n.target)]
+    if not around:
+        return False
+    later = (n for n in ast.walk(max(around, key=lambda n: n.lineno)) if isinstance(n, ast.Name) and n.id == path)
+    return not any(n.lineno > (frame.end_line or frame.line) for n in later)
 
 
 def _facts(parameters: list[Parameter], target: Target) -> tuple[str, ...]:
@@ -142,7 +157,7 @@ def _remedies(frame: Frame, target: Target, built: list[Frame], update: bool) ->
     flags = [{"kind": "out_of_place", "args": {"place": place(b)}} for b in built]
     lines = ", ".join(where(b) for b in built[:3])
     out = together(flags, f"do not write in place, at {lines}", "safe", SAME)
-    if target.path and not update:
+    if target.path and not update and not target.whole:  # what a bare statement writes into a clone is lost
         operand = {"place": at, "operands": [target.path]}
         note = "The write goes into the clone, which has a graph that leads to the leaf; the leaf keeps its numbers."
         out.append(Remedy("clone_expression", f"use a clone of {target.path} at {where(frame)}", "safe", note, operand))

@@ -1,0 +1,70 @@
+"""Which later failures a patch can have led to, told by what its changed statements bind."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphdoc.evidence import Frame
+from graphdoc.verify.blame import changed_lines, leads_to
+
+PROGRAM = """\
+import numpy as np
+import torch
+
+class Net:
+    def forward(self, x):
+        self.hidden = x * 2
+        return self.hidden + 1
+
+def total(parts):
+    return np.sum(parts, 0)
+
+net = Net()
+rate = 0.1
+out = net(torch.ones(2))
+whole = total([out])
+mean = whole / 2
+print(rates)
+print(mean.nowhere)
+"""
+
+
+def line_of(text: str, part: str) -> Frame:
+    number = next(i for i, line in enumerate(text.splitlines(), 1) if part in line)
+    return Frame("train.py", number)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "failing", "answer"),
+    [
+        ("np.sum(parts, 0)", "sum(parts)", "print(rates)", False),
+        ("np.sum(parts, 0)", "sum(parts)", "mean.nowhere", True),  # through the function's result
+        ("np.sum(parts, 0)", "sum(parts)", "return sum(parts)", True),  # the changed line itself
+        ("self.hidden = x * 2", "self.hidden = x.detach() * 2", "mean.nowhere", True),  # attribute, forward, argument
+        ("self.hidden = x * 2", "self.hidden = x.detach() * 2", "print(rates)", False),
+        ("rate = 0.1", "rate = 0.2", "mean.nowhere", False),
+    ],
+)
+def test_a_failure_is_the_patchs_where_its_values_reach_it(old, new, failing, answer):
+    text = PROGRAM.replace(old, new)
+    assert leads_to({"/w/train.py": PROGRAM}, {"/w/train.py": text}, {}, line_of(text, failing), "/w") is answer
+
+
+def test_what_is_not_known_may_be_the_patchs():
+    text = PROGRAM.replace("rate = 0.1", "rate = 0.2")
+    assert leads_to({}, {"/w/train.py": text}, {}, line_of(text, "print(rates)"), "/w")
+    assert leads_to({"/w/train.py": PROGRAM}, {"/w/train.py": text}, {}, Frame("other.py", 3), "/w")
+    assert leads_to({"/w/train.py": "def ("}, {"/w/train.py": text}, {}, line_of(text, "print(rates)"), "/w")
+
+
+def test_values_are_followed_into_other_files():
+    old = "import layers\nx = 1\ny = layers.scale(x)\n"
+    other = "def scale(v):\n    return v.item()\ndef idle(w):\n    return missing\n"
+    new = old.replace("x = 1", "x = 2")
+    files = {"/w/layers.py": other}
+    assert leads_to({"/w/train.py": old}, {"/w/train.py": new}, files, Frame("layers.py", 2), "/w")
+    assert not leads_to({"/w/train.py": old}, {"/w/train.py": new}, files, Frame("layers.py", 4), "/w")
+
+
+def test_lines_that_the_other_text_lacks():
+    assert changed_lines("a\nb\nc\n", "a\nB\nc\nd\n") == ({2}, {2, 4})
