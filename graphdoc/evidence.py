@@ -16,7 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-EVIDENCE_VERSION = 1
+EVIDENCE_VERSION = 2
+FORMER_NAMES = {1: {"carries": "older_edges", "siblings": "earlier_edges", "lingering": "held_tensors"}}
+"""The fields that had another name in an older version that is still read."""
+_READ = ", ".join(str(n) for n in (*FORMER_NAMES, EVIDENCE_VERSION))
 MOST_BYTES = 100_000_000
 """Of a file that is read as evidence; the capture's own bounds keep it at a few."""
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
@@ -198,7 +201,7 @@ class Stale:
 
 
 @dataclass
-class Carry:
+class OlderEdge:
     """An edge from a fresh node to one that an earlier backward already used.
 
     ``consumer`` uses ``tensor``, the output of ``producer``. ``behind`` are the parameters reachable through it,
@@ -373,9 +376,10 @@ class Evidence:
 
     ``capture`` names how stacks were recorded (cheap-stacks, node-hook, anomaly, none). ``sources`` maps a file, as
     named in the frames, to its text during the run; ``hashes`` to its sha256. ``degraded`` says in plain sentences
-    what could not be observed, ``warnings`` which of PyTorch's own about missing gradients were shown. ``siblings`` are
-    the edges by which an earlier backward call of the same forward pass enters the part that it shares with the failing
-    one; ``lingering`` are tensors that the program still holds with a graph made before an earlier backward call.
+    what could not be observed, ``warnings`` which of PyTorch's own about missing gradients were shown. ``older_edges``
+    lead into what an earlier backward call has used; ``earlier_edges`` are those by which an earlier call of the same
+    forward pass enters the part that it shares with the failing one; ``held_tensors`` are those that the program still
+    holds with a graph made before an earlier backward call.
     ``signs`` is what the audits saw in a run that went on.
     ``folded`` is all of the failing graph, for drawing; ``nodes`` are the few of it that matter.
     ``probe`` is the kind of the second run that added to this, if one did. ``packages`` are the installed packages
@@ -395,9 +399,9 @@ class Evidence:
     optimizers: list[Optimizer] = field(default_factory=list)
     parameters: list[Parameter] = field(default_factory=list)
     stale: list[Stale] = field(default_factory=list)
-    carries: list[Carry] = field(default_factory=list)
-    siblings: list[Carry] = field(default_factory=list)
-    lingering: list[Tensor] = field(default_factory=list)
+    older_edges: list[OlderEdge] = field(default_factory=list)
+    earlier_edges: list[OlderEdge] = field(default_factory=list)
+    held_tensors: list[Tensor] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     signs: list[Sign] = field(default_factory=list)
     root: int = -1
@@ -489,17 +493,19 @@ class Evidence:
 
     @classmethod
     def from_json(cls, data: Any) -> Evidence:
-        """Build from parsed JSON; unknown fields are ignored so that older readers accept newer files.
+        """Build from parsed JSON; unknown fields are ignored, and an older version is read by its own names.
 
         Raises:
             EvidenceError: the document is not an evidence document or has another version.
         """
         if not isinstance(data, dict) or "version" not in data or "process" not in data:
             raise EvidenceError("not a graphdoc evidence document")
-        if data["version"] != EVIDENCE_VERSION:
-            raise EvidenceError(
-                f"evidence version {data['version']!r} is not the one this graphdoc reads ({EVIDENCE_VERSION})"
-            )
+        version = data["version"]
+        if version != EVIDENCE_VERSION:
+            former = FORMER_NAMES.get(version) if isinstance(version, int) else None
+            if former is None:
+                raise EvidenceError(f"evidence version {version!r} is not one that this graphdoc reads ({_READ})")
+            data = {former.get(name, name): value for name, value in data.items()} | {"version": EVIDENCE_VERSION}
         from graphdoc.typed import build
 
         try:

@@ -92,7 +92,8 @@ def test_reading_asks_each_annotation_once(tmp_path: Path) -> None:
         '{"version": 1, "process": {"pid": 1}, "seconds": 1' + "0" * 400 + "}",
         '{"version": 1, "process": {}, "nodes": [{}]}',
         '{"version": 1, "process": {}, "pid": ' + "9" * 5000 + "}",
-        '{"version": 2, "process": {}}',
+        '{"version": 3, "process": {}}',
+        '{"version": 0, "process": {}}',
         '{"version": [], "process": {}}',
     ],
 )
@@ -102,6 +103,21 @@ def test_what_is_no_evidence_is_one_clear_line(tmp_path: Path, text: str) -> Non
     with pytest.raises(EvidenceError) as caught:
         Evidence.read(str(file))
     assert "\n" not in str(caught.value) and str(file) in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_a_document_of_the_former_version_is_read_by_its_own_names(tmp_path: Path) -> None:
+    edge = {"consumer": 0, "producer": 1, "tensor": {"name": "hidden"}, "behind": ["cell.weight"]}
+    file = tmp_path / "evidence.json"
+    file.write_text(
+        json.dumps(
+            {"version": 1, "process": {}, "carries": [edge], "siblings": [edge], "lingering": [{"name": "memory"}]}
+        )
+    )
+    read = Evidence.read(str(file))
+    assert [e.behind for e in (*read.older_edges, *read.earlier_edges)] == [["cell.weight"]] * 2
+    assert [t.name for t in read.held_tensors] == ["memory"]
+    read.write(str(file))
+    assert Evidence.read(str(file)) == read and json.loads(file.read_text())["version"] == 2
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])

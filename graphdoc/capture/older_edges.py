@@ -11,7 +11,7 @@ from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
 from graphdoc.capture.stacks import Stack, kept_in
-from graphdoc.evidence import Carry, Evidence, Holder, Tensor
+from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
@@ -46,7 +46,7 @@ class OlderEdges:
         # The newest first: what the failing iteration itself carried over says most.
         for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_TOLD * 3]:
             freeing = self._freed_below(producer, freed_by)
-            carry = Carry(
+            carry = OlderEdge(
                 self.seen.tell(evidence, consumer),
                 self.seen.tell(evidence, producer),
                 self._carried(order[producer].node),
@@ -55,10 +55,10 @@ class OlderEdges:
                 bool(self.seen.touched[producer]),
             )
             carry.recurrent, carry.remade = self._again(consumer, producer, max(marks.values(), default=-1))
-            evidence.carries.append(carry)
+            evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
         for e in backwards:
-            if e.index in {*marks, shared_event} and not evidence.siblings:
+            if e.index in {*marks, shared_event} and not evidence.earlier_edges:
                 self._fill_siblings(evidence, e)
         evidence.fresh_reaches = self.seen.names(self._reach_without(edges + self._like(edges, marks)))
         if marks:
@@ -102,12 +102,12 @@ class OlderEdges:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""
         for ident, tensor in self.seen.census.tensors.items():
             node = grad_fn_of(tensor)
-            if node is None or not node._sequence_nr() < mark or len(evidence.lingering) >= MOST_TOLD:
+            if node is None or not node._sequence_nr() < mark or len(evidence.held_tensors) >= MOST_TOLD:
                 continue
             told = self._carried(node)
             told.holders = self.seen.census.holders(ident, True, self.seen.cwd)
             told.made = frames_of(self.seen.raw_stack(node), self.seen.cwd)
-            evidence.lingering.append(told)
+            evidence.held_tensors.append(told)
 
     def _carried(self, node: Any) -> Tensor:
         told = Tensor("activation", "", self.seen.output_shape(node, 0))
@@ -221,7 +221,7 @@ class OlderEdges:
         numbers = {f.node: f.number for f in self.seen.order}
         other = walk.walk([root], self.seen.limit)
         for found in other:
-            if found.node in numbers or len(evidence.siblings) >= MOST_TOLD:
+            if found.node in numbers or len(evidence.earlier_edges) >= MOST_TOLD:
                 continue
             for m in found.following:
                 number = numbers.get(other[m].node)
@@ -229,8 +229,8 @@ class OlderEdges:
                     continue
                 ident = len(evidence.nodes)
                 evidence.nodes.append(self.seen.describe_node(found.node, ident))
-                evidence.siblings.append(
-                    Carry(
+                evidence.earlier_edges.append(
+                    OlderEdge(
                         ident,
                         self.seen.tell(evidence, number),
                         self._carried(other[m].node),

@@ -55,7 +55,7 @@ class _Drawing:
     def _fatal(self) -> Iterable[tuple[int, int]]:
         """The edges between parts by which the failing call went into what is gone; else those to where it failed."""
         parts = self._folded.parts
-        crossing = [(self._home(c.consumer), self._home(c.producer)) for c in self._evidence.carries if c.dead]
+        crossing = [(self._home(c.consumer), self._home(c.producer)) for c in self._evidence.older_edges if c.dead]
         gone = [(a, b) for a, b in crossing if 0 <= b < len(parts) and (parts[b].released or parts[b].stale)]
         newest = [(a, b) for a, b in gone if 0 <= a < len(parts) and not parts[a].older] or gone
         if newest:
@@ -65,7 +65,7 @@ class _Drawing:
 
     def _draw_releases(self) -> None:
         freed: dict[tuple[str, int], dict[int, tuple[Event, set[int]]]] = {}
-        released = [(c.freed_by, self._home(c.producer)) for c in self._evidence.carries if c.dead]
+        released = [(c.freed_by, self._home(c.producer)) for c in self._evidence.older_edges if c.dead]
         index = self._evidence.extras.get("freed_by")  # the call that released the very node at which it failed
         if isinstance(index, int):
             released.append((index, self._home(self._evidence.failing)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from graphdoc.evidence import Carry, Event, Evidence, Stale
+from graphdoc.evidence import Event, Evidence, OlderEdge, Stale
 from graphdoc.picture.shapes import Moment
 from graphdoc.program.journal import Journal
 from graphdoc.program.owners import Owners
@@ -41,7 +41,7 @@ def moments(evidence: Evidence) -> tuple[tuple[Moment, ...], tuple[tuple[str, in
                 event.occurrence,
                 number if number is not None else -1,
                 event.optimizer,
-                text=_text(evidence.carries, evidence.stale, event),
+                text=_text(evidence.older_edges, evidence.stale, event),
                 failed=event.failed or event.index == evidence.failing_event,
             )
         )
@@ -58,7 +58,7 @@ def _last(evidence: Evidence) -> int:
     return max((e.index for e in evidence.events), default=-1)
 
 
-def _text(carries: list[Carry], stale_tensors: list[Stale], event: Event) -> str:
+def _text(carries: list[OlderEdge], stale_tensors: list[Stale], event: Event) -> str:
     """What a step wrote that was still needed, and what a call released."""
     stale = [s.tensor.name or "a saved tensor" for s in stale_tensors for w in s.writes if w.event == event.index]
     if stale:

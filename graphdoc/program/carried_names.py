@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Carry, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.program.lookup import node_with
 from graphdoc.program.value_reads import bound_names, meeting, operands_in
 
 
-def carried_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:
+def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement ``state = cell(x, state)`` that carries a value on, and the name; None where none does.
 
     The statement around the use has to bind a name under which the value was made, in the same function, at another
@@ -25,7 +25,7 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[F
     return (pair[1], name) if name else None
 
 
-def stored_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:
+def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
 
     Told where the name under which it was made holds a newer value by then: the old one comes in under another. None
@@ -46,7 +46,7 @@ def stored_on(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Fr
     return None
 
 
-def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: Carry) -> list[str]:
+def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[str]:
     """The names by which the function that makes a value and takes it up again may read it there."""
     stored = stored_on(sources, nodes, carry)
     if stored is not None:
@@ -55,13 +55,13 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: Carry) -> lis
     return bound_names(sources, pair[0]) if pair is not None and not _renewed(carry, *pair) else []
 
 
-def _ends(nodes: list[Node], carry: Carry) -> tuple[Frame, Frame] | None:
+def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
     """Where the value was made and where it was taken up, in the innermost function that does both."""
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     return meeting(producer, consumer) if producer is not None and consumer is not None else None
 
 
-def _renewed(carry: Carry, made: Frame, used: Frame) -> bool:
+def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:
     """Whether the statement that made the value ran again before the one that takes it up: it stands above it, and has
     given this pass a value of its own, which owes nothing to the old one."""
     return carry.remade and not carry.recurrent and made.line < used.line

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Carry, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
@@ -24,7 +24,7 @@ _COMPARING = (
 
 
 def is_reference(
-    sources: SourceTexts, fresh_reaches: list[str], nodes: list[Node], carries: list[Carry], trained: set[str]
+    sources: SourceTexts, fresh_reaches: list[str], nodes: list[Node], carries: list[OlderEdge], trained: set[str]
 ) -> bool:
     """Whether the failing pass only compares with each of these values.
 
@@ -37,7 +37,7 @@ def is_reference(
     return bool(carries) and all(_compared(sources, nodes, c) for c in carries)
 
 
-def _compared(sources: SourceTexts, nodes: list[Node], carry: Carry) -> bool:
+def _compared(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     if producer is None or consumer is None or not consumer.op.startswith(_COMPARING):
         return False

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame, Node, SourceTexts
+from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.program.bindings import argument, frame_of, function_around, shallow, text_of, tree
 from graphdoc.program.lookup import node_with
 from graphdoc.program.owners import Owners
@@ -35,7 +35,7 @@ _WITH_TARGET = frozenset(
 
 Target = tuple[Frame, str]
 Spot = tuple[str, int, int, int, int]
-ByOwner = dict[int, dict[Spot, list[tuple[Carry, Frame]]]]
+ByOwner = dict[int, dict[Spot, list[tuple[OlderEdge, Frame]]]]
 
 
 @dataclass
@@ -47,8 +47,8 @@ class Coupling:
     optimizers of the parameters that the failing loss reaches otherwise.
     """
 
-    late: list[Carry] = field(default_factory=list)
-    early: list[Carry] = field(default_factory=list)
+    late: list[OlderEdge] = field(default_factory=list)
+    early: list[OlderEdge] = field(default_factory=list)
     places: list[tuple[Frame, str]] = field(default_factory=list)
     own: set[int] = field(default_factory=set)
 
@@ -62,15 +62,15 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
     """
     if failing is None or freeing is None or {failing.kind, freeing.kind} != {"backward"}:
         return None
-    dead = [c for c in evidence.carries if c.dead]
+    dead = [c for c in evidence.older_edges if c.dead]
     late, own = _as_target(evidence.sources, evidence.nodes, owners, dead, set(evidence.fresh_reaches))
-    early: list[tuple[Carry, Target]] = []
+    early: list[tuple[OlderEdge, Target]] = []
     its: set[int] = set()
-    if evidence.siblings:  # the earlier loss still lives
-        rest = set(freeing.reaches) - {n for c in evidence.siblings for n in c.behind}
-        early, its = _as_target(evidence.sources, evidence.nodes, owners, evidence.siblings, rest)
+    if evidence.earlier_edges:  # the earlier loss still lives
+        rest = set(freeing.reaches) - {n for c in evidence.earlier_edges for n in c.behind}
+        early, its = _as_target(evidence.sources, evidence.nodes, owners, evidence.earlier_edges, rest)
     if not late and not early:
-        return _exchanged(evidence.nodes, evidence.siblings, owners, dead)
+        return _exchanged(evidence.nodes, evidence.earlier_edges, owners, dead)
     if own & its:
         return None
     found = Coupling([c for c, _ in late], [c for c, _ in early], [p for _, p in (*late, *early)], own)
@@ -79,13 +79,13 @@ def one_way(evidence: Evidence, owners: Owners, failing: Event | None, freeing: 
 
 
 def _as_target(
-    sources: SourceTexts, nodes: list[Node], owners: Owners, carries: Iterable[Carry], rest: set[str]
-) -> tuple[list[tuple[Carry, Target]], set[int]]:
+    sources: SourceTexts, nodes: list[Node], owners: Owners, carries: Iterable[OlderEdge], rest: set[str]
+) -> tuple[list[tuple[OlderEdge, Target]], set[int]]:
     """The edges that are targets and lead to another optimizer than all others do; and the optimizers of the others.
 
     ``rest`` are the parameters that the loss reaches beside these edges.
     """
-    targets: list[tuple[Carry, Target]] = []
+    targets: list[tuple[OlderEdge, Target]] = []
     others: set[str] = set(rest)
     for c in carries:
         found = _target_of(sources, nodes, c)
@@ -100,7 +100,7 @@ def _as_target(
     return targets, own
 
 
-def _target_of(sources: SourceTexts, nodes: list[Node], carry: Carry) -> tuple[Frame, str] | None:
+def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
@@ -196,9 +196,11 @@ def _spot(f: Frame) -> Spot:
     return (f.file, f.line, f.column, f.end_line or f.line, f.end_column)
 
 
-def _exchanged(nodes: list[Node], siblings: list[Carry], owners: Owners, dead: list[Carry]) -> Coupling | None:
+def _exchanged(
+    nodes: list[Node], earlier_edges: list[OlderEdge], owners: Owners, dead: list[OlderEdge]
+) -> Coupling | None:
     """Both losses do the same with roles exchanged: what each does more of is done with its own network's output."""
-    late, early = _by_owner(nodes, owners, dead), _by_owner(nodes, owners, siblings)
+    late, early = _by_owner(nodes, owners, dead), _by_owner(nodes, owners, earlier_edges)
     if late is None or early is None or len(late) != 2 or set(late) != set(early):
         return None
     one, other = late
@@ -215,7 +217,7 @@ def _exchanged(nodes: list[Node], siblings: list[Carry], owners: Owners, dead: l
     )
 
 
-def _by_owner(nodes: list[Node], optimizers: Owners, carries: list[Carry]) -> ByOwner | None:
+def _by_owner(nodes: list[Node], optimizers: Owners, carries: list[OlderEdge]) -> ByOwner | None:
     """Edges by the one optimizer to which they lead, and by place; None where one leads to none or to several."""
     found: ByOwner = {}
     for c in carries:

@@ -86,7 +86,9 @@ class Program:
     @cached_property
     def holders(self) -> tuple[Holder, ...]:
         """Each way by which the program reached a tensor of an older part of the graph."""
-        known = [c.tensor for c in (*self.evidence.carries, *self.evidence.siblings)] + self.evidence.lingering
+        known = [
+            c.tensor for c in (*self.evidence.older_edges, *self.evidence.earlier_edges)
+        ] + self.evidence.held_tensors
         return tuple(h for tensor in known for h in tensor.holders)
 
     def tensor_named(self, path: str) -> Reached | None:

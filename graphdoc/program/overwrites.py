@@ -159,7 +159,9 @@ class Overwrite:
             return True
         if self.reuse is None:
             return False
-        learns = is_needed(self._evidence.fresh_reaches, self._evidence.siblings, self.reuse.carries, self._trained)
+        learns = is_needed(
+            self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self._trained
+        )
         return learns or (bool(self.own) and self._of_one_update)
 
     @cached_property
@@ -172,7 +174,7 @@ class Overwrite:
         reuse = self.reuse
         if reuse is None or not self._trained or not reuse.carries or reuse.lifetime is not Lifetime.SAME_PASS:
             return False
-        if any(c in self._evidence.siblings for c in reuse.carries):
+        if any(c in self._evidence.earlier_edges for c in reuse.carries):
             return False
         own = [self._trained & set(c.behind) for c in reuse.carries]
         return all(own) and not is_reference(

@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import cached_property
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame, Holder
+from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
@@ -59,7 +59,7 @@ class Reuse(TwoCalls):
         journal: Journal,
         failing: Event | None,
         freeing: Event | None,
-        carries: list[Carry],
+        carries: list[OlderEdge],
         meant: frozenset[str] | None,
     ) -> None:
         self._evidence = evidence
@@ -88,7 +88,7 @@ class Reuse(TwoCalls):
     def both_seen(self) -> bool:
         """Whether the graph of the earlier call was still there, so that what both share was seen and not inferred."""
         shared = self._evidence.extras.get("shared_with") or {}
-        return bool(self._evidence.siblings) or bool(shared.get("exact"))
+        return bool(self._evidence.earlier_edges) or bool(shared.get("exact"))
 
     @cached_property
     def from_one_root(self) -> bool:
@@ -221,7 +221,7 @@ class Reuse(TwoCalls):
     # -- values and parameters ---------------------------------------------------------------------------------------
 
     @cached_property
-    def carries(self) -> list[Carry]:
+    def carries(self) -> list[OlderEdge]:
         """The edges into the older part that are the fault, newest first."""
         if self.from_one_root:
             return []
@@ -264,7 +264,7 @@ class Reuse(TwoCalls):
         return self.meant_known and (self.in_earlier_loss or not self.own)
 
     @cached_property
-    def earlier_roots(self) -> list[Carry]:
+    def earlier_roots(self) -> list[OlderEdge]:
         """Edges into results that an earlier backward call started from."""
         roots = roots_of(self._evidence.events, self._evidence.packages)
         return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
@@ -288,11 +288,11 @@ class Reuse(TwoCalls):
                 out.append(found)
         return out
 
-    def carrying(self, carry: Carry) -> tuple[Frame, str] | None:
+    def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""
         return carried_on(self._evidence.sources, self._evidence.nodes, carry)
 
-    def is_start(self, carry: Carry) -> bool:
+    def is_start(self, carry: OlderEdge) -> bool:
         """Whether a value of a recurrence was made before it: the state with which the first round begins."""
         if self.lifetime is not Lifetime.RECURS or carry.recurrent or carry.remade:
             return False
@@ -359,7 +359,7 @@ class Reuse(TwoCalls):
             producer = self._evidence.node(c.producer)
             mine = site(producer.stack) if producer is not None else ()
             held: dict[str, set[str]] = {}
-            for tensor in self._evidence.lingering:
+            for tensor in self._evidence.held_tensors:
                 if mine and site(tensor.made) == mine:
                     for h in tensor.holders:
                         held.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
@@ -386,7 +386,7 @@ def older_part(
         return None
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
-    carries = [c for c in evidence.carries if c.dead]
+    carries = [c for c in evidence.older_edges if c.dead]
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
         return Reuse(evidence, journal, failing, freeing, carries, meant)
@@ -399,7 +399,7 @@ def older_part(
 def _was_used(evidence: Evidence) -> bool:
     """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
     known = message_of(evidence.raised, *SECOND_TIME, *VERSION) is not None or not evidence.message
-    return known or any(n.state != "live" for n in evidence.nodes) or any(c.dead for c in evidence.carries)
+    return known or any(n.state != "live" for n in evidence.nodes) or any(c.dead for c in evidence.older_edges)
 
 
 def kept_list(holder: Holder) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Carry, Frame, Node, Raised, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.program.lookup import node_with
@@ -27,7 +27,9 @@ def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
     return None
 
 
-def ends(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: Carry) -> tuple[Frame, Frame] | None:
+def ends(
+    sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: OlderEdge
+) -> tuple[Frame, Frame] | None:
     """Where a carried value gets its graph and where it is taken up, in the function that has both in its hands.
 
     A value that goes from one function to another in an attribute passes no caller of both: then it is where it is

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.evidence import Carry, Frame, Holder, Node, SourceTexts, Tensor
+from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts, Tensor
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.carried_names import stored_on
@@ -53,7 +53,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths = _paths_in(program, reuse, call)
         if not paths:
             continue
-        paths += [p for p in _lingering_in(program.evidence.lingering, call, paths) if p not in paths]
+        paths += [p for p in _held_in(program.evidence.held_tensors, call, paths) if p not in paths]
         anchor, step = behind_the_step(program.sources, program.evidence.events, call)
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
@@ -165,12 +165,12 @@ def _in_frame(holder: Holder, call: Frame) -> bool:
     return holder.function == call.function or (holder.function == "<module>" and "." in holder.base)
 
 
-def _lingering_in(lingering: list[Tensor], call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def _held_in(held_tensors: list[Tensor], call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """What the same object, or its sibling in a list of layers, keeps besides with a graph from before: the next
     to fail."""
     owners = {_owner(p) for p, _ in paths if "." in p}
     out: list[tuple[str, Any]] = []
-    for tensor in lingering:
+    for tensor in held_tensors:
         for h in tensor.holders:
             if (
                 _in_frame(h, call)
@@ -223,7 +223,7 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def _where_stored(program: Program, carry: Carry, producer: Node) -> dict[str, Any] | None:
+def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> dict[str, Any] | None:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
     stored = stored_on(program.sources, program.nodes, carry)
     made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.connections import is_needed
@@ -21,13 +21,13 @@ from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
 
 
-def constant_at_use(program: Program, carries: Iterable[Carry], note: str) -> list[Remedy]:
+def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
     None where all that the failing loss is to train lies behind it: then the connection is needed.
     """
     carries = list(carries)
-    if is_needed(program.evidence.fresh_reaches, program.evidence.siblings, carries, program.trained):
+    if is_needed(program.evidence.fresh_reaches, program.evidence.earlier_edges, carries, program.trained):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
@@ -80,7 +80,7 @@ def _inwards(node: Node, frame: Frame) -> list[Frame]:
 
 
 def _use(
-    program: Program, c: Carry, producer: Node, taking: list[Frame], made: Frame, levels: list[Frame]
+    program: Program, c: OlderEdge, producer: Node, taking: list[Frame], made: Frame, levels: list[Frame]
 ) -> tuple[Frame, str, Any] | None:
     """Where the loss takes up the value under a name that holds a tensor (or a known nest): place, name, structure."""
     for level, frame in enumerate(levels):

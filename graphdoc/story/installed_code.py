@@ -163,7 +163,7 @@ def _deeds(program: Program, finding: Finding) -> list[Span]:
     """The package's lines below the places of this finding: of a cut, or of a value that it keeps and takes up."""
     stacks = [(c.stack, "done here") for c in program.cuts if not by_checkpoint(c)]
     stacks += [(c.switch, "switched off here") for c in program.cuts if not by_checkpoint(c)]
-    for carry in program.evidence.carries[:MOST_DEEDS]:
+    for carry in program.evidence.older_edges[:MOST_DEEDS]:
         producer, consumer = program.node(carry.producer), program.node(carry.consumer)
         if producer is None or consumer is None:
             continue

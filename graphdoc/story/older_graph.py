@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Carry, Event, Node, SourceTexts
+from graphdoc.evidence import Event, Node, OlderEdge, SourceTexts
 from graphdoc.model import Span
 from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.journal import Journal
@@ -20,12 +20,12 @@ from graphdoc.story.wording import folded, gathered, listing
 MOST_PLACES = 6
 
 
-def name_of(carry: Carry) -> str:
+def name_of(carry: OlderEdge) -> str:
     """What the program calls the carried tensor; a general word where nothing holds it any more."""
     return f"`{carry.tensor.name}`" if carry.tensor.name else "this tensor"
 
 
-def called(sources: SourceTexts, nodes: list[Node], carry: Carry) -> str:
+def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     """The same, also by the name that the statement which made it gives it; empty where it has none."""
     if carry.tensor.name:
         return f"`{carry.tensor.name}`"
@@ -35,7 +35,7 @@ def called(sources: SourceTexts, nodes: list[Node], carry: Carry) -> str:
     return f"`{names[0]}`" if names else ""
 
 
-def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry], most: int = 3) -> str:
+def names_of(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge], most: int = 3) -> str:
     """The carried tensors by name, for a sentence; empty where none has a name."""
     names = gathered(n.strip("`") for c in carries if (n := called(sources, nodes, c)))
     return listing((f"`{name}`" for name in names), most)
@@ -48,7 +48,7 @@ def _owners(program: Program, names: set[str]) -> str:
     return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in owners[:3]) + ")"
 
 
-def distinct_carries(nodes: list[Node], carries: Iterable[Carry]) -> list[Carry]:
+def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[OlderEdge]:
     """One carry for each pair of places, newest first."""
     seen = set()
     out = []
@@ -65,7 +65,7 @@ def _at(node: Node | None) -> tuple[Any, ...]:
     return tuple((f.file, f.line, f.column) for f in node.stack if f.user) if node else ()
 
 
-def paths_of(c: Carry) -> list[str]:
+def paths_of(c: OlderEdge) -> list[str]:
     return [h.base for h in c.tensor.holders] + [h.path for h in c.tensor.holders]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from graphdoc.evidence import Carry, Frame, Node, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import stored_on
@@ -75,7 +75,9 @@ def _within(place: Span, told: Span) -> bool:
     return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
 
 
-def constant_places(program: Program, carries: Iterable[Carry], label: str, role: Role = "cause") -> tuple[Span, ...]:
+def constant_places(
+    program: Program, carries: Iterable[OlderEdge], label: str, role: Role = "cause"
+) -> tuple[Span, ...]:
     """Where a value that should be a constant is bound, and where the loss takes it up."""
     out: list[Span] = []
     for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
@@ -92,7 +94,7 @@ def constant_places(program: Program, carries: Iterable[Carry], label: str, role
     return distinct(out)[:3]
 
 
-def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry], label: str) -> tuple[Span, ...]:
+def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
     """Where each value gets its graph, in the function from which it is used as well."""
     out: list[Span] = []
     for c in distinct_carries(nodes, carries)[:MOST_PLACES]:
@@ -104,7 +106,7 @@ def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry
     return distinct(out)[:2]
 
 
-def below_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[Carry]) -> tuple[Span, ...]:
+def below_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge]) -> tuple[Span, ...]:
     """The calls below which such a value is computed, in the function from which it is used as well."""
     out: list[Span] = []
     for c in distinct_carries(nodes, carries)[:MOST_PLACES]:

@@ -38,7 +38,7 @@ def damage(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
     found: set[tuple[object, ...]] = set()
     for stale in evidence.stale:
         found.add(("overwritten", stale.tensor.name, _made(evidence.node(stale.node), back)))
-    for carry in (*evidence.carries, *evidence.siblings):
+    for carry in (*evidence.older_edges, *evidence.earlier_edges):
         if carry.dead:
             ends = (_made(evidence.node(n), back) for n in (carry.consumer, carry.producer))
             found.add(("freed", *ends))

@@ -31,7 +31,7 @@ def test_a_carried_state_is_found_at_its_expression_and_by_its_name(tmp_path: Pa
     evidence = run(script(tmp_path, RECURRENT)).only
     assert evidence.raised is not None
     assert made(evidence, evidence.raised.stack) == "loss.backward()"
-    carry = evidence.carries[0]
+    carry = evidence.older_edges[0]
     consumer = evidence.node(carry.consumer)
     assert consumer is not None
     assert made(evidence, consumer.stack) == 'self.cell(obs, self.hidden["h"])'

@@ -33,4 +33,4 @@ def test_the_work_for_one_failure_does_not_grow_with_the_square(tmp_path: Path) 
     """Every node asked for the holders of every tensor that was made at its place: 6 s became 148 s."""
     seen = run(script(tmp_path, COUNTED))
     assert 0 < int(seen.result.stdout) < 2300
-    assert seen.only.carries and all(len(c.tensor.holders) <= 24 for c in seen.only.carries)
+    assert seen.only.older_edges and all(len(c.tensor.holders) <= 24 for c in seen.only.older_edges)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from questions import asked
 
-from graphdoc.evidence import Carry, Event, Evidence, Frame, Node, Optimizer, Tensor
+from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, Optimizer, Tensor
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 
@@ -133,7 +133,7 @@ def test_where_a_constant_is_taken_in(tmp_path: Path) -> None:
 
 def test_an_edge_without_calls_is_of_unknown_role() -> None:
     nodes = [Node(0, "AddBackward0", 9), Node(1, "TanhBackward0", 1)]
-    evidence = Evidence(nodes=nodes, carries=[Carry(0, 1, Tensor())], extras={"shared_with": {}})
+    evidence = Evidence(nodes=nodes, older_edges=[OlderEdge(0, 1, Tensor())], extras={"shared_with": {}})
     found = program_of(evidence).reuse
     assert found is not None
     assert (found.lifetime, found.role) == (Lifetime.SAME_PASS, Role.UNKNOWN)
@@ -154,7 +154,7 @@ def test_a_foreign_value_from_the_middle_of_a_run_is_of_unknown_lifetime() -> No
         nodes=nodes,
         events=events,
         optimizers=[Optimizer(0, "SGD", "opt", ["student.weight"])],
-        carries=[Carry(0, 1, Tensor(), ["teacher.weight"], freed_by=2)],
+        older_edges=[OlderEdge(0, 1, Tensor(), ["teacher.weight"], freed_by=2)],
         failing_event=4,
         fresh_reaches=["student.weight"],
     )

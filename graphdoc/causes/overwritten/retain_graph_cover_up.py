@@ -128,7 +128,11 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
         frames = (*uses(program.sources, program.evidence.events, found, at), *at.lines) if at is not None else ()
         places = distinct(span("cause", f, label, program.sources) for f in frames)
     elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
-        carries = program.evidence.siblings if reuse.in_earlier_loss and program.evidence.siblings else reuse.carries
+        carries = (
+            program.evidence.earlier_edges
+            if reuse.in_earlier_loss and program.evidence.earlier_edges
+            else reuse.carries
+        )
         places = constant_places(program, carries, label)
     else:
         places = cause_places(program, reuse, label)

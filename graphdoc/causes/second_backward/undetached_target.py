@@ -97,7 +97,9 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
     the value, are known, and they have nothing in common."""
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.role is Role.DATA:
         return _data_of_both(program, reuse)
-    carries = program.evidence.siblings if reuse.in_earlier_loss and program.evidence.siblings else reuse.carries
+    carries = (
+        program.evidence.earlier_edges if reuse.in_earlier_loss and program.evidence.earlier_edges else reuse.carries
+    )
     if reuse.coupling is not None:
         carries = reuse.carries
     what = names_of(program.sources, program.nodes, carries, 2) or "a value"
@@ -106,7 +108,7 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
             span("cause", frame, f"`{name}` enters this loss with the graph of another objective", program.sources)
             for frame, name in earlier_uses(program.sources, program.nodes, reuse)
         ]
-        if reuse.in_earlier_loss and not program.evidence.siblings
+        if reuse.in_earlier_loss and not program.evidence.earlier_edges
         else []
     )
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
