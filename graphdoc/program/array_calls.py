@@ -19,8 +19,9 @@ _MODULE_CALL = "torch/nn/modules/module.py"
 class ArrayCall:
     """A call below which NumPy got a tensor that requires gradients.
 
-    ``argument`` is its first argument, ``holds`` what that is known to be: ``"tensor"``, ``"list"`` (of tensors) or
-    empty. ``learned`` tells whether the result goes on into what is trained, so that a detached one would end that.
+    ``argument`` is the one that holds the tensor, as far as that is known, else its first; ``holds`` what that is known
+    to be: ``"tensor"``, ``"list"`` (of tensors) or empty. ``learned`` tells whether the result goes on into what is
+    trained, so that a detached one would end that.
     """
 
     call: ast.Call
@@ -44,13 +45,26 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
     call = bindings.call_at(program.sources, frame)
     if call is None or frame is None:
         return None
-    first = call.args[0] if call.args else None
+    given = _handed(program.evidence.extras, call)
     return ArrayCall(
         call,
-        first,
-        _holds(program.evidence.extras, first),
+        given,
+        _holds(program.evidence.extras, given),
         _in_forward(program.raised) or _differentiated(program.sources, frame),
     )
+
+
+def _handed(extras: dict[str, Any], call: ast.Call) -> ast.expr | None:
+    """The argument with the tensor: one that is known to hold it, else the first that NumPy has not made itself."""
+    given = [*call.args, *(k.value for k in call.keywords if k.arg)]
+    known = next((a for a in given if _holds(extras, a) and not isinstance(a, ast.List | ast.ListComp)), None)
+    maybe = (a for a in given if not isinstance(a, ast.Constant) and not _makes_array(a))
+    return known or next(maybe, given[0] if given else None)
+
+
+def _makes_array(node: ast.expr) -> bool:
+    text = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
+    return text.partition(".")[0] in ("np", "numpy") or text in ("len", "range")
 
 
 def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
