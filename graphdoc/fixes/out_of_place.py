@@ -13,6 +13,8 @@ Args:
     joined: True where the new pieces are joined again by the caller, so that a loop variable may be bound anew.
     container: True where an item of a dict or list is assigned (``d[k] += v``), False where it is a part of a tensor;
         by default True for a string key.
+    caller: True where the function writes into what it was given and its caller takes up what it returns: the tensor
+        that was given then keeps its numbers.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, state
 from graphdoc.fixes.slice_maps import value_first
 from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
+from graphdoc.fixes.view_writes import clone_whole, written_name
 from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
 from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
@@ -40,15 +43,26 @@ KEEPS_NUMBERS = True
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, owner = statement(sources, required(args, "place"))
     node = source.node_expression(place(args["place"]))
+    try:
+        return _edit(source, owner, node, args)
+    except CannotFix:
+        name = "" if args.get("joined") else written_name(owner, node)
+        whole = clone_whole(source, owner, name) if name else []
+        if not whole:
+            raise
+        return whole
+
+
+def _edit(source: Source, owner: ast.stmt, node: ast.expr | None, args: Args) -> list[Edit]:
     if node is None and isinstance(owner, ast.Expr | ast.Return | ast.Assign) and isinstance(owner.value, ast.Call):
         node = owner.value
     if isinstance(node, ast.Call):
         return _call(source, node, owner, args)
     if isinstance(owner, ast.AugAssign) and (node is None or node is owner.target):
         return _augmented(source, owner, args)
-    written = _subscript(owner, node)
-    if written is not None and isinstance(owner, ast.Assign):
-        return rewrite(source, owner, written, args)
+    part = _subscript(owner, node)
+    if part is not None and isinstance(owner, ast.Assign):
+        return rewrite(source, owner, part, args)
     raise CannotFix("nothing is written in place there")
 
 

@@ -166,7 +166,8 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 number = next(i for i, c in enumerate(queue.tried) if c is candidate)
                 trying.progress(f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}")
             safe = candidate.fix.safety == "safe"
-            verdict = trial.of(candidate.texts, safe, rest, same_numbers=_same_numbers(candidate))
+            same, free = _same_numbers(candidate), _may_change_numbers(candidate)
+            verdict = trial.of(candidate.texts, safe, rest, same_numbers=same, may_change_numbers=free)
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
             if candidate.settled:
@@ -182,6 +183,13 @@ def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _same_numbers(candidate: Candidate) -> bool:
     remedy = candidate.remedy
     return remedy is not None and keeps_numbers(remedy.kind, remedy.args)
+
+
+def _may_change_numbers(candidate: Candidate) -> bool:
+    """Whether numbers may be others than in the original, which wrote into a tensor of its caller's."""
+    args = candidate.remedy.args if candidate.remedy is not None else {}
+    parts = [args, *(part.get("args", {}) for part in args.get("edits", ()))]
+    return any(part.get("caller") for part in parts)
 
 
 def _key(candidate: Candidate) -> str:

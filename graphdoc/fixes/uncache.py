@@ -5,7 +5,8 @@
 are removed, and ``@cached_property`` becomes ``@property``.
 
 Args:
-    place: anything in the ``if`` (its test, the assignment, the return), or the function with the decorator.
+    place: anything in the ``if`` (its test, the assignment, the return), the statement that stores what an ``if`` of
+        the same function returns from there, or the function with the decorator.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, sta
 from graphdoc.fixes.remove_decorator import removal
 from graphdoc.source.blocks import delete, unwrap
 from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import same
 from graphdoc.source.places import Edit
 
 KIND = "uncache"
@@ -37,8 +39,26 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
                     return removal(source, decorator)
                 if name.split(".")[-1] == "cached_property":
                     return [replace(source, decorator, "property")]
+            returning = _returning(source, above, node)
+            if returning is not None:
+                return _without(source, returning, True)
             break
     raise CannotFix("no cache is recognised around that place")
+
+
+def _returning(source: Source, function: Function, stored: ast.stmt) -> ast.If | None:
+    """The ``if`` that returns what a statement stores, where it is there already; None where there is none."""
+    targets = stored.targets if isinstance(stored, ast.Assign) else []
+    for node in ast.walk(function):
+        if not isinstance(node, ast.If) or source.node_function(node) is not function or not _present(node.test):
+            continue
+        last = node.body[-1]
+        value = last.value if isinstance(last, ast.Return) else None
+        while value is not None:  # cache[k], cache[k].to(device), cache[:n]
+            if any(same(t, value) for t in targets):
+                return node
+            value = value.func if isinstance(value, ast.Call) else getattr(value, "value", None)
+    return None
 
 
 def _without(source: Source, node: ast.If, present: bool) -> list[Edit]:
@@ -62,6 +82,9 @@ def _present(test: ast.expr) -> bool | None:
         if inner is None and isinstance(test.operand, ast.Name | ast.Attribute):
             return False
         return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        # Whatever else has to hold: without the branch the value is computed.
+        return True if any(_present(operand) is True for operand in test.values) else None
     if isinstance(test, ast.Call):
         return True if getattr(test.func, "id", "") == "hasattr" else None
     if not isinstance(test, ast.Compare) or len(test.ops) != 1:

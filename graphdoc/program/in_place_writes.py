@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.source.module import Source
+from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Place
 
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
@@ -22,6 +23,7 @@ class Target:
     ``sliced``: a part of the tensor is written. ``kept``: the path reaches it through an object, so it outlives the
     call. ``local``: a plain name is bound anew in the loop or function that writes. ``whole``: the write is a
     statement of its own, so nothing uses its value. ``parameter``: it is an argument of the function around.
+    ``alias``: it is another name for such an argument (``out = x``).
     """
 
     path: str = ""
@@ -30,6 +32,7 @@ class Target:
     local: bool = False
     whole: bool = False
     parameter: bool = False
+    alias: bool = False
 
 
 def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) -> Target:
@@ -71,7 +74,23 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
         # Bound before the loop: data of this call, unless the call is still running when backward fails.
         running = {f.function for f in raised.stack} if raised else set()
         local = frame.function not in running and _binds(function, node.id)
-    return Target(node.id, sliced, False, local, whole, parameter)
+    alias = function is not None and not parameter and _is_alias(function, node.id)
+    return Target(node.id, sliced, False, local, whole, parameter, alias)
+
+
+def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether all that a function binds to a name is one of its own arguments as it was passed."""
+    given = {a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    bound = [n for n in ast.walk(function) if isinstance(n, ast.stmt) and any(key(t) == name for t in targets_of(n))]
+    if not bound:
+        return False
+    for n in bound:
+        value = n.value if isinstance(n, ast.Assign) and len(n.targets) == 1 else None
+        if isinstance(n, ast.AugAssign):  # in place, for a tensor
+            continue
+        if not isinstance(value, ast.Name) or value.id not in given or _binds(function, value.id):
+            return False
+    return True
 
 
 def _binds(scope: ast.AST, name: str) -> bool:

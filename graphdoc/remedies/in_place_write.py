@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from graphdoc.program.lookup import node_with
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.writers import Writer
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
@@ -48,9 +51,10 @@ def _instead(
     shown: list[str] = []
     for w in writers:
         container = {"container": True} if target_of(sources, raised, w.frame).path.endswith("]") else {}
+        caller = {"caller": True} if _gives_back(sources, raised, w) else {}
         for frame in write_places(sources, w):
-            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container}})
-            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone"}})
+            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container, **caller}})
+            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone", **caller}})
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
     safety: Safety = "unsafe" if any(_of_caller(sources, raised, w) for w in writers) else "safe"
@@ -65,6 +69,18 @@ def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> b
     """Whether a write goes into what the function around was given: its caller's tensor gets other numbers."""
     target = target_of(sources, raised, writer.frame)
     return target.parameter and not target.local
+
+
+def _gives_back(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
+    """Whether a function writes into what it was given while its caller takes up what it returns: that the caller's
+    tensor changes too need not be meant."""
+    target = target_of(sources, raised, writer.frame)
+    if writer.frame is None or not (target.alias or _of_caller(sources, raised, writer)):
+        return False
+    around = [f for f in writer.stack if f.user and f.function != writer.frame.function]
+    source = Source(around[-1].file, sources.get(around[-1].file, "")) if around else None
+    statement = source.node_statement(Place.of(around[-1])) if source is not None else None
+    return statement is not None and not isinstance(statement, ast.Expr)
 
 
 def write_places(sources: SourceTexts, writer: Writer) -> list[Frame]:

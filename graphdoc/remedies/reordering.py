@@ -4,10 +4,13 @@ differentiated with the weights of its own forward pass, and each optimizer uses
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event
+from graphdoc.evidence import Event, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
+from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.update_function import Scene
 
 
 def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
@@ -22,6 +25,27 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     if earlier is not None and earlier.kind == "backward":
         return _once(earlier, failing)
     return [remedy for event in writers[-1:] for remedy in _last(program, event, failing)]
+
+
+def step_behind_loop(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:
+    """One step for all rounds of a loop that steps in each, where the forward pass that they share lies before it."""
+    if at is None or found.failing is None or found.failing.kind != "backward":
+        return []
+    loop = loop_of(sources, at.write)
+    if loop is None or loop != loop_of(sources, at.backward):
+        return []
+    if not at.forwards or any(loop.line < f.line <= loop.end_line for f in at.forwards):
+        return []
+    return [
+        Remedy(
+            "step_behind_loop",
+            f"step once, behind the loop at {where(loop)}",
+            "unsafe",
+            "All rounds are differentiated with the weights of the one forward pass that they share, and their "
+            "gradients add up to one step.",
+            {"step": place(at.write), "backward": place(at.backward)},
+        )
+    ]
 
 
 def _once(earlier: Event, failing: Event) -> list[Remedy]:

@@ -18,7 +18,7 @@ from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.program.writers import By
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
-from graphdoc.remedies.reordering import steps_behind
+from graphdoc.remedies.reordering import step_behind_loop, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -38,7 +38,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
-        return _unique([*cut, *again, *parted, *cloned])
+        return _unique([*cut, *step_behind_loop(program.sources, found, at), *again, *parted, *cloned])
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
     return _unique([*cut, *again, *parted, *ordered, *_later_step(program.journal, found, at), *cloned])

@@ -182,3 +182,27 @@ def test_positions_are_those_of_torch():
     for name, position in POSITIONS.items():
         signature = inspect.signature(getattr(nn, name) if hasattr(nn, name) else getattr(F, name))
         assert list(signature.parameters).index("inplace") == position, name
+
+
+VIEWED = "    slots = h[:, 1:]\n    {write}\n    out.append(h)\n"
+
+
+@pytest.mark.parametrize("write", ["«slots += f(x)»", "«slots[0] = x»", "«slots.mul_(x)»"])
+def test_the_whole_is_cloned_before_a_part_of_it_is_taken(write):
+    source = "for x in xs:\n    w = f(h)\n" + VIEWED
+    plain = write.strip("«»")
+    wanted = source.replace("    slots =", "    h = h.clone()\n    slots =").format(write=plain)
+    assert fixed("out_of_place", source.format(write=write)) == wanted
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for x in xs:\n" + VIEWED.format(write="«slots += g(h)»"),
+        "for x in xs:\n" + VIEWED.format(write="k = h.sum()\n    «slots += x»"),
+        "for slots in h:\n    «slots += 1»\nprint(h)\n",
+    ],
+)
+def test_the_whole_is_not_cloned_where_it_is_read_in_between(source):
+    with pytest.raises(CannotFix, match="lost"):
+        fixed("out_of_place", source)

@@ -71,6 +71,8 @@ REFUSED = [
     ("compute_in_method", "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\n", {}, "no other method"),
     ("uncache", "if a > b:\n    «x = 1»\n", {}, "no cache"),
     ("uncache", "if k in c:\n    «x = c[k]»\n", {}, "nothing would compute"),
+    ("uncache", "def f(k):\n    if k in d:\n        return d[k]\n    «c[k] = g()»\n    return c[k]\n", {}, "no cache"),
+    ("uncache", "if a and k not in c:\n    «c[k] = f(k)»\n", {}, "no cache"),
     ("accumulate_number", "«total += 1»\n", {}, "a number already"),
     ("accumulate_number", "«total += loss.item()»\n", {"mode": "item"}, "already"),
     ("accumulate_number", "«f(x)»\n", {}, "nothing is accumulated"),
@@ -183,6 +185,18 @@ FIXED = [
         "if k in c:\n    v = c[k]\nelse:\n    v = «f(k)»\n    c[k] = v\nuse(v)\n",
         {},
         "v = f(k)\nc[k] = v\nuse(v)\n",
+    ),
+    (
+        "uncache",
+        "def f(k):\n    if k and k in c:\n        return c[k].to(d)\n    v = g(k)\n    if k:\n        «c[k] = v»\n    return v\n",
+        {},
+        "def f(k):\n    v = g(k)\n    if k:\n        c[k] = v\n    return v\n",
+    ),
+    (
+        "uncache",
+        "def f(self):\n    if self.x is not None:\n        return self.x\n    «self.x = g()»\n    return self.x\n",
+        {},
+        "def f(self):\n    self.x = g()\n    return self.x\n",
     ),
     ("uncache", "if not hasattr(self, 'x'):\n    self.x = «f()»\n", {}, "self.x = f()\n"),
     (

@@ -53,6 +53,28 @@ CASES = [
         """,
     ),
     Case(
+        "step_behind_loop",
+        start=TWO,
+        args={"first": "backward", "step": "@1"},
+        sick="""\
+        for epoch in range(3):
+            rows = critic(actor(x).detach())
+            for i in range(len(rows)):
+                loss = (rows[i] - y[i]).square().sum()
+                of_critic.zero_grad()
+                «loss.backward(retain_graph=True)»
+                «of_critic.step()»
+        """,
+        right="""\
+        for epoch in range(3):
+            of_critic.zero_grad()
+            for i in range(6):
+                (critic(actor(x[i : i + 1]).detach())[0] - y[i]).square().sum().backward()
+            of_critic.step()
+        """,
+        near=True,
+    ),
+    Case(
         "steps_last",
         start=TWO,
         args={"first": "step", "backward": "@1"},
@@ -113,6 +135,37 @@ for step in range(4):
 def test_one_call_is_refused_where_something_stands_between(between: str, why: str) -> None:
     with pytest.raises(CannotFix, match=re.escape(why)):
         fixed("backward_once", SICK_ONCE.format(between=between), "stays", goes="@1")
+
+
+SICK_LOOP = """\
+for row in rows:
+    loss = f(row)
+    opt.zero_grad()
+    «loss.backward(retain_graph=True)»
+    {between}
+    «opt.step()»
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "why"),
+    [
+        ("if loss < 0: break", "not every way"),
+        ("norms.append(w.grad.norm())", "gradients are read"),
+        ("other.step()", "is called in the loop too"),
+        ("opt = build()", "is another one in each round"),
+    ],
+)
+def test_a_step_stays_in_its_loop_where_the_loop_needs_it(between: str, why: str) -> None:
+    with pytest.raises(CannotFix, match=why):
+        fixed("step_behind_loop", SICK_LOOP.format(between=between), "backward", step="@1")
+
+
+def test_what_limits_the_gradient_goes_with_the_step() -> None:
+    clip = "nn.utils.clip_grad_norm_(net.parameters(), 1.0)"
+    text = fixed("step_behind_loop", SICK_LOOP.format(between=clip), "backward", step="@1")
+    assert text.endswith(f"    loss.backward(retain_graph=True)\n{clip}\nopt.step()\n")
+    assert text.startswith("opt.zero_grad()\nfor row in rows:\n    loss = f(row)\n")
 
 
 SICK_LAST = """\

@@ -1,0 +1,67 @@
+"""Step once behind a loop that differentiates parts of one forward pass, instead of in each of its rounds.
+
+The rounds' gradients add up, each with the weights of that forward pass; what clears them comes before the loop.
+
+Args:
+    step: the ``step()`` in the loop's body.
+    backward: the call of ``backward`` in the same loop.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.summing import READS_GRADIENTS
+from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.effects import binds_any, method_of
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key
+from graphdoc.source.places import Edit
+
+KIND = "step_behind_loop"
+
+_CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_"})
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, step = statement(sources, required(args, "step"))
+    other, node = call(sources, required(args, "backward"))
+    loop = source.parents.get(step)
+    method, optimizer = method_of(step)
+    if method != "step" or optimizer is None:
+        raise CannotFix("the step is part of a larger statement")
+    if not isinstance(loop, ast.For) or loop.orelse or other is not source or loop not in source.node_ancestors(node):
+        raise CannotFix("the step and the backward call do not stand in one loop")
+    own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
+    if own is None or source.node_loop(node) is not loop or loop.body.index(own) >= loop.body.index(step):
+        raise CannotFix("the step does not stand behind the backward call in the body of the loop")
+    before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
+    behind = [
+        s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *_CLIPS}
+    ]
+    _check(source, loop, [*before, *behind], own)
+    indent = indent_of(source, loop)
+    edits = [e for s in (*before, *behind) for e in delete(source, s)]
+    if before:
+        edits += place_text(source, loop, [text_of(source, s, indent) for s in before], after=False)
+    return [*edits, *place_text(source, loop, [text_of(source, s, indent) for s in behind], after=True)]
+
+
+def _check(source: Source, loop: ast.For, moved: list[ast.stmt], own: ast.stmt) -> None:
+    """What moves out of the loop means the same there, and nothing that stays reads or changes gradients or weights."""
+    used = {key(n) for s in moved for n in ast.walk(s) if isinstance(n, ast.Name | ast.Attribute)}
+    if bound := binds_any([loop], used):
+        raise CannotFix(f"{bound} is another one in each round of the loop")
+    if all(s in moved or s is own for s in loop.body) and len(loop.body) == len(moved):
+        raise CannotFix("nothing would be left in the loop")
+    gone = {n for s in moved for n in ast.walk(s)}
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Raise | ast.Yield | ast.YieldFrom):
+            raise CannotFix("not every way leads from the backward call to behind the loop")
+        if not isinstance(node, ast.Attribute) or node in gone:
+            continue
+        if node.attr in READS_GRADIENTS:
+            raise CannotFix("gradients are read in the loop")
+        if node.attr in ("step", "zero_grad", "update"):
+            raise CannotFix(f"`{source.segment(node)}` is called in the loop too")
