@@ -19,6 +19,7 @@ from graphdoc.program.stored_values import behind_the_step, element_of, kept_at,
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
+from graphdoc.remedies.renewed_state import detach_behind_renewal, renewed_outside
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.older_graph_places import aliases
 
@@ -46,10 +47,14 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut everything that is carried once, behind the step, in the innermost function that can name all of it."""
     out: list[Remedy] = []
     line = program.driver
+    between = False
     for call in user_frames(reuse.failing.stack if reuse.failing else []):
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
             return [*out, *_detach_in_batch(program, reuse)]
+        if renewed_outside(program, reuse, call):
+            between = True
+            continue
         paths = _paths_in(program, reuse, call)
         if not paths:
             continue
@@ -58,6 +63,9 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+        if between:
+            out += detach_behind_renewal(program, reuse, call, anchor, paths)
+            continue
         out.append(
             Remedy(
                 "detach_after",

@@ -11,6 +11,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
+from graphdoc.remedies.recomputation import applies
 
 
 def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
@@ -36,16 +37,15 @@ def step_behind_loop(sources: SourceTexts, found: Overwrite, at: Scene | None) -
         return []
     if not at.forwards or any(loop.line < f.line <= loop.end_line for f in at.forwards):
         return []
-    return [
-        Remedy(
-            "step_behind_loop",
-            f"step once, behind the loop at {where(loop)}",
-            "unsafe",
-            "All rounds are differentiated with the weights of the one forward pass that they share, and their "
-            "gradients add up to one step.",
-            {"step": place(at.write), "backward": place(at.backward)},
-        )
-    ]
+    remedy = Remedy(
+        "step_behind_loop",
+        f"step once, behind the loop at {where(loop)}",
+        "unsafe",
+        "All rounds are differentiated with the weights of the one forward pass that they share, and their gradients "
+        "add up to one step.",
+        {"step": place(at.write), "backward": place(at.backward)},
+    )
+    return [remedy] if applies(sources, remedy) else []
 
 
 def _once(earlier: Event, failing: Event) -> list[Remedy]:

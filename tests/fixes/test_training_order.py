@@ -72,7 +72,7 @@ CASES = [
                 (critic(actor(x[i : i + 1]).detach())[0] - y[i]).square().sum().backward()
             of_critic.step()
         """,
-        near=True,
+        near="one row at a time is computed in another order",
     ),
     Case(
         "steps_last",
