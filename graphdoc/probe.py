@@ -13,7 +13,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
-from graphdoc.program.suspicions import suspicious
+from graphdoc.program.suspicions import suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
 
 SHORTEST_LIMIT = 30.0
@@ -38,13 +38,15 @@ _MISSING_GRAPH = (
 """Messages (ids) of a graph that ends where it should not."""
 _LOOKED_FOR = {
     "writes": "who wrote",
+    "hidden": "who wrote to parameters between a forward and its backward",
     "cuts": "where the graph was cut",
     "nonfinite": "where the first nan or inf came from",
 }
 
 
 def question(evidence: Evidence) -> str:
-    """The mode of a second run that would tell more: ``probe:writes``, ``probe:cuts``,
+    """The mode of a second run that would tell more: ``probe:writes``, ``probe:hidden``,
+    ``probe:cuts``,
     ``probe:nonfinite:START[:only]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
@@ -57,7 +59,8 @@ def question(evidence: Evidence) -> str:
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:
-        return "probe:cuts" if suspicious(evidence.sources, evidence.signs) else ""
+        hidden = writes_through_data(evidence.sources, evidence.signs)
+        return "probe:cuts" if suspicious(evidence.sources, evidence.signs) else "probe:hidden" if hidden else ""
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence.raised, *VERSION):

@@ -20,6 +20,7 @@ from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.stacks import kept_in, stack_here
 from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.evidence import Evidence, Sign
+from graphdoc.growth import took_off, usual_size
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -46,7 +47,8 @@ class CloseLook:
         self._since = 0
         self._calls = 0
         self._history: list[dict[str, float]] = []
-        self._norms: dict[int, list[float]] = {}
+        self._norms: dict[int, list[tuple[int, float]]] = {}
+        """By parameter: backward calls so far and the norm of its gradient, at each step."""
         self._parameters: dict[int, Any] = {}
         self._call: Any = None
         self.over = False
@@ -107,7 +109,7 @@ class CloseLook:
                 for p, n in each:
                     self._parameters[id(p)] = p
                     norms = self._norms.setdefault(id(p), [])
-                    norms.append(n)
+                    norms.append((self._calls, n))
                     del norms[: max(0, len(norms) - KEPT_STEPS)]
                 bad = [p for p in mine if not is_finite(torch, p.grad)]
             self._births.stepping = True
@@ -298,11 +300,16 @@ class CloseLook:
         return [vars(f) for f in frames_of(raw, self._witness.cwd) if f.user][-6:]
 
     def _grown(self, names: dict[int, str]) -> list[dict[str, Any]]:
-        """The parameters whose gradient grew most, the fastest first."""
+        """The parameters whose gradient grew most, and those that grew first: ``from`` is the backward call from which
+        on the norm was far above its usual size."""
         out = []
         for ident, norms in self._norms.items():
-            finite = [n for n in norms if n == n and n not in (float("inf"), 0.0)]
+            finite = [(call, n) for call, n in norms if n == n and n not in (float("inf"), 0.0)]
             if len(finite) >= 3 and ident in names:
-                start = sorted(finite[: max(3, len(finite) // 3)])
-                out.append({"name": names[ident], "factor": finite[-1] / start[len(start) // 2]})
-        return sorted(out, key=lambda g: -float(str(g["factor"])))[:5]
+                usual = usual_size([n for _, n in finite])
+                begun = took_off(finite)
+                out.append({"name": names[ident], "factor": finite[-1][1] / usual, "from": begun})
+        most = sorted(out, key=lambda g: -float(str(g["factor"])))[:5]
+        grew = [g for g in out if g["from"] is not None]
+        first = min((int(str(g["from"])) for g in grew), default=0)
+        return most + [g for g in grew if g["from"] == first and g not in most][:20]

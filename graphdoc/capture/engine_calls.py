@@ -99,6 +99,8 @@ class EngineCalls:
             noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
             if leaves is not None and witness.audit is not None:
                 witness.audit.called(noted, outputs, leaves)
+            if witness.audit is not None and kind == "backward":
+                witness.audit.moved.began(noted, outputs)
             witness.finite.root(outputs, noted[0])
             if self._anomaly.wanted:
                 self._anomaly.hide_ours(roots_of_call(outputs))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def attach(witness: Witness, kind: str) -> None:
-    """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``cuts``,
+    """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``hidden``, ``cuts``,
     ``nonfinite[:START[:only]]`` or ``verify``.
     """
     kind, _, detail = kind.partition(":")
@@ -25,6 +25,10 @@ def attach(witness: Witness, kind: str) -> None:
         from graphdoc.capture.writes import WriteWatch
 
         witness.probes.append(WriteWatch.start(witness))
+    elif kind == "hidden":
+        from graphdoc.capture.hidden_writes import HiddenWrites
+
+        witness.probes.append(HiddenWrites.start(witness))
     elif kind == "cuts":
         from graphdoc.capture.cuts import CutWatch
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
 from graphdoc.capture import saved
+from graphdoc.capture.facts import storage_of
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
@@ -56,6 +57,22 @@ def attributes(cls: type) -> tuple[str, ...]:
         names = tuple(a for a in every if a.startswith("_saved_") and "_raw" + a in every)
         _saved_names[cls] = names
     return names
+
+
+def saved_in(node: Any, memory: Container[int | None]) -> list[str]:
+    """The attributes in which a node has saved tensors with this memory (storages by ``facts.storage_of``)."""
+    out: list[str] = []
+    for name in attributes(type(node)):
+        try:
+            raw = getattr(node, "_raw" + name)
+            if raw is None or saved.may_be_hooked(raw):
+                continue
+            for one in raw if isinstance(raw, tuple | list) else (raw,):
+                if one.data is not None and storage_of(one.data) in memory:
+                    out.append(name)
+        except RuntimeError:
+            break  # released
+    return out
 
 
 def nodes_behind(roots: Iterable[Any]) -> Iterator[tuple[Any, Any]]:

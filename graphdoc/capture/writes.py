@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -49,6 +50,12 @@ class WriteWatch(TorchDispatchMode):
                 for i, a in enumerate(func._schema.arguments)
                 if a.alias_info is not None and a.alias_info.is_write
             )
+        if positions:
+            try:
+                for tensor in self._written_by(positions, args, kwargs):
+                    self._writing(func, tensor)
+            except Exception:
+                pass
         result = func(*args, **kwargs)
         if positions:
             try:
@@ -59,24 +66,31 @@ class WriteWatch(TorchDispatchMode):
 
     def _note(self, func: Any, positions: tuple[tuple[int, str], ...], args: Any, kwargs: Any) -> None:
         raw: stacks.Stack | None = None
+        for tensor in self._written_by(positions, args, kwargs):
+            if raw is None:
+                raw = stacks.stack_here(4)
+            storage = tensor.untyped_storage()
+            key = storage._cdata
+            known = self._written.get(key)
+            # Addresses are used again: only the reference tells whether it is still the same storage.
+            if known is None or known[0]() is not storage:
+                known = self._written[key] = (weakref.ref(storage), deque(maxlen=MOST_WRITES))
+                if len(self._written) > MOST_STORAGES:
+                    self._written.popitem(last=False)
+            writes = known[1]
+            # The version counter is bumped above this level, after the kernel has run.
+            writes.append((tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()))
+
+    def _written_by(self, positions: Any, args: Any, kwargs: Any) -> Iterator[Any]:
+        """The tensors that this call writes."""
         for i, name in positions:
             value = args[i] if i < len(args) else kwargs.get(name)
             for tensor in value if isinstance(value, list | tuple) else (value,):
-                if not isinstance(tensor, self._torch.Tensor):
-                    continue
-                if raw is None:
-                    raw = stacks.stack_here(4)
-                storage = tensor.untyped_storage()
-                key = storage._cdata
-                known = self._written.get(key)
-                # Addresses are used again: only the reference tells whether it is still the same storage.
-                if known is None or known[0]() is not storage:
-                    known = self._written[key] = (weakref.ref(storage), deque(maxlen=MOST_WRITES))
-                    if len(self._written) > MOST_STORAGES:
-                        self._written.popitem(last=False)
-                writes = known[1]
-                # The version counter is bumped above this level, after the kernel has run.
-                writes.append((tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()))
+                if isinstance(tensor, self._torch.Tensor):
+                    yield tensor
+
+    def _writing(self, func: Any, tensor: Any) -> None:
+        """This tensor is about to be written."""
 
     def writes_to(self, storage: int | None, expected: int, current: int, cwd: str) -> list[Write]:
         """The writes that moved this storage's version from ``expected`` to ``current``."""

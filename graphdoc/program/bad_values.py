@@ -252,6 +252,13 @@ class Trouble:
         """Parameters by how much their gradient had grown, most first."""
         return [(str(g.get("name", "")), float(g.get("factor", 0.0))) for g in self.look.get("grown") or ()]
 
+    @property
+    def grew_first(self) -> list[str]:
+        """The parameters whose gradient was the first that grew far above its usual size."""
+        known = [(int(g["from"]), str(g.get("name", ""))) for g in self.look.get("grown") or () if g.get("from")]
+        first = min((call for call, _ in known), default=0)
+        return sorted(name for call, name in known if call == first)
+
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parsed(code_at(self.sources, birth.place))

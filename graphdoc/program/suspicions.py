@@ -20,6 +20,47 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(sources))
 
 
+def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether parameters moved before a backward call with no version telling, and not only by what the program writes
+    to ``.data`` right behind a step, where clipping weights and their like belong."""
+    if not any(s.kind == "suspect-write" for s in signs):
+        return False
+    roots = [bindings.tree(sources, file) or ast.Module([], []) for file in sources]
+    writes = [(root, node) for root in roots for node in ast.walk(root) if _writes_data(node)]
+    return not writes or any(
+        not _is_behind_a_step(bindings.function_around(root, _line(node)) or root, node) for root, node in writes
+    )
+
+
+def _writes_data(node: ast.AST) -> bool:
+    """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
+    written: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        written = node.func.value
+    elif isinstance(node, ast.AugAssign):
+        written = node.target
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        written = node.targets[0]
+    while isinstance(written, ast.Subscript):
+        written = written.value
+    return isinstance(written, ast.Attribute) and written.attr == "data"
+
+
+def _line(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 0))
+
+
+def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
+    """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step."""
+    calls = [
+        (_line(n), n.func.attr)
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")
+    ]
+    above = sorted(c for c in calls if c[0] < _line(node))
+    return bool(above) and above[-1][1] == "step"
+
+
 def _nodes(sources: SourceTexts) -> Iterator[ast.AST]:
     for file in sources:
         yield from ast.walk(bindings.tree(sources, file) or ast.Module([], []))

@@ -77,6 +77,7 @@ def tell(
     at: Frame | None = None,
     more: tuple[Span, ...] = (),
     makers: bool = True,
+    facts: tuple[str, ...] = (),
 ) -> Finding:
     """The finding: the expression to change first, where its input came from, where nan first showed."""
     place = at or birth.place
@@ -96,7 +97,7 @@ def tell(
         title,
         f"What was not finite first is {met(trouble)}. It began at {where(place)}: {explanation}",
         distinct(spans),
-        tuple(_facts(trouble)),
+        (*facts, *(_facts(trouble) if not facts else ())),
         remedies,
         because=because or f"seen in a second run, operation by operation: {met(trouble)}",
     )

@@ -15,6 +15,7 @@ from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.losses import Losses
+from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.refrozen import Refrozen
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
@@ -56,6 +57,7 @@ class Audit:
         """In how many of the backward calls that were looked at a leaf was reached, by id."""
         self.aliases = Aliases(self)
         self.stale = Stale(self)
+        self.moved = Moved(self)
         self.targets = Targets(self)
         self.unheld = Unheld(self)
         self.clearing = Clearing(self)
@@ -65,7 +67,7 @@ class Audit:
         self.refrozen = Refrozen(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            *(self.growing, self.clips, self.deadends, self.refrozen),
+            *(self.growing, self.clips, self.deadends, self.refrozen, self.moved),
         ]
 
     @classmethod
@@ -101,11 +103,13 @@ class Audit:
         if not seen.steps:
             self.unstepped.zeroed(optimizer, seen)
         self.clearing.zeroed(optimizer, seen)
+        self.moved.zeroed(seen)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
+        self.moved.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)

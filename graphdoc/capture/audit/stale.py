@@ -1,7 +1,8 @@
-"""Parameters that a fused optimizer moved between a forward and its backward: no version counter tells.
+"""Parameters that were moved between a forward and its backward where no version counter tells.
 
-``fused=True`` writes the parameters without raising their version (Adam, AdamW and SGD on a CPU, PyTorch 2.13), so the
-check that protects saved tensors does not see it, and the gradient belongs neither to the old values nor to the new.
+``fused=True`` writes the parameters without raising their version (Adam, AdamW and SGD on a CPU, PyTorch 2.13), and so
+does a write through ``.data``. The check that protects saved tensors does not see it, and the gradient belongs neither
+to the old values nor to the new. Writes through ``.data`` are only seen by a second run (``HiddenWrites``).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import saved, stacks, walk
+from graphdoc.capture import stacks, walk
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
@@ -20,20 +21,30 @@ from graphdoc.evidence import STALE_UNSEEN, Evidence, Sign, Write
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
+    from graphdoc.capture.hidden_writes import HiddenWrites
     from graphdoc.capture.journal import Noted, Seen
 
 
 class Stale:
-    """``stale-parameter``: the backward at ``stack`` needs values from before a fused step."""
+    """``stale-parameter``: the backward at ``stack`` needs values from before a fused step; with ``facts["hidden"]``
+    from before a write through ``.data`` at ``other``."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
         self._steps: dict[int, tuple[int, dict[int, int]]] = {}
         """By optimizer: the sequence number at its latest step, and its parameters by their memory, with versions."""
         self._evidence: Evidence | None = None
+        self._writes: HiddenWrites | None = None
+
+    def watch(self, writes: HiddenWrites) -> None:
+        """A second run shows every write."""
+        self._writes = writes
+        self._audit.witness.looking = True
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
+        if self._writes is not None:
+            self._writes.stepped(optimizer)
         groups = optimizer.param_groups
         if not isinstance(groups, list) or not any(group.get("fused") for group in groups):
             return
@@ -45,7 +56,9 @@ class Stale:
 
     def called(self, noted: Noted, outputs: Any) -> None:
         """A backward call is about to run."""
-        if not self._steps or self._evidence is not None:
+        if self._writes is not None:
+            self._audit.witness.looking = True
+        if not (self._steps or self._writes) or self._evidence is not None:
             return
         roots = [root for root in (grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")) if root is not None]
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
@@ -54,22 +67,15 @@ class Stale:
             self._tell(noted, roots)
 
     def _moved(self, found: walk.Found) -> list[str]:
-        """The attributes in which a node has saved memory that a fused step has written since."""
-        out = []
-        for sequence, memory in self._steps.values():
-            if found.sequence >= sequence:
-                continue
-            for name in walk.attributes(type(found.node)):
-                try:
-                    raw = getattr(found.node, "_raw" + name)
-                    if raw is None or saved.may_be_hooked(raw):
-                        continue
-                    for one in raw if isinstance(raw, tuple | list) else (raw,):
-                        if one.data is not None and storage_of(one.data) in memory:
-                            out.append(name)
-                except RuntimeError:
-                    break  # released
-        return out
+        """The attributes in which a node has saved memory that a write has changed since, and no version tells."""
+        out = [
+            name
+            for sequence, memory in self._steps.values()
+            if found.sequence < sequence
+            for name in walk.saved_in(found.node, memory)
+        ]
+        changed = self._writes.changed_since(found.sequence) if self._writes is not None else ()
+        return out or (walk.saved_in(found.node, changed) if changed else [])
 
     def _tell(self, noted: Noted, roots: list[Any]) -> None:
         audit, witness, frame = self._audit, self._audit.witness, _getframe(1)
@@ -85,10 +91,17 @@ class Stale:
             entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, False)
             autopsy.fill_graph(evidence, roots, None, "", entry)
             glimpse = Glimpse(audit.torch, witness.switches, audit.journal.count, None, "")
+            hidden = self._writes.latest() if self._writes is not None else None
             self._add_steps(evidence, autopsy)
+            for stale in evidence.stale:
+                if hidden is None:
+                    break
+                stale.writes = [Write(hidden[0], frames_of(hidden[1], witness.cwd), version=1)]
             witness.failures.fill_extras(evidence, autopsy, glimpse)
             evidence.extras["failing_call"] = "backward"
             sign = Sign("stale-parameter", evidence.raised.stack, event=noted[0], count=1)
+            if hidden is not None:
+                sign.other, sign.facts = frames_of(hidden[1], witness.cwd), {"hidden": hidden[0]}
             sign.parameters = sorted({s.tensor.name for s in evidence.stale if s.tensor.name})
             evidence.signs = [sign]
         self._evidence = evidence

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.growth import FAR, took_off
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.clipping import backward_of, clipping, step_behind
 from graphdoc.story.bad_values import tell, trouble_with
+from graphdoc.story.small_plot import plot
+from graphdoc.story.wording import folded
 
 SLUG = "exploding-gradients"
 TITLE = "The gradients grow from step to step until nothing is finite"
@@ -66,10 +69,14 @@ def recognise(program: Program) -> Finding | None:
     step = step_behind(program.evidence.events)
     norms = [(c, norm) for c, _, norm in trouble.history if 0 <= norm < float("inf")]
     largest = max((i.largest for i in birth.inputs), default=0.0)
-    grown = trouble.grown[0] if trouble.grown else ("", 0.0)
-    told = [f"norm of the gradient {_plot([n for _, n in norms])}"] if len(norms) > 3 else []
-    told += [f"{norms[0][1]:.3g} at first, {norms[-1][1]:.3g} in the last step"] if norms else []
-    told += [f"`{grown[0]}` grew most"] if grown[1] > 10 else []
+    begun = took_off(norms)
+    told = [f"the norm of the gradient was {norms[0][1]:.3g} at first"] if norms else []
+    told += [f"{norms[-1][1]:.3g} in the last step"] if len(norms) > 1 else []
+    told += [f"it took off at backward call {begun + 1}"] if begun is not None else []
+    if begun is not None and trouble.grew_first:
+        told.append(f"{folded(trouble.grew_first)} grew first")
+    elif trouble.grown and trouble.grown[0][1] > FAR:
+        told.append(f"`{trouble.grown[0][0]}` grew most")
     at = birth.place
     more: tuple[Span, ...] = (
         (span("failed", at, f"overflows: {largest:.2g} goes in", program.sources),) if at is not None else ()
@@ -87,17 +94,8 @@ def recognise(program: Program) -> Finding | None:
         at=call,
         more=more,
         makers=False,
+        facts=(plot("gradient norm", norms, begun),) if len(norms) > 3 else (),
     )
-
-
-def _plot(norms: list[float]) -> str:
-    """The norms as a row of bars, by their logarithm; the latest thirty."""
-    import math
-
-    bars = "▁▂▃▄▅▆▇█"
-    logs = [math.log10(max(n, 1e-30)) for n in norms[-30:]]
-    low, high = min(logs), max(logs)
-    return "".join(bars[round((v - low) / (high - low) * 7) if high > low else 0] for v in logs)
 
 
 CAUSE = Cause(

@@ -6,23 +6,26 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
-TITLE = "a fused optimizer steps between a forward and its backward, and PyTorch does not notice"
+TITLE = "parameters change between a forward and its backward, and PyTorch does not notice"
 
 PAGE = Page(
     what_happened="""\
 Two losses come from one forward pass, and the optimizer steps between their two `backward()` calls. With most
 optimizers PyTorch refuses the second call: a parameter that it needs has been modified. With `fused=True` there is no
 error. The second call combines activations of the old parameters with the new parameters, and its gradient belongs to
-neither.
+neither. The same happens where a program writes to `p.data` between a forward and its backward: averaged weights that
+are copied in for a measurement, say, and are not taken back.
 """,
     why="""\
 Every in-place operation raises a tensor's version counter, and a backward compares it with the version at which a
@@ -50,7 +53,8 @@ optimizer.step()
 """,
     fix_safety="""\
 Unsafe, because it decides what the second loss is measured on: on the new parameters (run the forward again), or on the
-old ones (one step for both losses). Dropping `fused=True` alone turns the silence into PyTorch's error.
+old ones (one step for both losses). Dropping `fused=True` alone turns the silence into PyTorch's error; so does writing
+to `p` under `torch.no_grad()` in the place of `p.data`.
 """,
     not_this="""\
 - PyTorch raised the error about an in-place operation: `optimizer-step-before-backward`.
@@ -66,6 +70,8 @@ _NEEDS = "needs the values from before the step; no version tells that they are 
 def recognise(program: Program) -> Finding | None:
     """The evidence is that of the error which another optimizer would have caused; so are the remedies."""
     sign = program.evidence.as_if
+    if sign is not None and sign.facts.get("hidden"):
+        return _hidden(program.evidence, sign)
     found = program.overwrite if sign is not None and sign.kind == "stale-parameter" else None
     if sign is None or found is None or found.saved is not Saved.PARAMETER or not found.by_step:
         return None
@@ -83,6 +89,36 @@ def recognise(program: Program) -> Finding | None:
         remedies=(covered_remedies if found.covered_up else stepped_remedies)(program, found),
         covers="GD2",
         because="this backward needs values that were saved before the step, and the step has changed them",
+    )
+
+
+def _hidden(evidence: Evidence, sign: Sign) -> Finding | None:
+    """A write through ``.data``, which a second run has seen happen."""
+    sources = evidence.sources
+    writer, stale = innermost_user(sign.other), next(iter(evidence.stale), None)
+    node = evidence.node(stale.node) if stale is not None else None
+    if writer is None:
+        return None
+    whose = folded(sign.parameters) or "parameters"
+    callers = [f for f in sign.other if f.user and (f.file, f.line) != (writer.file, writer.line)]
+    spans = (
+        span("cause", writer, f"{sign.facts['hidden']} writes behind the forward, where no version tells", sources),
+        *(span("cause", f, "is done from here", sources) for f in callers[-1:]),
+        *(span_of("created", node.stack, "the forward that has used the old values", sources) if node else ()),
+        *span_of("failed", sign.stack, "multiplies old activations with new parameters", sources),
+    )
+    return Finding(
+        0.97,
+        "certain",
+        f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between a forward and its "
+        "backward, unnoticed",
+        "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "
+        "neither the old parameters nor the new. Write before the forward or behind the step, and put back what was "
+        "there if the write was for a measurement only.",
+        distinct(spans),
+        covers="GD2",
+        because="in a second run the values that the forward had saved were others when the backward began, and their "
+        "version was the same",
     )
 
 
