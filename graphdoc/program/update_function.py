@@ -22,13 +22,14 @@ class Scene:
 
     ``order``: "straight" (forward, write, backward), "within" (one call does both, forward and write), "late" (the
     write and the forward repeat in a loop, and backward comes behind it) or "carried" (the forward serves the next
-    iteration's backward).
+    iteration's backward). ``write`` is the last of ``writes`` in the text.
     """
 
     forwards: tuple[Frame, ...]
     write: Frame
     backward: Frame
     order: str
+    writes: tuple[Frame, ...] = ()
 
     @property
     def lines(self) -> list[Frame]:
@@ -46,7 +47,8 @@ def scene(program: Program, found: Overwrite) -> Scene | None:
     if at is None or (line is not None and all(is_at(line, f) for f in at)):
         return None  # all three below one line that runs the loop: nothing can be put between them there
     forward, _, backward = at
-    last = max(_latest(found, forward), key=lambda f: (f.line, f.column))
+    writes = sorted(_writes(found, forward), key=lambda f: (f.line, f.column))
+    last = writes[-1]
     forwards: dict[tuple[int, int], Frame] = {}
     for stale in found.stales:
         node = program.node(stale.node)
@@ -58,10 +60,11 @@ def scene(program: Program, found: Overwrite) -> Scene | None:
         last,
         backward,
         _order(program.sources, forward, last, backward),
+        tuple({(f.line, f.column): f for f in writes}.values()),
     )
 
 
-def _latest(found: Overwrite, forward: Frame) -> list[Frame]:
+def _writes(found: Overwrite, forward: Frame) -> list[Frame]:
     """The writes as this function has them, of all that wrote."""
     assert found.failing is not None
     out = []

@@ -18,6 +18,7 @@ from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.program.writers import By
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
+from graphdoc.remedies.recomputation import applies
 from graphdoc.remedies.reordering import step_behind_loop, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.module import Source
@@ -28,7 +29,7 @@ from graphdoc.story.wording import folded
 def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """All ways that make sense for a step between forward and backward, best first."""
     at = scene(program, found)
-    again = recompute(at) if at is not None else []
+    again = weights_of_now(program, at) if at is not None else []
     cloned = clone_forward(program, found)
     cut = as_constant(program, found, at) if found.constant else []
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
@@ -93,6 +94,30 @@ def recompute(at: Scene) -> list[Remedy]:
                 "backward": place(at.backward),
             },
         )
+    ]
+
+
+def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
+    """The forward behind the step; where that cannot be written, the whole other update before the forward."""
+    again = recompute(at)
+    if at.order != "straight" or any(applies(program.sources, r) for r in again):
+        return again
+    file = at.write.file
+    calls = [e for e in program.evidence.events if e.kind in ("backward", "grad", "step", "zero_grad")]
+    return [
+        *again,
+        Remedy(
+            "update_before",
+            f"make the update that steps at {where(at.write)} before the forward at {where(at.forwards[0])}",
+            "unsafe",
+            "The updates alternate: the later loss is computed with the weights as they are after the other step, and "
+            "everything that received gradient still does.",
+            {
+                "places": [place(f) for f in at.forwards],
+                "steps": [place(f) for f in at.writes],
+                "busy": sorted({f.line for e in calls for f in e.stack if f.file == file and f.user}),
+            },
+        ),
     ]
 
 

@@ -96,6 +96,53 @@ def test_does_not_compute_again(source: str, args: dict[str, Any], reason: str) 
         fixed("recompute_after", source, None, **args)
 
 
+UPDATED = [
+    # the whole update goes before the forward; what lies between and has no part in it stays
+    (
+        "«s = D(f)»\ng += h(s)\navg += d.item()\nd.backward()\n«o.step()»\no.zero_grad()\n\ng.backward()\np.step()\n",
+        "d.backward()\no.step()\no.zero_grad()\ns = D(f)\ng += h(s)\navg += d.item()\n\ng.backward()\np.step()\n",
+    ),
+    # the loss of this update comes along, with its clearing and clipping
+    (
+        "«s = D(f)»\nd = e(r)\nd = d * 2\no.zero_grad()\nd.backward()\nclip(o)\n«o.step()»\nl = h(s)\nl.backward()\n",
+        "d = e(r)\nd = d * 2\no.zero_grad()\nd.backward()\nclip(o)\no.step()\ns = D(f)\nl = h(s)\nl.backward()\n",
+    ),
+]
+BEFORE = {"places": ["@0"], "steps": ["@1"]}
+
+
+@pytest.mark.parametrize(("source", "expected"), UPDATED)
+def test_updates_before_the_forward(source: str, expected: str) -> None:
+    assert fixed("update_before", source, None, **BEFORE) == expected
+
+
+NOT_UPDATED = [
+    ("«s = D(f)»\nd = h(s)\nd.backward()\n«o.step()»\n", "made of the same forward"),
+    ("d.backward()\n«s = D(f)»\n«o.step()»\n", "do not stand together"),
+    ("«s = D(f)»\nd.backward()\nn = d.item()\n«o.step()»\n", "do not stand together"),
+    ("«s = D(f)»\nif due:\n    d.backward()\n    «o.step()»\n", "branch or a loop of its own"),
+    ("«s = D(f)»\nq.zero_grad()\nx = s\nd.backward()\n«o.step()»\n", "takes part in an update"),
+    ("«s = D(f)»\nn = w.grad\nd.backward()\n«o.step()»\n", "takes part in an update"),
+    ("«s = D(f)»\nif bad(s): continue\nd.backward()\n«o.step()»\n", "not every way"),
+    ("«s = D(f)»\nsave(D)\nd.backward()\n«o.step()»\n", "may change what the update uses"),
+    ("«s = D(f)»\nu = d\nd = e(r)\nd.backward()\n«o.step()»\n", "would change its value"),
+    ("«s = D(f)»\nfor r in rs: pass\ne(r).backward()\n«o.step()»\n", "made of the same forward"),
+]
+
+
+@pytest.mark.parametrize(("source", "reason"), NOT_UPDATED)
+def test_does_not_update_before(source: str, reason: str) -> None:
+    program = "for x in xs:\n" + "".join(f"    {line}\n" for line in source.splitlines())
+    with pytest.raises(CannotFix, match=reason):
+        fixed("update_before", program, None, **BEFORE)
+
+
+def test_an_update_inside_of_what_is_crossed_is_seen_by_the_run() -> None:
+    source = "«s = D(f)»\nm = train(s)\nd.backward()\n«o.step()»\n"
+    with pytest.raises(CannotFix, match="takes part in an update"):
+        fixed("update_before", source, None, **BEFORE, busy=[2])
+
+
 LAST = {"places": ["@0"], "backward": "@1"}
 BOTH = {"places": ["@0"], "backward": "@2", "others": ["@1"]}
 
