@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
-from graphdoc.program.bindings import argument, frame_of, function_around, shallow, text_of, tree
+from graphdoc.program.bindings import argument, frame_of, function_around, text_of, tree
+from graphdoc.program.flows import Flow, flow_into
 from graphdoc.program.lookup import node_with
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
-
-MOST_STEPS = 6
 
 # The losses of torch.nn.functional whose second argument is what the first one is to become.
 _WITH_TARGET = frozenset(
@@ -149,36 +148,8 @@ def _loss_modules(sources: SourceTexts) -> set[str]:
 
 
 def _comes_from(sources: SourceTexts, scope: ast.AST, value: ast.expr, frame: Frame) -> bool:
-    """Whether an expression is made, through assignments of its function, of what is computed at the frame."""
-    todo, seen = [value], set()
-    for _ in range(MOST_STEPS):
-        following: list[ast.expr] = []
-        for expression in todo:
-            place = frame_of(sources, frame.file, expression)
-            if _inside(frame, place):
-                return True
-            for n in ast.walk(expression):
-                if isinstance(n, ast.Name) and n.id not in seen:
-                    seen.add(n.id)
-                    following += _assigned(scope, n.id, expression.lineno)
-        todo = following
-    return False
-
-
-def _assigned(scope: ast.AST, name: str, before: int) -> list[ast.expr]:
-    """The latest value that a function gives a name above a line; of a tuple the element."""
-    best: tuple[int, ast.expr] | None = None
-    for node in shallow(scope):
-        if not isinstance(node, ast.Assign) or node.lineno > before:
-            continue
-        for target in node.targets:
-            pairs: list[tuple[ast.expr, ast.expr]] = [(target, node.value)]
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=False))
-            for one, its in pairs:
-                if isinstance(one, ast.Name) and one.id == name and (best is None or node.lineno >= best[0]):
-                    best = (node.lineno, its)
-    return [best[1]] if best is not None else []
+    """Whether an expression is surely made, through assignments of its function, of what is computed at the frame."""
+    return frame.column > 0 and flow_into(sources, scope, value, frame) is Flow.YES
 
 
 def _inside(inner: Frame, outer: Frame) -> bool:

@@ -1,11 +1,11 @@
-"""How the source of a run uses what it names: what is never read, what is rewritten, what feeds what."""
+"""How the source of a run uses what it names: what is never read, what is rewritten."""
 
 from __future__ import annotations
 
 import ast
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.bindings import dotted, frame_of, function_around, methods_named, names_in, shallow, text_of, tree
+from graphdoc.program.bindings import dotted, frame_of, methods_named, text_of, tree
 
 
 def idle_arguments(sources: SourceTexts) -> list[tuple[str, str, Frame]]:
@@ -52,30 +52,6 @@ def made_again(sources: SourceTexts, place: Frame, argument: str) -> str:
         if isinstance(n, ast.Call) and place.line <= n.lineno and (n.end_lineno or n.lineno) <= place.end_line
     ]
     return next((text_of(n) for n in inside if text_of(n) in values), "")
-
-
-def feeds(sources: SourceTexts, source: Frame, sink: Frame) -> bool:
-    """Whether a name assigned from the expression at ``source`` is used, through assignments, on the line of ``sink``.
-
-    Both have to stand in the same function; what happens across functions is not followed.
-    """
-    root = tree(sources, source.file)
-    if root is None or source.file != sink.file:
-        return False
-    scope = function_around(root, source.line)
-    if scope is not function_around(root, sink.line):
-        return False
-    statements = [n for n in shallow(scope or root) if isinstance(n, ast.Assign | ast.AugAssign | ast.AnnAssign)]
-    tainted: set[str] = set()
-    for statement in sorted(statements, key=lambda n: n.lineno):
-        reads = set(names_in(statement.value))
-        starts = statement.lineno <= source.line <= (statement.end_lineno or 0)
-        if starts or any(r == t or r.startswith(t + ".") for r in reads for t in tainted):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            tainted |= {n for t in targets for n in names_in(t)}
-    used = [n for n in ast.walk(root) if isinstance(n, ast.Expr | ast.Assign | ast.Return) and n.lineno == sink.line]
-    read = {r for n in used for r in names_in(n.value)}
-    return any(r == t or r.startswith(t + ".") for r in read for t in tainted)
 
 
 def attributes_through(sources: SourceTexts, attribute: str) -> list[Frame]:

@@ -52,7 +52,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if line is not None and is_at(call, line):
             # Behind this line all batches are done: what is called for each of them is the place.
             return [*out, *_detach_in_batch(program, reuse)]
-        if renewed_outside(program, reuse, call):
+        if renewed_outside(program.nodes, reuse, call):
             between = True
             continue
         paths = _paths_in(program, reuse, call)

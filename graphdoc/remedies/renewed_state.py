@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, Node
 from graphdoc.finding import Remedy
+from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
@@ -14,12 +15,12 @@ from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
 
-def renewed_outside(program: Program, reuse: Reuse, call: Frame) -> bool:
+def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
     """Whether a pass that this function does not run (an evaluation in between) has renewed the value since the update
     that this function did run: behind its step it has no graph yet, and at the next update it has one again."""
 
     def runs(number: int) -> bool:
-        node = program.node(number)
+        node = node_with(nodes, number)
         return node is not None and any((f.file, f.function) == (call.file, call.function) for f in node.stack)
 
     return any(runs(c.producer) and not runs(c.consumer) for c in reuse.carries)

@@ -8,11 +8,12 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Event, Frame
 from graphdoc.finding import Finding
-from graphdoc.program import bindings, name_usage
+from graphdoc.program import bindings
 from graphdoc.program.exception import (
     SECOND_TIME,
     events_before_failure,
 )
+from graphdoc.program.flows import Flow, flow
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of, where
 from graphdoc.remedies.places import remedy_at
@@ -191,7 +192,7 @@ def _freed(program: Program) -> Finding | None:
     if (
         loss is None
         or not _same_iteration(program.evidence.events, program.failing, event)
-        or not name_usage.feeds(program.sources, frame, loss)
+        or flow(program.sources, frame, loss) is not Flow.YES
     ):
         return None
     return _finding(program, frame, None, 0.9, False)

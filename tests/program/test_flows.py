@@ -1,0 +1,73 @@
+"""Whether a value flows from one place of a program to another."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphdoc.evidence import Frame
+from graphdoc.program.flows import Flow, flow
+
+
+def at(program: str, text: str) -> Frame:
+    """The place of the last expression of this text."""
+    before = program[: program.rindex(text)]
+    column = len(before) - before.rfind("\n")
+    line = before.count("\n") + 1
+    return Frame("train.py", line, column, line, column + len(text))
+
+
+def answer(program: str, source: str = "old()", sink: str = "take(loss)") -> Flow:
+    return flow({"train.py": program}, at(program, source), at(program, sink))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "value = old()\nloss = value + 1\ntake(loss)\n",
+        "take(loss) if old() else take(loss)\n",
+        "value, other = old(), new()\nloss = value\ntake(loss)\n",
+        "value = old()\nif late:\n    value = new()\nloss = value\ntake(loss)\n",
+        "if late:\n    loss = old()\nelse:\n    loss = new()\ntake(loss)\n",
+        "loss = old()\nloss += new()\ntake(loss)\n",
+        "loss = {}\nloss['a'] = old()\ntake(loss)\n",
+        "for loss in old():\n    take(loss)\n",
+        "def f():\n    loss = old()\n    take(loss)\n",
+    ],
+)
+def test_what_enters_by_assignments(program: str) -> None:
+    assert answer(program) is Flow.YES
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "value = old()\nloss = new()\ntake(loss)\n",
+        "value, other = old(), new()\nloss = other\ntake(loss)\n",
+        "loss = old()\nloss = new()\ntake(loss)\n",
+        "loss = new()\nif late:\n    other = old()\ntake(loss)\n",
+        "take(loss)\nloss = old()\n",
+    ],
+)
+def test_what_does_not(program: str) -> None:
+    assert answer(program) is Flow.NO
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "def f():\n    return old()\nloss = f()\ntake(loss)\n",
+        "for x in data:\n    take(loss)\n    loss = old()\n",
+        "class A:\n    def f(self):\n        self.a = old()\n        loss = self.b\n        take(loss)\n",
+    ],
+)
+def test_what_is_not_known(program: str) -> None:
+    assert answer(program) is Flow.UNKNOWN
+
+
+def test_a_place_does_not_flow_into_itself() -> None:
+    assert answer("for x in data:\n    loss = old()\n", sink="old()") is Flow.UNKNOWN
+
+
+def test_what_has_no_source_is_not_known() -> None:
+    assert flow({}, Frame("train.py", 1), Frame("train.py", 2)) is Flow.UNKNOWN
+    assert flow({"train.py": "a = ("}, Frame("train.py", 1), Frame("train.py", 1)) is Flow.UNKNOWN
