@@ -1,0 +1,152 @@
+"""GD708: gradients are clipped where no step uses what was clipped."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Evidence, Frame, Optimizer, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy
+from graphdoc.program import bindings
+from graphdoc.program.observed import Program
+from graphdoc.program.one_shot import one_shot
+from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.story.nothing_left import nothing_left
+
+TITLE = "gradients are clipped where it has no effect, or not the one that was meant"
+
+PAGE = Page(
+    what_happened="""\
+`clip_grad_norm_` or `clip_grad_value_` is called behind `step()`, where the gradients have been used already; in front
+of `backward()`, where there are none yet; or on gradients that a `GradScaler` has multiplied, so that the bound holds
+for numbers thousands of times too large. Or it is given an iterator of parameters that something else has gone through
+before, the optimizer perhaps. The training runs as if nothing had been clipped, or with almost no gradient.
+""",
+    why="""\
+Clipping writes to the `.grad` that is there when it is called. Nothing connects it with a step.
+""",
+    example="""\
+loss.backward()
+optimizer.step()
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+optimizer.zero_grad()
+""",
+    use_instead="""\
+loss.backward()
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+optimizer.step()
+optimizer.zero_grad()
+""",
+    fix_safety="""\
+Unsafe, because steps become smaller (or, behind `unscale_`, as large as the bound says). With a scaler the order is
+`scaler.scale(loss).backward()`, `scaler.unscale_(optimizer)`, `clip_grad_norm_`, `scaler.step(optimizer)`.
+""",
+    not_this="""\
+- Nothing is clipped and the gradients grow: `exploding-gradients`.
+- The norm is only measured, with an infinite bound: that is no fault.
+""",
+    references=(
+        links.OPTIM,
+        (
+            "torch.nn.utils.clip_grad_norm_",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html",
+        ),
+    ),
+)
+
+_TITLES = {
+    "after-step": "gradients are clipped behind the step that uses them, and cleared next: the clipping has no effect",
+    "before-backward": "gradients are clipped before backward has computed them: the clipping has no effect",
+    "before-unscale": "gradients are clipped while the scaler's factor is in them: the bound is far too small",
+}
+_LABELS = {
+    "after-step": ("the step has used these gradients already", "uses the gradients as they are"),
+    "before-backward": ("there are no gradients yet", "computes them"),
+    "before-unscale": ("bounds gradients that are multiplied by the scale", "divides by the scale only here"),
+}
+_BECAUSE = {
+    "after-step": "each call came right behind the step, and `zero_grad()` followed before anything used the gradients",
+    "before-backward": "at each call no parameter had a gradient; backward and step followed",
+    "before-unscale": "at each call the scaler had scaled the loss, and `unscale_` was not called before",
+}
+
+
+def recognise(program: Program) -> Finding | None:
+    """Every call from this place stood where no step uses what it does."""
+    evidence = program.evidence
+    sign = first_sign(evidence.signs, "clip-unused")
+    if sign is None or innermost_user(sign.stack) is None:
+        return None
+    how = str(sign.facts["how"])
+    if how == "nothing-given":
+        return _nothing_given(evidence, sign)
+    here, there = _LABELS[how]
+    return Finding(
+        0.93,
+        "certain",
+        _TITLES[how],
+        "Clipping changes the `.grad` that is there when it is called, and nothing else.",
+        distinct(
+            (
+                *span_of("cause", sign.stack, here, evidence.sources),
+                *span_of("related", sign.other, there, evidence.sources),
+            ),
+        ),
+        remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, how)),
+        because=_BECAUSE[how],
+    )
+
+
+def _nothing_given(evidence: Evidence, sign: Sign) -> Finding | None:
+    """The parameters were to come from an iterator that something else had gone through before."""
+    clip = innermost_user(sign.stack)
+    call = bindings.call_at(evidence.sources, clip)
+    given = bindings.argument(call, 0, "parameters")
+    found = one_shot(evidence.sources, evidence.parameters, clip, given) if clip is not None else None
+    if found is None or clip is None:
+        return None
+    name = optimizer_of(evidence.optimizers, sign)
+    return nothing_left(
+        evidence.sources,
+        found,
+        clip,
+        f"`{found.name}` is used up: the gradients of `{found.module}` are not clipped",
+        "finds nothing in it: no gradient is bounded",
+        f"{sign.count} calls in a row were given no parameter at all, while `{name}` stepped",
+        span_of("related", sign.other, "uses the gradients as they are", evidence.sources),
+    )
+
+
+def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how: str) -> list[Remedy]:
+    clip, other = innermost_user(sign.stack), innermost_user(sign.other)
+    if clip is None or other is None:
+        return []
+    note = f"the bound holds for what `{optimizer_of(optimizers, sign)}` uses"
+    if how == "before-unscale":
+        statement = _unscaling(sources, other)
+        args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}
+        title = "divide the gradients by the scale before they are clipped"
+        return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
+    where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
+    title = f"clip {'in front of the step' if how == 'after-step' else 'behind the backward call'}"
+    return [Remedy("move_statement", title, "unsafe", note, {"place": place(clip), **where})]
+
+
+def _unscaling(sources: SourceTexts, step: Frame) -> str:
+    """``scaler.unscale_(optimizer)`` for ``scaler.step(optimizer)``."""
+    call = bindings.call_at(sources, step)
+    if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "step" or not call.args:
+        return ""
+    return f"{bindings.text_of(call.func.value)}.unscale_({bindings.text_of(call.args[0])})"
+
+
+CAUSE = Cause(
+    code="GD708",
+    slug="clipping-without-effect",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)
