@@ -61,10 +61,19 @@ def flow_into(sources: SourceTexts, scope: ast.AST, value: ast.expr, source: Fra
             if (name, expression.lineno) in seen:
                 continue
             seen.add((name, expression.lineno))
-            values, later = blocks.values_of(name, expression.lineno)
-            doubt = doubt or later or ("." in name and not values)
-            todo += values
+            given = False
+            for path in _paths(name):
+                values, later = blocks.values_of(path, expression.lineno)
+                doubt, given = doubt or later, given or bool(values)
+                todo += values
+            doubt = doubt or ("." in name and not given)
     return Flow.UNKNOWN
+
+
+def _paths(name: str) -> list[str]:
+    """``loss.sum`` is made of what ``loss`` was given as well as of what was given to it by that path."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 class _Blocks:

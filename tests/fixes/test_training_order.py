@@ -102,6 +102,37 @@ CASES = [
             of_actor.step()
         """,
     ),
+    Case(
+        "update_before",
+        start=TWO,
+        args={"first": None, "places": ["@0"], "steps": ["@1"]},
+        sick="""\
+        for step in range(4):
+            out = actor(x)
+            critic_loss = (critic(out.detach()) - y).square().mean()
+            actor_loss = 0
+            «actor_loss += -critic(out).mean()»
+            of_critic.zero_grad()
+            critic_loss.backward()
+            «of_critic.step()»
+            of_actor.zero_grad()
+            actor_loss.backward()
+            of_actor.step()
+        """,
+        right="""\
+        for step in range(4):
+            out = actor(x)
+            parameters = list(critic.parameters())
+            gradients = torch.autograd.grad((critic(out.detach()) - y).square().mean(), parameters)
+            for p, g in zip(parameters, gradients):
+                p.grad = g
+            of_critic.step()
+            parameters = list(actor.parameters())
+            for p, g in zip(parameters, torch.autograd.grad(-critic(out).mean(), parameters)):
+                p.grad = g
+            of_actor.step()
+        """,
+    ),
 ]
 
 

@@ -1,5 +1,9 @@
+import warnings
+
 import torch
 from torch import nn
+
+warnings.simplefilter("ignore")  # of PyTorch, which says that the second generator is empty
 
 torch.manual_seed(0)
 backbone, head = nn.Linear(4, 8), nn.Linear(8, 1)
