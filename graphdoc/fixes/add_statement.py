@@ -17,6 +17,20 @@ from graphdoc.source.places import Edit
 KIND = "add_statement"
 
 
+def only_forgets(args: Args) -> bool:
+    """Whether the statement only lets go of a value that the next forward sets anew (``model.hidden = None``).
+
+    No graph is cut by that; a gradient is lost only where it is ``.grad`` itself that is let go of.
+    """
+    try:
+        (node,) = ast.parse(str(args.get("statement", ""))).body
+    except (SyntaxError, ValueError):
+        return False
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant) or node.value.value is not None:
+        return False
+    return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in node.targets)
+
+
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = statement(sources, required(args, "place"))
     text = str(required(args, "statement"))

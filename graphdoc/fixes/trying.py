@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
+from graphdoc.fixes.add_statement import KIND, only_forgets
 from graphdoc.fixes.composing import told_of
 from graphdoc.fixes.kinds import keeps_numbers
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, stoppable
@@ -166,8 +167,14 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 number = next(i for i, c in enumerate(queue.tried) if c is candidate)
                 trying.progress(f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}")
             safe = candidate.fix.safety == "safe"
-            same, free = _same_numbers(candidate), _may_change_numbers(candidate)
-            verdict = trial.of(candidate.texts, safe, rest, same_numbers=same, may_change_numbers=free)
+            verdict = trial.of(
+                candidate.texts,
+                safe,
+                rest,
+                same_numbers=_same_numbers(candidate),
+                may_change_numbers=_may_change_numbers(candidate),
+                cuts=not _only_forgets(candidate),
+            )
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
             if candidate.settled:
@@ -190,6 +197,11 @@ def _may_change_numbers(candidate: Candidate) -> bool:
     args = candidate.remedy.args if candidate.remedy is not None else {}
     parts = [args, *(part.get("args", {}) for part in args.get("edits", ()))]
     return any(part.get("caller") for part in parts)
+
+
+def _only_forgets(candidate: Candidate) -> bool:
+    remedy = candidate.remedy
+    return remedy is not None and remedy.kind == KIND and only_forgets(remedy.args)
 
 
 def _key(candidate: Candidate) -> str:

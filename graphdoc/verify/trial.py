@@ -80,16 +80,19 @@ class Trial:
         *,
         same_numbers: bool = False,
         may_change_numbers: bool = False,
+        cuts: bool = True,
     ) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
 
         ``safe`` asks for equal gradients as well, ``same_numbers`` for an equal loss; with ``may_change_numbers`` a fix
-        that gives others is judged as one that chooses them. ``seconds`` is the time that is left for it.
+        that gives others is judged as one that chooses them. ``cuts``: whether the change could take a gradient from a
+        parameter at all. ``seconds`` is the time that is left for it.
         """
         rest = seconds
         folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
         rest -= ended.seconds
         outcome = self._outcome(ended, texts)
+        outcome.cuts = cuts
         verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers, rest)
         if may_change_numbers and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]

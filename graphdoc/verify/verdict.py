@@ -85,7 +85,7 @@ class Outcome:
     ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
     raised it, and ``place`` names where, as the end of a sentence. ``later``: the exception is none of autograd's, and
-    nothing that was changed leads to where it came from.
+    nothing that was changed leads to where it came from. ``cuts`` is False for a change that can take no gradient away.
     """
 
     exit_status: int
@@ -105,6 +105,7 @@ class Outcome:
     elsewhere: bool = False
     place: str = ""
     later: bool = False
+    cuts: bool = True
 
 
 @dataclass
@@ -235,7 +236,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
     missed = never_reached(base, trace)
-    if missed:
+    if missed and not outcome.cuts:
+        data["never_reached"] = missed
+    elif missed:
         doubts.append(f"{_list(missed)} {_receive(missed)} no gradient at any step")
     if baseline.sound and baseline.steady:
         doubts += changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
@@ -302,12 +305,7 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
         end = "went on behind the failure"
     steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
     parts = [f"the patched program {end} ({steps})"]
-    if known and trace.backwards:
-        parts.append("every parameter that received gradient still does")
-    elif trace.steps:
-        parts.append("every parameter of its optimizers receives gradient")
-    elif not trace.optimizers:
-        parts.append("every leaf that received gradient still does")
+    parts.append(_reached(trace, data, known))
     if "max_relative_difference" in data:
         difference = data["max_relative_difference"]
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
@@ -327,7 +325,19 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
         parts.append(f"the steps of {_list(data['not_compared'])} lie behind the failure and could not be compared")
     if outcome.failure:
         parts.append(_then(outcome))
-    return "; ".join(parts)
+    return "; ".join(part for part in parts if part)
+
+
+def _reached(trace: Trace, data: dict[str, Any], known: bool) -> str:
+    """What the patched program trains, as one part of the sentence."""
+    missed = data.get("never_reached", [])
+    if known and trace.backwards:
+        return "every parameter that received gradient still does"
+    if missed:
+        return f"the change takes no gradient from anything; {_list(missed)} {_receive(missed)} none at any step"
+    if trace.steps:
+        return "every parameter of its optimizers receives gradient"
+    return "" if trace.optimizers else "every leaf that received gradient still does"
 
 
 def _receive(names: list[str]) -> str:

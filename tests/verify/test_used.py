@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tracing import Sick
+from tracing import Sick, traced
 
+from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.traces import Call, Step, Trace
 from graphdoc.verify.usage import cleared
+from graphdoc.verify.verdict import Baseline, Outcome, judge
 
 ACTOR_CRITIC = """\
 import torch
@@ -188,3 +190,42 @@ def test_what_the_optimizer_itself_steps_for_is_not():
         return _trace(_call(5, {"1.0"}, {"1.0"}), _call(3, {"1.0"}, clears), _step(1))
 
     assert cleared(iteration(set()), iteration({"1.0"}), PILED) != []
+
+
+COPIED = """\
+import torch
+from torch import nn
+
+net, still = nn.Linear(2, 1), nn.Linear(2, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *still.parameters()], lr=0.1)
+kept = nn.Linear(2, 1)
+kept.hidden = net(torch.ones(1, 2))
+kept.hidden.numpy()
+"""
+TRAINED = """\
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.ones(4, 2)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("cuts", "verified"), [(True, None), (False, True)])
+def test_what_nothing_reaches_is_no_doubt_about_a_change_that_cuts_nothing(tmp_path, cuts, verified):
+    original = traced(tmp_path / "original", COPIED, "verify:-1")
+    patched = traced(tmp_path / "patched", COPIED.replace("hidden.numpy()", "hidden = None") + TRAINED, "verify:-1")
+    verdict = judge(Outcome(0, False, 1.0, cuts=cuts), patched.trace, Baseline(original.trace), False)
+    assert verdict.verified is verified, verdict
+    assert "still.bias, still.weight" in verdict.summary
+
+
+def test_a_frozen_parameter_is_to_have_no_gradient(tmp_path):
+    original = traced(tmp_path / "original", COPIED, "verify:-1")
+    frozen = COPIED.replace("hidden.numpy()", "hidden = None") + "still.requires_grad_(False)\n" + TRAINED
+    patched = traced(tmp_path / "patched", frozen, "verify:-1")
+    assert judge(Outcome(0, False, 1.0), patched.trace, Baseline(original.trace), False).verified is True
+
+
+def test_only_what_lets_go_of_a_kept_value_is_said_to_cut_nothing():
+    assert only_forgets({"statement": "model.hidden = None"})
+    assert not any(only_forgets({"statement": s}) for s in ("w.grad = None", "loss = None", "optimizer.step()", "x ="))

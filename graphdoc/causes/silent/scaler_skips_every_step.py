@@ -38,8 +38,8 @@ scaler.step(optimizer)
 scaler.update()
 """,
     fix_safety="""\
-Display: where the operation is known that makes the first value that is not finite, that operation is told instead, with
-its own fix. Another scale, or another factor of the scaler, mends nothing.
+Display: where the operation is known that makes the first value that is not finite, that operation is told instead,
+with its own fix. Another scale, or another factor of the scaler, mends nothing.
 """,
     not_this="""\
 - A few steps are left out at the beginning, or one now and then: that is how the scale is found.
