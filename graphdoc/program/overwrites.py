@@ -155,6 +155,8 @@ class Overwrite:
 
         Then it is the order of the step and the calls that is wrong, not the connection.
         """
+        if self.reuse is not None and self.reuse.slices is not None:
+            return False  # it learns through its own slice, and the stale part is that of another one
         if self.same_loss or self._learns_on_the_way:
             return True
         if self.reuse is None:
@@ -208,6 +210,8 @@ class Overwrite:
         """
         if self.needed:
             return False
+        if self.reuse is not None and self.reuse.slices is not None:
+            return bool(self.keeping_calls)
         carried = self.reuse is not None and bool(self.reuse.carries)
         return (carried or self.constant) and bool(self.keeping_calls)
 

@@ -14,6 +14,7 @@ from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.journal import Journal, Site, site
 from graphdoc.program.roots import roots_of
+from graphdoc.program.sliced_buffers import SlicedBuffer, sliced_buffer
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.two_calls import TwoCalls
 
@@ -228,6 +229,12 @@ class Reuse(TwoCalls):
         if self.coupling is not None:
             return self.coupling.late or self.coupling.early
         return self._crossing
+
+    @cached_property
+    def slices(self) -> SlicedBuffer | None:
+        """The buffer of which each loss takes a slice of its own, where nothing else connects this one to the older
+        part."""
+        return sliced_buffer(self._evidence.sources, self._evidence.nodes, self.carries) if self.same_line else None
 
     @cached_property
     def behind(self) -> set[str]:

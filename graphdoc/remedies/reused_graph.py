@@ -18,6 +18,7 @@ from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, t
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, start_anew
 from graphdoc.remedies.second_forward import second_forward
+from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.story.wording import folded
 
@@ -33,6 +34,8 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
 
 
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
+    if reuse.slices is not None:
+        return own_rows(reuse)
     note = constant_note(reuse)
     if reuse.lifetime is Lifetime.SUMMED:
         return start_anew(program, reuse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies
 from graphdoc.remedies.reordering import step_behind_loop, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
@@ -70,6 +72,9 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     gradient of values that are long gone.
     """
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
+    if found.reuse is not None and found.reuse.slices is not None:
+        rows = _with_flag_dropped(program.sources, program.evidence.events, found, own_rows(found.reuse))
+        return _unique([replace(r, safety="safe") for r in rows])
     if not parted and found.constant:
         parted = as_constant(program, found, scene(program, found))
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])

@@ -103,6 +103,33 @@ CASES = [
         """,
     ),
     Case(
+        "rows_of_buffer",
+        start=TWO,
+        args={"first": "read"},
+        sick="""\
+        optimizers = [of_actor, of_critic]
+        rows = torch.randn(4, 3), torch.randn(4, 2)
+        for step in range(3):
+            values = torch.zeros(2, 4)
+            for i in range(2):
+                for t in range(4):
+                    values[i, t] = nets[i](rows[i][t]).sum()
+            for i, optimizer in enumerate(optimizers):
+                loss = «values[i]».square().mean()
+                optimizer.zero_grad()
+                loss.backward(retain_graph=True)
+                optimizer.step()
+        """,
+        right="""\
+        rows = torch.randn(4, 3), torch.randn(4, 2)
+        for step in range(3):
+            for net, row, optimizer in zip(nets, rows, (of_actor, of_critic)):
+                optimizer.zero_grad()
+                torch.stack([net(one).sum() for one in row]).square().mean().backward()
+                optimizer.step()
+        """,
+    ),
+    Case(
         "update_before",
         start=TWO,
         args={"first": None, "places": ["@0"], "steps": ["@1"]},

@@ -127,6 +127,9 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
         at = scene(program, found)
         frames = (*uses(program.sources, program.evidence.events, found, at), *at.lines) if at is not None else ()
         places = distinct(span("cause", f, label, program.sources) for f in frames)
+    elif reuse.slices is not None:
+        tie = "takes its row of a buffer that ties the losses together"
+        places = (span("cause", reuse.slices.read, tie, program.sources),)
     elif reuse.lifetime in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
         carries = (
             program.evidence.earlier_edges

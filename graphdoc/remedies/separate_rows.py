@@ -1,0 +1,24 @@
+"""A tensor of its own for every slice of a buffer that several losses share."""
+
+from __future__ import annotations
+
+from graphdoc.finding import Remedy
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.spans import place, where
+
+
+def own_rows(reuse: Reuse) -> list[Remedy]:
+    """Make a list of rows of the buffer, where the edges into the older part are slices of one."""
+    buffer = reuse.slices
+    if buffer is None:
+        return []
+    return [
+        Remedy(
+            "rows_of_buffer",
+            f"keep each row of {buffer.path} in a tensor of its own, for {where(buffer.read)}",
+            "safe",
+            "The numbers stay as they are. Each loss has the graph of its own row; the other rows' part of the graph "
+            "got nothing but zeros from it.",
+            {"read": place(buffer.read)},
+        )
+    ]
