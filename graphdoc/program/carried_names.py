@@ -15,13 +15,14 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     """The statement ``state = cell(x, state)`` that carries a value on, and the name; None where none does.
 
     The statement around the use has to bind a name under which the value was made, in the same function, at another
-    place, and the name has to hold that value still when it is taken up.
+    place, and the name has to hold that value still when it is taken up: a plain name does so only where that
+    statement reads it, or another name that was bound to it (``loss = f(kept(x))`` carries no ``loss`` on).
     """
     pair = _ends(nodes, carry)
     if pair is None or (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column) or _renewed(carry, *pair):
         return None
     before, after = (bound_names(sources, f) for f in pair)
-    name = next((n for n in after if n in before), "")
+    name = next((n for n in after if n in before and ("." in n or _reads(sources, pair[1], n))), "")
     return (pair[1], name) if name else None
 
 
@@ -59,6 +60,25 @@ def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
     """Where the value was made and where it was taken up, in the innermost function that does both."""
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     return meeting(producer, consumer) if producer is not None and consumer is not None else None
+
+
+def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
+    """Whether the statement around a place reads a name, or one that is bound to what that name held."""
+    root = tree(sources, frame.file)
+    scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+    every = list(statements(scope)) if scope is not None else []
+    around = [s for s in every if s.lineno <= frame.line <= (s.end_lineno or s.lineno)]
+    if not around:
+        return False
+    read = _loaded(around[-1])
+    also = {ast.unparse(t) for s in every for t, value in pairs(s) if name in _loaded(value)}
+    return name in read or bool(also & read)
+
+
+def _loaded(node: ast.AST) -> set[str]:
+    """The names that a statement or expression reads; what it adds to counts."""
+    added = [n.target.id for n in ast.walk(node) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)} | set(added)
 
 
 def _renewed(carry: OlderEdge, made: Frame, used: Frame) -> bool:

@@ -24,6 +24,10 @@ STORED = (
     "memory = None\nfor _ in range(3):\n    h = body(x).tanh()\n    if memory is not None:\n        h = h + memory\n"
 )
 AGAIN = "memory = None\nfor _ in range(3):\n    h = body(x).tanh()\n    old = h\n    if memory is not None:\n"
+KEPT = (
+    "kept = {}\ndef table():\n    if 0 not in kept:\n        kept[0] = body(x).tanh()\n    return kept[0]\n"
+    "for _ in range(3):\n    h = torch.randn(3, 4) * table()\n"
+)
 FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h + 1)\n"
 
 
@@ -34,6 +38,7 @@ FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h
         pytest.param(
             AGAIN + "        h = h * memory\n    memory = old" + UPDATE, [], "", id="stored-by-way-of-another-name"
         ),
+        pytest.param(KEPT + UPDATE, ["h"], "", id="kept-below-a-call-whose-result-is-bound"),
         pytest.param(FROM_A_START + UPDATE, ["h"], "h = h * torch.tanh(h + 1)", id="bound-anew"),
     ],
 )
