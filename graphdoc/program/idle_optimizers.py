@@ -12,12 +12,23 @@ from graphdoc.program.bindings import tree
 def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer]) -> frozenset[int]:
     """Ids of the optimizers that have not stepped, and that no ``step`` written in the program can mean.
 
-    Known by the last two names of the path on which ``step`` is called (``agent.actor.optimizer``). Nothing is known
-    where one is called on a bare name, or where the optimizers that did step are stepped by code that is not seen.
+    Known by the last two names of the path on which ``step`` is called (``agent.actor.optimizer``); of a method's
+    ``self.optimizer`` by what the method is called on. Nothing is known where one is called on a bare name, or where
+    the optimizers that did step are stepped by code that is not seen.
     """
     stepped = {e.optimizer for e in events if e.kind == "step"}
-    written = {_end(path) for file in sources for path in _stepped_paths(tree(sources, file))}
     ends = {o.id: _end(o.name.split(".")) for o in optimizers}
+    roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    written: set[tuple[str, ...]] = set()
+    for root in roots:
+        for method, path in _stepped_paths(root):
+            if method and path[:1] == ["self"] and len(path) == 2:
+                owners = _called_on(roots, method, frozenset())
+                if not owners or not owners <= {end[0] for end in ends.values()}:
+                    return frozenset()  # it may be called on anything
+                written |= {(owner, path[1]) for owner in owners}
+            else:
+                written.add(_end(path))
     if not stepped or any(len(end) < 2 for end in written):
         return frozenset()
     if any(ends.get(o, ()) not in written for o in stepped):
@@ -25,19 +36,51 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     return frozenset(o for o, end in ends.items() if o not in stepped and len(end) == 2 and end not in written)
 
 
-def _stepped_paths(root: ast.AST | None) -> Iterator[list[str]]:
-    """What ``step`` is called on, and what it is given; not where its result is unpacked, as an environment's is."""
+def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) -> set[str]:
+    """The last names of everything that a method of this name is called on, seen from outside of the class; with an
+    empty one where it is not known.
+    """
+    found: set[str] = set()
+    for root in roots:
+        for inside, n in _within_methods(root):
+            if not isinstance(n, ast.Attribute) or n.attr != method:
+                continue
+            path = _names(n.value)
+            if path == ["self"] and inside and inside not in under_way:
+                found |= _called_on(roots, inside, under_way | {method}) or {""}
+            elif path != ["self"] or not inside:
+                found.add(_end(path)[-1] if path else "")
+    return found
+
+
+def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str]]]:
+    """What ``step`` is called on, and what it is given, each with the method around it; not where its result is
+    unpacked, as an environment's is.
+    """
     unpacked = {
         id(n.value)
-        for n in ast.walk(root or ast.Module([], []))
+        for n in ast.walk(root)
         if isinstance(n, ast.Assign) and any(isinstance(t, ast.Tuple) for t in n.targets)
     }
-    for n in ast.walk(root or ast.Module([], [])):
+    for method, n in _within_methods(root):
         if not isinstance(n, ast.Call) or id(n) in unpacked:
             continue
         if isinstance(n.func, ast.Attribute) and n.func.attr == "step":
-            yield _names(n.func.value)
-            yield from (_names(a) for a in n.args)
+            yield method, _names(n.func.value)
+            yield from ((method, _names(a)) for a in n.args)
+
+
+def _within_methods(root: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Every node with the name of the method that it stands in, empty outside of classes."""
+    waiting: list[tuple[str, ast.AST]] = [("", root)]
+    while waiting:
+        method, node = waiting.pop()
+        yield method, node
+        for child in ast.iter_child_nodes(node):
+            inner = method
+            if isinstance(node, ast.ClassDef) and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                inner = child.name
+            waiting.append((inner, child))
 
 
 def _names(node: ast.expr) -> list[str]:

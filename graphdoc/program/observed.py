@@ -23,6 +23,7 @@ from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
 from graphdoc.program import exception
 from graphdoc.program.bad_values import Trouble, trouble_of
+from graphdoc.program.idle_optimizers import idle_optimizers
 from graphdoc.program.journal import Journal
 from graphdoc.program.loop_owner import driver_of
 from graphdoc.program.overwrites import Overwrite, overwrite_of
@@ -145,6 +146,11 @@ class Program:
     def owners(self) -> Owners:
         """Which optimizer holds which parameter."""
         return Owners(self.evidence.optimizers)
+
+    @cached_property
+    def never_stepped(self) -> frozenset[int]:
+        """Optimizers that have not stepped, and that no line of the program can mean."""
+        return idle_optimizers(self.evidence.sources, self.evidence.events, self.evidence.optimizers)
 
     @cached_property
     def journal(self) -> Journal:

@@ -11,7 +11,6 @@ from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.journal import Journal
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
-from graphdoc.program.owners import Owners
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of
 from graphdoc.program.value_reads import bound_names, meeting
@@ -156,12 +155,15 @@ def shares(extras: dict[str, Any], graph_size: int) -> str:
     return f"{dead} of the {graph_size} nodes of this graph were used up before"
 
 
-def trained_by(owners: Owners, names: set[str]) -> str:
-    """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them."""
-    owners = owners
-    found = owners.of(names)
+def trained_by(program: Program, names: set[str]) -> str:
+    """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them; one that no line of the program
+    steps trains nothing."""
+    found = program.owners.of(names)
+    training = found.optimizers - program.never_stepped
+    if training:
+        return "trained by " + listing(program.owners.called(training))
     if found.optimizers:
-        return "trained by " + listing(owners.called(found.optimizers))
+        return "whose optimizers never step"
     return "in no optimizer" if found.known else "which no optimizer is known to have"
 
 

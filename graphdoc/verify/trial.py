@@ -17,7 +17,6 @@ from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.exception import SECOND_TIME, message_of
-from graphdoc.program.idle_optimizers import idle_optimizers
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime
 from graphdoc.sourcetext import decode, read_source
@@ -344,7 +343,7 @@ def expected_names(evidence: Evidence) -> frozenset[str]:
 
     Not those of optimizers that are never stepped: networks that follow others are often given one all the same.
     """
-    idle = idle_optimizers(evidence.sources, evidence.events, evidence.optimizers)
+    idle = program_of(evidence).never_stepped
     owned = {p.name for p in evidence.parameters if set(p.owners) - idle and not p.buffer}
     had = {p.name for p in evidence.parameters if p.steps_with_grad > 0}
     behind = {name for cut in evidence.cuts for name in cut.behind}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from questions import asked
 
 from graphdoc.program.idle_optimizers import idle_optimizers
@@ -51,3 +52,42 @@ def test_a_step_on_a_bare_name_may_mean_any(tmp_path):
 def test_the_step_of_an_environment_is_none(tmp_path):
     env = "def f():\n        state, reward = env.step(agent)\n    agent.actor.optimizer.step()"
     assert _idle(tmp_path, env) == {"target"}
+
+
+LEARNERS = """
+class Net(nn.Linear):
+    def __init__(self):
+        super().__init__(3, 1)
+        self.optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+
+    def learn(self, loss):
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.update()
+
+    def update(self):
+        self.optimizer.step()
+
+
+actor, target = Net(), Net()
+x = torch.randn(4, 3)
+goal = target(x)
+for _ in range(2):
+    actor.learn((actor(x) - goal).square().mean())
+%s
+"""
+
+
+def _idle_learners(tmp_path, more: str) -> set[str]:
+    program = asked(tmp_path, LEARNERS % more)
+    idle = idle_optimizers(program.evidence.sources, program.evidence.events, program.evidence.optimizers)
+    return {o.name.split(".")[0] for o in program.evidence.optimizers if o.id in idle}
+
+
+def test_a_method_that_is_never_called_on_the_network_that_only_follows(tmp_path):
+    assert _idle_learners(tmp_path, "") == {"target"}
+
+
+@pytest.mark.parametrize("later", ["target.learn(target(x).mean())", "for n in (actor, target):\n    n.update()"])
+def test_a_method_that_may_be_called_on_it_later(tmp_path, later):
+    assert _idle_learners(tmp_path, later) == set()

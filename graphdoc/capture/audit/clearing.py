@@ -146,10 +146,12 @@ class Clearing:
         sign = Sign("never-cleared", frames_of(own[0].raw, cwd), frames_of(since[-1].raw, cwd))
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
         sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
-        ids = {id(p) for p in mine}
+        ids, places = {id(p) for p in mine}, {e.place for e in own}
         sign.facts = {
             "closure": _inside_step(own[0]),
-            "between": any(e.kind == "backward" and e.index < own[0].index and _reaches(e, ids) for e in since),
+            "between": any(
+                e.kind == "backward" and e.place not in places and _reaches(e, ids) for e in audit.journal.entries()
+            ),
         }
         self._found.append(sign)
         audit.tell_early()

@@ -12,7 +12,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.journal import Seen
+    from graphdoc.capture.journal import Entry, Place, Seen
 
 ENOUGH = 5
 """Times that gradients have been thrown away before anything is said."""
@@ -22,8 +22,8 @@ MOST_SAMPLED = 50
 
 
 class Unstepped:
-    """``step-missing``: ``stack`` is the backward call whose gradients are for this optimizer alone, ``other`` the call
-    of ``zero_grad`` that throws them away."""
+    """``step-missing``: ``stack`` is the backward call whose gradients no optimizer uses, ``other`` the call of
+    ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -66,7 +66,10 @@ class Unstepped:
         if audit.witness.scaled():
             return  # a scaler leaves steps out as long as gradients overflow
         mine = {id(p) for p in parameters}
-        own = [e for e in audit.journal.entries() if e.kind == "backward" and e.reaches and e.reaches <= mine]
+        entries = list(audit.journal.entries())
+        own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
+        alone = bool(own)
+        own = own or self._unused(entries, mine)
         if not own or any("/torch/optim/" in str(code.co_filename) for code in own[-1].raw.raw[::2]):
             return  # others' losses pass through these parameters, or a step with a closure is under way
         here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the woven function's callback
@@ -74,9 +77,40 @@ class Unstepped:
         cwd = audit.witness.cwd
         names = sorted(audit.names[i] for i in mine if i in audit.names)
         sign = Sign("step-missing", frames_of(own[-1].raw, cwd), frames_of(here, cwd), None, names, seen.id)
-        sign.event, sign.count = audit.journal.count, ENOUGH
+        sign.event, sign.count, sign.facts["alone"] = audit.journal.count, ENOUGH, alone
         self._found[seen.id] = (seen, sign)
         audit.tell_early()
 
+    def _unused(self, entries: list[Entry], mine: set[int]) -> list[Entry]:
+        """The backward calls from one place that reach these parameters among others, and of which no step has used
+        anything: each optimizer that stepped behind one had been cleared first.
+        """
+        held = {ident: {id(p) for p in parameters_of(o)} for ident, o in self._alive()}
+        found: dict[Place, list[Entry]] = {}
+        used: set[Place] = set()
+        for at, e in enumerate(entries):
+            if e.kind == "backward" and (e.reaches is None or e.reaches & mine):
+                found.setdefault(e.place, []).append(e)
+                if e.reaches is None or _used(e.reaches, entries[at + 1 :], held):
+                    used.add(e.place)
+        left = [calls for place, calls in found.items() if place not in used and len(calls) >= ENOUGH - 1]
+        return left[0] if len(left) == 1 else []
+
+    def _alive(self) -> list[tuple[int, Any]]:
+        return [(ident, o) for ident, s in self._audit.journal.optimizers.items() if (o := s.ref()) is not None]
+
     def signs(self) -> list[Sign]:
         return [sign for seen, sign in self._found.values() if not seen.steps]
+
+
+def _used(reaches: frozenset[int], later: list[Entry], held: dict[int, set[int]]) -> bool:
+    """Whether a step behind a backward call may have used its gradients: its optimizer was not cleared in between."""
+    cleared: set[int] = set()
+    for e in later:
+        if e.kind == "zero_grad":
+            cleared.add(e.optimizer)
+        elif (
+            e.kind == "step" and e.optimizer not in cleared and (e.optimizer not in held or held[e.optimizer] & reaches)
+        ):
+            return True
+    return False

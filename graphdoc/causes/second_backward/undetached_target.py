@@ -117,7 +117,7 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
         "certain" if reuse.owned_by_others else "likely",
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
-        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program.owners, reuse.behind)}. For "
+        f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
         f"{whose[0].lower()}{whose[1:]} they are constants. Two backward calls meet in one graph, and the first one "
         "has used it up.",
         distinct(
@@ -148,7 +148,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     what = names_of(program.sources, program.nodes, reuse.carries, 2)
     several = " and " in what
     ours = listing(_called(program.owners, reuse))
-    behind = f"{folded(reuse.behind)}, {trained_by(program.owners, reuse.behind)}"
+    behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
@@ -179,7 +179,7 @@ def _title(reuse: Reuse, what: str) -> str:
 
 def _because(program: Program, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
-    text = f"behind it lie {folded(reuse.behind)}, {trained_by(program.owners, reuse.behind)}"
+    text = f"behind it lie {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
     names = [
         f"`{o.name}`" for o in program.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind

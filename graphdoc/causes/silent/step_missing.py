@@ -10,6 +10,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost, place, span_of
 from graphdoc.story.wording import folded
@@ -62,28 +63,34 @@ through these parameters.
 
 
 def recognise(program: Program) -> Finding | None:
-    """The journal: gradients of a loss for this optimizer alone were thrown away each time, and it never stepped."""
+    """The journal: gradients that no optimizer used were thrown away each time, and this one never stepped."""
     sign = first_sign(program.signs, "step-missing")
     if sign is None or _uses_gradients(program.sources, sign):
         return None
     name = optimizer_of(program.optimizers, sign)
+    alone = sign.facts.get("alone", True)
+    whose = f"gradients for `{name}` alone" if alone else f"gradients for `{name}`, which no optimizer uses"
     spans = (
-        *span_of("cause", sign.stack, f"gradients for `{name}` alone; no `{name}.step()` follows", program.sources),
+        *span_of("cause", sign.stack, f"{whose}; no `{name}.step()` follows", program.sources),
         *span_of("related", sign.other, "and they are thrown away here", program.sources),
     )
     remedies = []
-    frame = innermost(sign.stack)
-    if frame is not None and is_named(program.optimizers, sign):
-        title = f"call `{name}.step()` behind this backward call"
+    frame, cleared = innermost(sign.stack), innermost(sign.other)
+    own = spelled(program.sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
+    if frame is not None and own is not None and is_named(program.optimizers, sign):
+        title = f"call `{own}.step()` behind this backward call"
         note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"
-        args = {"place": place(frame), "statement": f"{name}.step()"}
+        args = {"place": place(frame), "statement": f"{own}.step()"}
         remedies.append(Remedy("add_statement", title, "unsafe", note, args))
     return Finding(
         0.95,
         "certain",
         f"`{name}` never steps: {folded(sign.parameters) or 'its parameters'} keep their initial values",
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared in the next iteration "
-        "without having been used.",
+        "without having been used."
+        if alone
+        else "No optimizer uses any gradient of this loss: each one that steps afterwards is cleared first, and this "
+        "one, whose parameters it reaches as well, is cleared without a step.",
         distinct(spans),
         remedies=tuple(remedies),
         because=f"`{name}.zero_grad()` threw gradients away {sign.count} times, and the optimizer never stepped",

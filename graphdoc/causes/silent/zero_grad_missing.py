@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Optimizer, Sign
+from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
@@ -63,22 +64,25 @@ def recognise(program: Program) -> Finding | None:
         f"the gradients of `{name}` are never cleared: each step uses the sum of all so far",
         "`backward()` adds to `.grad`. Between two steps of this optimizer nothing sets its gradients to None or zero.",
         distinct(spans),
-        remedies=tuple(_remedies(program.optimizers, sign, name)),
+        remedies=tuple(_remedies(program, sign, name)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the very gradients of the step before",
     )
 
 
-def _remedies(optimizers: list[Optimizer], sign: Sign, name: str) -> list[Remedy]:
+def _remedies(program: Program, sign: Sign, name: str) -> list[Remedy]:
     backward, step = innermost_user(sign.stack), innermost_user(sign.other)
-    if not is_named(optimizers, sign) or backward is None or step is None:
+    if not is_named(program.optimizers, sign) or backward is None or step is None:
         return []
     before = bool(sign.facts.get("closure") or sign.facts.get("between"))
     at = backward if before else step
+    own = spelled(program.sources, name, at, [step])
+    if own is None:
+        return []
     where = "in front of this backward call" if before else "behind the step"
-    args = {"place": place(at), "statement": f"{name}.zero_grad()", "before": before}
+    args = {"place": place(at), "statement": f"{own}.zero_grad()", "before": before}
     note = f"each step of `{name}` uses the gradients of its own iteration"
-    return [Remedy("add_statement", f"call `{name}.zero_grad()` {where}", "unsafe", note, args)]
+    return [Remedy("add_statement", f"call `{own}.zero_grad()` {where}", "unsafe", note, args)]
 
 
 CAUSE = Cause(
