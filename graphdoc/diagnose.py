@@ -70,7 +70,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
                 finding = with_cover_ups(
                     evidence.sources,
                     evidence.as_if,
-                    retold(program, assign(program, cause.slug, finding)),
+                    retold(program, assign(program, cause.slug, finding), cause.families),
                 )
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")

@@ -33,7 +33,7 @@ def kind_of(trouble: Trouble) -> str:
         return "nan-masked-softmax"  # a mask multiplied with -inf
     if _left_out(trouble, born):
         return "nan-where-branch"
-    if born.facts.get("in_step"):
+    if born.facts.get("in_step") and not _in_own_code(born):
         return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
     if born.group in _SINGULAR:
         return _SINGULAR[born.group]
@@ -79,7 +79,17 @@ def _left_out(trouble: Trouble, born: Birth) -> bool:
     if born.node and not born.inner:
         hit = born.facts.get("zero_there") or any(b.facts.get("zero_there") for b in trouble.chain[1:])
         return born.chosen is not None and bool(hit)
-    return trouble.what == "gradient" and not born.node
+    return trouble.what == "gradient" and not born.node and not _of_gradients(born)
+
+
+def _of_gradients(born: Birth) -> bool:
+    """Whether gradients were computed with behind the backward call: no loss is made of that."""
+    return bool(born.facts.get("in_step")) or any(i.held.endswith(".grad") for i in born.inputs)
+
+
+def _in_own_code(born: Birth) -> bool:
+    """Whether an optimizer of the program's own has computed it, in a function of the program's."""
+    return bool(born.stack) and born.stack[-1].user and not born.stack[-1].function.startswith("<")
 
 
 def _of_division(born: Birth) -> str:

@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, place
 from graphdoc.source.module import Source
 from graphdoc.source.operands import parsed
+from graphdoc.source.places import Place
 
 USUAL = "1.0"
 
@@ -52,6 +53,27 @@ def clipping(program: Program) -> tuple[Remedy, ...]:
     if len(edits) == 1:
         return (Remedy("add_statement", title, "unsafe", note, edits[0]["args"]),)
     return (Remedy("several", title, "unsafe", note, {"edits": edits}),)
+
+
+def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, object]:
+    """The place of the statement that has to move for the clipping to move beside ``other``: the call's own, or the
+    ``if`` around it that asks whether to clip at all.
+    """
+    source = Source(clip.file, sources.get(clip.file, ""))
+    node, anchor = source.node_statement(Place.of(clip)), source.node_statement(Place.of(other))
+    beside = source.node_block(anchor) if anchor is not None and clip.file == other.file else None
+    found = source.node_block(node) if node is not None else None
+    while beside is not None and found is not None and found[0] is not beside[0]:
+        above = source.parents.get(found[0][0])
+        if not isinstance(above, ast.If) or above.orelse or any(_updates(s) for s in above.body):
+            return place(clip)
+        node, found = above, source.node_block(above)
+    return vars(source.place(node)) if isinstance(node, ast.If) and found is not None else place(clip)
+
+
+def _updates(statement: ast.stmt) -> bool:
+    calls = (n.func for n in ast.walk(statement) if isinstance(n, ast.Call))
+    return any(isinstance(f, ast.Attribute) and f.attr in ("step", "backward", "zero_grad") for f in calls)
 
 
 def _last(events: list[Event], kind: str) -> Event | None:

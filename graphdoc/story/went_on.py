@@ -13,11 +13,14 @@ from graphdoc.story.wording import folded
 _FAILED = "the loss that arrives here has no graph"
 
 
-def retold(program: Program, finding: Finding) -> Finding:
-    """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised."""
+def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Finding:
+    """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised.
+    ``families`` are those of its cause."""
     sign = program.evidence.as_if
     if sign is None or sign.kind not in ("covered-loss", "constant-term", "cut-off"):
         return finding
+    if "no-graph" not in families:
+        return finding  # of another sign of the same run
     if sign.kind == "covered-loss":
         return _covered(program, finding)
     term = sign.kind == "constant-term"

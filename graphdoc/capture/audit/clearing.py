@@ -126,6 +126,7 @@ class Clearing:
         elif mine and followed.left:
             followed.healthy = True
         lost = not mine and followed.thrown is not None and followed.backward is not None
+        lost = lost and not _within_step(followed.thrown)  # a step that is made of another's clears when it is done
         followed.lost = followed.lost + 1 if lost else 0
         if followed.lost == ENOUGH == seen.steps and followed.thrown is not None:
             self._tell_lost(followed, seen, every)
@@ -175,6 +176,12 @@ class Clearing:
 def _inside_step(entry: Entry) -> bool:
     """Whether an optimizer's step called this: its closure does."""
     return any("/torch/optim/" in str(code.co_filename).replace("\\", "/") for code in entry.raw.raw[::2])
+
+
+def _within_step(stack: stacks.Stack | None) -> bool:
+    """Whether this was called by an optimizer's step: PyTorch wraps every one, the program's own too."""
+    codes = stack.raw[::2] if stack is not None else ()
+    return any(c.co_name == "wrapper" and "/torch/optim/" in str(c.co_filename).replace("\\", "/") for c in codes)
 
 
 def _reaches(entry: Entry, ids: set[int]) -> bool:

@@ -54,39 +54,43 @@ class Growing:
         audit, frame = self._audit, _getframe(1)
         with Unseen(audit.torch, audit.witness.anomaly, frame):
             running = user_frames(frame)
-            calls = sorted(e.sequence for e in audit.journal.entries() if e.kind == "backward")
+            entries = audit.journal.entries()
+            roots = {e.root for e in entries if e.kind == "backward"}
+            # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
+            steps = sorted(e.sequence for e in entries if e.kind == "step")
             for value, of_list in islice(_values(running, audit.torch), MOST_VALUES):
-                found = self._grown_list(value, calls) if of_list else self._grown(value, calls)
+                found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
                 if found is not None:
                     self._tell(seen, running, value if not of_list else value[-1], *found, of_list)
                     if not self._found[-1].weak:
                         return
 
-    def _grown(self, tensor: Any, calls: list[int]) -> tuple[Any, int] | None:
-        """The addition at the top of a value that gathers graphs which were used up, and how many nodes it keeps."""
+    def _grown(self, tensor: Any, steps: list[int], roots: set[int]) -> tuple[Any, int] | None:
+        """The addition at the top of a value that gathers graphs which were used up, and how many nodes it keeps; None
+        for a loss that was differentiated itself: it was gathered for that."""
         node = grad_fn_of(tensor)
-        if node is None or not calls or node._sequence_nr() < calls[0]:
+        if node is None or not steps or node._sequence_nr() < steps[0] or node._sequence_nr() in roots:
             return None
         at = node
         for _ in range(LINKS):
-            at = _before(at, calls)
+            at = _before(at, steps)
             if at is None:
                 return None
         order = walk.walk([node], MOST_NODES)
         walk.examine_all(order)
-        used_up = {bisect_right(calls, f.sequence) for f in order if f.released}
+        used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
         kept = stacks.kept_in(node)
         if len(used_up) <= LINKS - 1 or not isinstance(kept, stacks.Stack):
             return None
         return kept, len(order)
 
-    def _grown_list(self, values: Any, calls: list[int]) -> tuple[Any, int] | None:
+    def _grown_list(self, values: Any, steps: list[int]) -> tuple[Any, int] | None:
         """The same for what a list holds: the place of its last element."""
         last = [values[-n] for n in range(1, 4)]
         nodes = [grad_fn_of(t) for t in last]
         if any(n is None for n in nodes) or len({_site(n) for n in nodes}) != 1:
             return None
-        if len({bisect_right(calls, n._sequence_nr()) for n in nodes}) != len(nodes):
+        if len({bisect_right(steps, n._sequence_nr()) for n in nodes}) != len(nodes):
             return None
         order = walk.walk(nodes[:1], MOST_NODES)
         walk.examine_all(order)
@@ -120,9 +124,9 @@ def _site(node: Any) -> Any:
     return site_of(kept) if isinstance(kept, stacks.Stack) else None
 
 
-def _before(node: Any, calls: list[int]) -> Any:
+def _before(node: Any, steps: list[int]) -> Any:
     """The node that the same expression made in an earlier iteration and that enters this one, a few nodes away."""
-    site, epoch, kind = _site(node), bisect_right(calls, node._sequence_nr()), type(node)
+    site, epoch, kind = _site(node), bisect_right(steps, node._sequence_nr()), type(node)
     if site is None:
         return None
     todo, seen = deque([node]), {node}
@@ -130,7 +134,7 @@ def _before(node: Any, calls: list[int]) -> Any:
         for following, _ in todo.popleft().next_functions:
             if following is None or following in seen:
                 continue
-            earlier = type(following) is kind and bisect_right(calls, following._sequence_nr()) < epoch
+            earlier = type(following) is kind and bisect_right(steps, following._sequence_nr()) < epoch
             if earlier and _site(following) == site:
                 return following
             seen.add(following)

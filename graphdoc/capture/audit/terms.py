@@ -128,8 +128,12 @@ class TermWatch(CutWatch):
                 continue
             record = self._of(value)
             cut = next((r for r in _behind([record], 200) if r.origins), None) if record is not None else None
-            if cut is not None and cut.op not in _MEANT and cut.recording:
+            if cut is not None and cut.op not in _MEANT and cut.recording and not self._is_earlier(cut):
                 self.terms[result.grad_fn._sequence_nr()] = (cut, stacks.stack_here(4))
+
+    def _is_earlier(self, cut: Record) -> bool:
+        """Whether a backward call has run since the cut: what is kept from an earlier pass is meant as a number."""
+        return any(e.kind == "backward" for e in self._witness.journal.entries() if e.index >= cut.event)
 
     def _note_leaving(self, value: Any, result: Any) -> None:
         node = value.grad_fn

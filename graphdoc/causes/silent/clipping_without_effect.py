@@ -13,6 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.remedies.clipping import moved_with
 from graphdoc.story.nothing_left import nothing_left
 
 TITLE = "gradients are clipped where it has no effect, or not the one that was meant"
@@ -131,7 +132,7 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
         return [Remedy("add_statement", title, "unsafe", note, args)] if statement else []
     where = {"before": place(other)} if how == "after-step" else {"after": place(other)}
     title = f"clip {'in front of the step' if how == 'after-step' else 'behind the backward call'}"
-    return [Remedy("move_statement", title, "unsafe", note, {"place": place(clip), **where})]
+    return [Remedy("move_statement", title, "unsafe", note, {"place": moved_with(sources, clip, other), **where})]
 
 
 def _unscaling(sources: SourceTexts, step: Frame) -> str:
