@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Frame, Node, OlderEdge, Raised, SourceTexts
+from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.program.lookup import node_with
@@ -25,6 +25,23 @@ def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
                 one = (made.line, made.column) == (used.line, used.column)
                 return (making[i - 1], using[j - 1]) if one and i and j else (made, used)
     return None
+
+
+def handing_on(producer: Node, consumer: Node, holders: Iterable[Holder]) -> tuple[Frame, Frame] | None:
+    """Where a value is made and used, in the very call of a function that handed it on.
+
+    A value that only variables and containers hold goes from call to call by arguments and results: of two calls of one
+    function from different places, neither has it in its hands while it is made and while it is used. One that an
+    attribute holds is stored and read inside of them (``meeting``).
+    """
+    if any(s.kind == "attribute" for h in holders for s in h.steps):
+        return meeting(producer, consumer)
+    for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
+        if (made.file, made.function) != (used.file, used.function):
+            break
+        if (made.line, made.column) != (used.line, used.column):
+            return made, used
+    return meeting(producer, consumer)
 
 
 def ends(

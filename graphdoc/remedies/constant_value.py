@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
 from graphdoc.program.stored_values import user_frames
-from graphdoc.program.value_reads import bound_names, meeting, operands_in
+from graphdoc.program.value_reads import bound_names, handing_on, operands_in
 from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
@@ -37,7 +37,7 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
         producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        pair = meeting(producer, consumer)
+        pair = handing_on(producer, consumer, c.tensor.holders)
         if pair is None:
             continue
         made, used = pair
