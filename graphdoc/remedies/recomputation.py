@@ -55,6 +55,35 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
     return [r for r in unique(out) if applies(program.sources, r)]
 
 
+def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Compute the result that is differentiated again in the loop around the call."""
+    made, call = made_outside(program, reuse), _failing_place(reuse)
+    if made is None or call is None:
+        return []
+    return [
+        Remedy(
+            "move_into_loop",
+            f"compute it in the loop: move {where(made)} into it",
+            "unsafe",
+            "Each round builds its own graph, with the parameters as they are then.",
+            {"places": [place(made)], "loop": place(call)},
+        )
+    ]
+
+
+def made_outside(program: Program, reuse: Reuse) -> Frame | None:
+    """The statement of the call's own function that makes what the call differentiates, on a line of its own."""
+    root, call = program.node(program.evidence.root), _failing_place(reuse)
+    if root is None or call is None:
+        return None
+    made = next((f for f in user_frames(root.stack) if (f.file, f.function) == (call.file, call.function)), None)
+    return made if made is not None and made.line != call.line else None
+
+
+def _failing_place(reuse: Reuse) -> Frame | None:
+    return innermost_user(reuse.failing.stack) if reuse.failing is not None else None
+
+
 def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
     """Attributes that one method (mostly ``__init__``) computes and others read: compute them where they are read."""
     places: dict[tuple[str, str], list[Frame]] = {}
@@ -222,6 +251,8 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.carries:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
         return tuple(compute_again(program, reuse))
+    if reuse.same_line:
+        return ()  # one statement in each round: without it there would be no backward call at all
     return (
         Remedy(
             "delete_statement",

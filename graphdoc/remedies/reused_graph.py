@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
 from graphdoc.program.inner_gradient import keep_inner_graph
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.program.stored_values import user_frames
 from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.merged_backward import can_merge, merge
-from graphdoc.remedies.recomputation import compute_again, repeated, start_anew
+from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
 from graphdoc.remedies.second_forward import second_forward
 from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
@@ -43,7 +42,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         out = list(repeated(program, reuse))
         if reuse.stepped:
             # The graph is of older values: to keep it would be no way to the gradient that is wanted.
-            out = [r for r in out if r.kind != "retain_graph"] + result_anew(program.node(program.evidence.root), reuse)
+            out = [r for r in out if r.kind != "retain_graph"] + result_anew(program, reuse)
         return out
     if reuse.lifetime is Lifetime.RECURS:
         return from_carrying(program, reuse, note)
@@ -126,23 +125,6 @@ def kept_for_outer(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     if reuse.failing.kind == "grad":
         return repeated(program, reuse)
     return keep_inner_graph(program.sources, reuse.failing, reuse.freeing)
-
-
-def result_anew(root: Node | None, reuse: Reuse) -> list[Remedy]:
-    """Compute the result that is differentiated again in the loop around the call."""
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    made = next((f for f in user_frames(root.stack) if call and f.function == call.function), None) if root else None
-    if call is None or made is None or made.file != call.file or made.line == call.line:
-        return []
-    return [
-        Remedy(
-            "move_into_loop",
-            f"compute it in the loop: move {where(made)} into it",
-            "unsafe",
-            "Each round builds its own graph, with the parameters as they are then.",
-            {"places": [place(made)], "loop": place(call)},
-        )
-    ]
 
 
 def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import kept_at
+from graphdoc.program.value_reads import meeting
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
@@ -40,7 +42,22 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     if not missing:
         return cuts
     note = f"The crash ends, and so does the training of {folded(missing, 2)}: nothing else leads there."
-    return [*_in_words(program, reuse, missing), *(replace(cut, note=note) for cut in cuts)]
+    again = _made_together(program, reuse) or _in_words(program, reuse, missing)
+    return [*again, *(replace(cut, note=note) for cut in cuts)]
+
+
+def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Several values that one statement has made, once, before the loop in which they are used: made there instead."""
+    made: list[Frame] = []
+    for c in distinct_carries(program.nodes, reuse.carries):
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        if pair is None:
+            return []
+        made += [pair[0]] if all((f.file, f.line) != (pair[0].file, pair[0].line) for f in made) else []
+    if len(made) != 1 or loop_of(program.sources, made[0]) is not None:
+        return []  # a loop makes others in each round: what it made last is not all of them
+    return [r for r in compute_again(program, reuse) if r.kind == "move_into_loop"]
 
 
 def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:

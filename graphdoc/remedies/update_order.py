@@ -19,7 +19,7 @@ from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.program.writers import By
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
-from graphdoc.remedies.recomputation import applies
+from graphdoc.remedies.recomputation import applies, result_anew
 from graphdoc.remedies.reordering import step_behind_loop, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.separate_rows import own_rows
@@ -37,6 +37,10 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.same_loss:
         ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
+        if found.reuse is not None and found.reuse.same_line:
+            # One loss in each round of a loop: on clones it would have the gradient of the first round for ever.
+            anew = [r for r in result_anew(program, found.reuse) if applies(program.sources, r)]
+            return _unique([*anew, *ordered, *again])
         return _unique([*ordered, *again, *cloned])
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])

@@ -74,6 +74,13 @@ def test_healthy_program_is_left_alone(body: str, tmp_path: Path) -> None:
     assert seen.slugs == []
 
 
+def test_a_loss_whose_hook_runs_the_backward_pass_is_left_alone(tmp_path: Path) -> None:
+    example = Path(__file__).parent / "examples" / "cut-by-detach" / "gradient-cache-in-a-hook.py"
+    seen = observe(tmp_path, example.read_text())
+    assert seen.result.status == 0, seen.result.stderr
+    assert seen.slugs == []
+
+
 def test_a_traceback_of_a_watched_program_is_its_own(tmp_path: Path) -> None:
     body = SICK["data"][1] + "    if x is not None and optimizer.state:\n        torch.zeros(2) + torch.zeros(3)\n"
     failing = START + body + END.replace("step()", "step()\n    optimizer.state[0] = 1")

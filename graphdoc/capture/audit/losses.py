@@ -74,9 +74,11 @@ class Losses:
 
     def _is_covered(self, tensor: Any) -> bool:
         """Whether this is a loss that only asks for gradients: a plain zero is what a program puts where a batch has
-        nothing to learn from."""
+        nothing to learn from, and one with a hook has its gradient taken further by that hook."""
         torch = self._audit.torch
         if not tensor.requires_grad or not tensor.is_leaf or isinstance(tensor, torch.nn.Parameter):
+            return False
+        if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
             return False
         with Unseen(torch, self._witness.anomaly, None):
             try:

@@ -6,10 +6,12 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
+from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse
-from graphdoc.program.spans import code_at, distinct, innermost_user, span_of, where
+from graphdoc.program.spans import code_at, distinct, innermost_user, span, span_of, where
+from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of
@@ -83,6 +85,9 @@ def recognise(program: Program) -> Finding | None:
     )
     if reuse.carries and reuse.inner:
         return _term(program, reuse)
+    made = _made(program, reuse)
+    if made:
+        failed, freed = made, span_of("freed", first, "the first call on this result frees its graph", program.sources)
     return Finding(
         0.94,
         "certain" if reuse.from_one_root else "likely",
@@ -100,6 +105,14 @@ def recognise(program: Program) -> Finding | None:
         remedies_for(program, reuse),
         because=_because(reuse),
     )
+
+
+def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
+    """Where the result is computed, if that is before a loop which differentiates it in each round."""
+    made = made_outside(program, reuse) if reuse.same_line else None
+    if made is None or not any(r.kind == "move_into_loop" for r in remedies_for(program, reuse)):
+        return ()
+    return (span("cause", made, "computed once, with a graph that serves one backward call", program.sources),)
 
 
 def _what(reuse: Reuse, call: str) -> str:
