@@ -37,3 +37,4 @@ for _ in range(3):
     agent.learn(seen, start)
 
 # told at: loss.backward(retain_graph=True)
+# fails: modified by an inplace operation
