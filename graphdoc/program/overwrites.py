@@ -43,6 +43,8 @@ class Overwrite:
         self.stale = next((s for s in known if s.node == evidence.failing), known[0])
         self.saved = saved_as(self.stale)
         self.stales = sorted((s for s in known if saved_as(s) is self.saved), key=lambda s: s is not self.stale)
+        if self.saved is Saved.PARAMETER and self._is_store:
+            self.saved = Saved.BUFFER
         self.failing, self.reuse = failing, reuse
         self._trained = trained
 
@@ -80,11 +82,30 @@ class Overwrite:
         )
 
     @cached_property
+    def written_as(self) -> str:
+        """The plain name by which every write of the first tensor reaches it, if only by a view; empty where several
+        names do, or something else than the user's own lines wrote."""
+        if any(w.by is not By.LINE for w in self.own_writers):
+            return ""
+        paths = {target_of(self._evidence.sources, self._evidence.raised, w.frame).path for w in self.own_writers}
+        return next((p for p in paths if p.isidentifier()), "") if len(paths) == 1 else ""
+
+    @cached_property
     def by_step(self) -> bool:
         """Whether a step wrote first; where no write was seen, whether an optimizer holds the tensor."""
         if self.own_writers:
             return self.own_writers[0].by is By.STEP
         return bool(self.stale.tensor.owners)
+
+    @cached_property
+    def _is_store(self) -> bool:
+        """Whether it is a parameter in name alone: frozen, in no optimizer, and filled by its own module's statements
+        (``self.bank[i] = f``). A soft update or a copy of weights reaches its parameters by other names."""
+        if self.stale.tensor.requires_grad or self.stale.tensor.owners:
+            return False
+        last = self.stale.tensor.name.rsplit(".", 1)[-1]
+        own = [target_of(self._evidence.sources, self._evidence.raised, w.frame) for w in self.own_writers]
+        return bool(own) and all(t.kept and t.path == f"self.{last}" for t in own)
 
     # -- what the tensor is to the program ---------------------------------------------------------------------------
 

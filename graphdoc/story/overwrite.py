@@ -27,8 +27,11 @@ def called(stale: Stale) -> str:
 
 
 def named(found: Overwrite, stale: Stale) -> str:
-    """The same in the words of the function that writes: what another function calls ``out`` may be its ``x``."""
+    """The same in the words of the function that writes: what another function calls ``out`` may be its ``x``, and what
+    no name led to any more when the run failed has the one that is written by."""
     path, name = found.target.path, stale.tensor.name
+    if not name and stale is found.stale and stale.tensor.kind == "activation" and found.written_as:
+        return found.written_as
     return path if path.isidentifier() and name.isidentifier() and stale.tensor.kind == "activation" else called(stale)
 
 
