@@ -166,11 +166,11 @@ class Autopsy:
         evidence.failing = self.tell(evidence, self.failing) if self.failing >= 0 else -1
         evidence.failing_event = entry.index
         evidence.reaches = self.names(self.bits[0] if len(roots) == 1 else self._union(roots))
-        if stale and not saved.SHOWS:
-            evidence.degraded.append("this PyTorch does not show the tensor that was overwritten: who wrote is unknown")
         mismatches = Mismatches(self)
         for number in sorted(stale, key=lambda n: -order[n].sequence)[:MOST_PER_KIND]:
             mismatches.fill(evidence, order[number])
+        if stale and not evidence.stale:
+            evidence.degraded.append("the tensor that was overwritten cannot be had: who wrote to it is unknown")
         OlderEdges(self).fill(evidence, entry)
         for number in sorted(self.dead, key=lambda n: -order[n].sequence)[: MOST_PER_KIND * 2]:
             self.tell(evidence, number)

@@ -52,7 +52,8 @@ class HiddenWrites(WriteWatch):  # type: ignore[no-untyped-call]
         if len(kept) < MOST_WRITES:
             values = parameter.detach().reshape(-1)[:MOST_VALUES].clone()
             sequence = self._torch.autograd._get_sequence_nr()
-            kept.append((sequence, values, parameter._version, str(func._schema.name), stacks.stack_here(4)))
+            here = stacks.stack_here(3)  # _writing < __torch_dispatch__ < who called the operation
+            kept.append((sequence, values, parameter._version, str(func._schema.name), here))
 
     def changed_since(self, sequence: int) -> set[int]:
         """The memory of the parameters whose values were others when the node with this number was made, and whose

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of, shape_of, storage_of, version_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.saved_contents import stale_contents
 from graphdoc.capture.step_writes import UNKNOWN, versions_of
 from graphdoc.evidence import Evidence, Stale, Tensor, Write
 
@@ -26,7 +27,7 @@ class Mismatches:
     def fill(self, evidence: Evidence, found: walk.Found) -> None:
         """Tell every saved tensor of a node whose version is no longer the one that was saved."""
         for attribute, expected, current in found.stale:
-            for tensor in walk.stale_tensors(found, attribute)[:8]:
+            for tensor in stale_contents(found.node, attribute)[:8]:
                 if attribute == "saved_tensors" and version_of(tensor) != current:
                     continue
                 told, owner = self._identify(tensor)

@@ -14,10 +14,7 @@ from torch._C._autograd import SavedTensor
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 
 TELLS = hasattr(SavedTensor, "unpack_hook")
-"""Whether a saved tensor says by itself if it has hooks: that of PyTorch 2.13 does, that of 2.6 cannot be asked."""
-
-SHOWS = hasattr(SavedTensor, "data")
-"""Whether a saved tensor is shown where its version is wrong: that of PyTorch 2.6 is not, that of 2.13 is."""
+"""Whether a saved tensor says by itself if it has hooks: it does from PyTorch 2.10 on, those before cannot be asked."""
 
 _used = False
 """Where it does not: whether the program has used hooks at all. Then any saved tensor may have them."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from graphdoc.capture import saved
 from graphdoc.capture.facts import storage_of
+from graphdoc.capture.saved_contents import contents
 
 _VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 _RELEASED = ("a second time", "already been freed", "after they have already")
@@ -67,9 +68,7 @@ def saved_in(node: Any, memory: Container[int | None]) -> list[str]:
             raw = getattr(node, "_raw" + name)
             if raw is None or saved.may_be_hooked(raw):
                 continue
-            for one in raw if isinstance(raw, tuple | list) else (raw,):
-                if one.data is not None and storage_of(one.data) in memory:
-                    out.append(name)
+            out += [name for tensor in contents(node, name) if storage_of(tensor) in memory]
         except RuntimeError:
             break  # released
     return out
@@ -226,19 +225,6 @@ def of_released(message: str) -> bool:
     No package but the standard library and torch is at hand here, so the patterns of ``graphdoc.messages`` are not.
     """
     return any(text in message for text in _RELEASED)
-
-
-def stale_tensors(found: Found, name: str) -> list[Any]:
-    """The tensors behind a stale ``_saved_x``: ``SavedTensor.data`` still gives them when the version is wrong."""
-    try:
-        if name == "saved_tensors":
-            raw = found.node._raw_saved_tensors
-        else:
-            raw = getattr(found.node, "_raw" + name)
-        group = raw if isinstance(raw, tuple | list) else (raw,)
-        return [r.data for r in group if getattr(r, "data", None) is not None]
-    except Exception:
-        return []
 
 
 def gather(order: list[Found], own: dict[int, int]) -> list[int]:

@@ -68,7 +68,7 @@ class WriteWatch(TorchDispatchMode):
         raw: stacks.Stack | None = None
         for tensor in self._written_by(positions, args, kwargs):
             if raw is None:
-                raw = stacks.stack_here(4)
+                raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
             storage = tensor.untyped_storage()
             key = storage._cdata
             known = self._written.get(key)

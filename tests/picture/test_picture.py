@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "capture"))
 
 from observed import run, script
 
-from graphdoc.capture import saved
 from graphdoc.evidence import Evidence
 from graphdoc.picture.portrait import picture_of
 from graphdoc.picture.shapes import Box, Picture
@@ -104,7 +101,6 @@ def test_the_edge_into_the_last_iteration_is_the_fatal_one(tmp_path: Path) -> No
     assert calls["backward #2"].fatal and not calls["backward #1"].fatal
 
 
-@pytest.mark.skipif(not saved.SHOWS, reason="this PyTorch does not show a saved tensor of another version")
 def test_a_step_that_overwrites_is_drawn_with_what_it_wrote(tmp_path: Path) -> None:
     evidence = evidence_of(tmp_path, STEPPED)
     picture = picture_of(evidence)
@@ -125,7 +121,6 @@ def test_parameters_stand_with_their_owners(tmp_path: Path) -> None:
     assert {b.text: b.optimizers for b in unowned.boxes if b.kind == "parameters"}["body.*"] == ()
 
 
-@pytest.mark.skipif(not saved.SHOWS, reason="this PyTorch does not show a saved tensor of another version")
 def test_a_write_of_the_programs_own_stands_between_the_calls_only_where_its_time_is_known(tmp_path: Path) -> None:
     evidence = evidence_of(tmp_path, WRITTEN, "probe:writes")
     picture = picture_of(evidence)
