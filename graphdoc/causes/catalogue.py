@@ -18,10 +18,13 @@ GROUPS = {
     "GD8": "Distributed, checkpoint, compile",
 }
 
+_WHY = {"GD6": "Why it is not finite", "GD7": "Why PyTorch says nothing"}
+"""What the second section is called where nothing is refused."""
+
 _HEAD = """\
 # The causes
 
-Every way of failing that graphdoc knows, with what happened, why PyTorch refuses, and what to write instead.
+Every way of failing that graphdoc knows, with what happened, why, and what to write instead.
 `graphdoc explain CODE` shows one of these pages; `graphdoc causes` lists them.
 
 This file is generated from the causes themselves. Change `graphdoc/causes/*/*.py`, then run
@@ -62,7 +65,7 @@ def page_as_markdown(cause: Cause, level: int = 1) -> str:
         f"**{cause.title}**",
         f"{sub} What happened",
         page.what_happened.strip(),
-        f"{sub} Why PyTorch refuses",
+        f"{sub} {_WHY.get(cause.code[:3], 'Why PyTorch refuses')}",
         page.why.strip(),
         f"{sub} Example",
         f"```python\n{page.example.strip()}\n```",

@@ -58,3 +58,16 @@ def test_a_page_has_its_sections_in_order() -> None:
         "## References",
     ]
     assert headings[0].startswith(f"# {all_causes()[0].code} ")
+
+
+def test_where_nothing_is_refused_the_page_does_not_say_so() -> None:
+    pages = {c.code: page_as_markdown(c) for c in all_causes()}
+    refused = {code for code, page in pages.items() if "Why PyTorch refuses" in page}
+    assert refused == {code for code in pages if code[:3] not in ("GD6", "GD7")}
+    assert "## Why it is not finite" in pages["GD606"] and "## Why PyTorch says nothing" in pages["GD708"]
+
+
+def test_titles_are_sentences() -> None:
+    """But for those that begin with a name of PyTorch's."""
+    small = {c.title.split()[0] for c in all_causes() if c.title[0].islower()}
+    assert small == {"backward()", "retain_graph=True"}

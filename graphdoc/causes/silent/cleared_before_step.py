@@ -10,7 +10,7 @@ from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
 
-TITLE = "gradients are cleared before the step can use them"
+TITLE = "Gradients are cleared before the step can use them"
 
 PAGE = Page(
     what_happened="""\

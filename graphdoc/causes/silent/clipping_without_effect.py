@@ -16,7 +16,7 @@ from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.remedies.clipping import moved_with
 from graphdoc.story.nothing_left import nothing_left
 
-TITLE = "gradients are clipped where it has no effect, or not the one that was meant"
+TITLE = "Gradients are clipped where it has no effect, or not the one that was meant"
 
 PAGE = Page(
     what_happened="""\

@@ -11,7 +11,7 @@ from graphdoc.program.signs import signs
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
 
-TITLE = "a kept `.grad` is not a copy: the next backward adds to it"
+TITLE = "A kept `.grad` is not a copy: the next backward adds to it"
 
 PAGE = Page(
     what_happened="""\

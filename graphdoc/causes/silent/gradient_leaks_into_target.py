@@ -14,7 +14,7 @@ from graphdoc.program.signs import signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of
 from graphdoc.story.wording import folded
 
-TITLE = "a loss trains the target network that it is measured against"
+TITLE = "A loss trains the target network that it is measured against"
 
 PAGE = Page(
     what_happened="""\

@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 
-TITLE = "a running total or list keeps the graph of every iteration alive"
+TITLE = "A running total or list keeps the graph of every iteration alive"
 
 PAGE = Page(
     what_happened="""\

@@ -16,7 +16,7 @@ from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded
 
-TITLE = "an optimizer steps parameters that the model no longer has"
+TITLE = "An optimizer steps parameters that the model no longer has"
 
 PAGE = Page(
     what_happened="""\

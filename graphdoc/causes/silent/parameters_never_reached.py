@@ -18,7 +18,7 @@ from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
 from graphdoc.story.wording import folded
 
-TITLE = "parameters of a loss are in no optimizer"
+TITLE = "Parameters of a loss are in no optimizer"
 
 PAGE = Page(
     what_happened="""\

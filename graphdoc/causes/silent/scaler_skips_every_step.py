@@ -82,7 +82,7 @@ def recognise(program: Program) -> Finding | None:
 CAUSE = Cause(
     code="GD712",
     slug="scaler-skips-every-step",
-    title=TITLE,
+    title="The GradScaler leaves out every step: nothing is trained any more",
     page=PAGE,
     recognise=recognise,
     families=("silent",),

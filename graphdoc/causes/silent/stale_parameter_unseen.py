@@ -17,7 +17,7 @@ from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
-TITLE = "parameters change between a forward and its backward, and PyTorch does not notice"
+TITLE = "Parameters change between a forward and its backward, and PyTorch does not notice"
 
 PAGE = Page(
     what_happened="""\

@@ -15,7 +15,7 @@ from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost, place, span_of
 from graphdoc.story.wording import folded
 
-TITLE = "an optimizer is cleared again and again and never steps"
+TITLE = "An optimizer is cleared again and again and never steps"
 
 PAGE = Page(
     what_happened="""\

@@ -11,7 +11,7 @@ from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
 
-TITLE = "a straight-through estimator is written so that its gradient is zero"
+TITLE = "A straight-through estimator is written so that its gradient is zero"
 
 PAGE = Page(
     what_happened="""\

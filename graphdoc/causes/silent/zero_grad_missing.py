@@ -12,7 +12,7 @@ from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
 
-TITLE = "gradients are never cleared: each step uses the sum of all gradients so far"
+TITLE = "Gradients are never cleared: each step uses the sum of all gradients so far"
 
 PAGE = Page(
     what_happened="""\
