@@ -6,6 +6,7 @@ import itertools
 import math
 import re
 
+from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Call, Line, Step, Trace
 
 _CYCLE = re.compile(r"backward\(\) with create_graph=True will create a reference cycle")
@@ -66,12 +67,19 @@ def stopped_flows(
     elsewhere = {key: place for place, key in sorted(now)}
     return (
         [
-            f"the backward at {told_place(p)} no longer reaches {names_of(base, keys)}, "
-            f"trained at {told_place(elsewhere[keys[0]])}"
-            for p, keys in allowed.items()
+            f"the backward at {told_place(p)} no longer reaches {_trained(base, k, elsewhere)}"
+            for p, k in allowed.items()
         ],
         [f"the loss at {told_place(p)} no longer trains {names_of(base, keys)}" for p, keys in suspect.items()],
     )
+
+
+def _trained(base: Trace, keys: list[str], elsewhere: dict[str, Line]) -> str:
+    """Parameters with the places of the backward calls that train them."""
+    by_place: dict[Line, list[str]] = {}
+    for key in keys:
+        by_place.setdefault(elsewhere[key], []).append(key)
+    return ", ".join(f"{names_of(base, own)}, trained at {told_place(place)}" for place, own in by_place.items())
 
 
 def changed_first_call(
@@ -277,8 +285,8 @@ def _apart(a: float, b: float, least: float = 0.0) -> float:
 
 
 def names_of(trace: Trace, keys: list[str]) -> str:
-    names = sorted(trace.name(k) for k in keys)
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    """The parameters by the modules that hold them."""
+    return folded(trace.name(k) for k in keys)
 
 
 def told_place(place: Line) -> str:

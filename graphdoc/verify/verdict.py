@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdoc.evidence import Evidence
+from graphdoc.story.wording import folded
 from graphdoc.verify.measures import (
     changed_first_call,
     changed_loss,
@@ -194,7 +195,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
     data["lost_gradient"] = lost
     if lost:
-        return Verdict(False, f"{baseline.gone}, but {_list(lost)} no longer {_receive(lost)} any gradient", data)
+        return Verdict(False, f"{baseline.gone}, but {folded(lost)} no longer {_receive(lost)} any gradient", data)
     gone = stopped_steps(base, trace)
     if gone:
         return Verdict(False, f"{baseline.gone}, but {_list(gone)} no longer steps", data)
@@ -239,7 +240,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if missed and not outcome.cuts:
         data["never_reached"] = missed
     elif missed:
-        doubts.append(f"{_list(missed)} {_receive(missed)} no gradient at any step")
+        doubts.append(f"{folded(missed)} {_receive(missed)} no gradient at any step")
     if baseline.sound and baseline.steady:
         doubts += changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
     doubts += graph_grows(trace)
@@ -334,7 +335,7 @@ def _reached(trace: Trace, data: dict[str, Any], known: bool) -> str:
     if known and trace.backwards:
         return "every parameter that received gradient still does"
     if missed:
-        return f"the change takes no gradient from anything; {_list(missed)} {_receive(missed)} none at any step"
+        return f"the change takes no gradient from anything; {folded(missed)} {_receive(missed)} none at any step"
     if trace.steps:
         return "every parameter of its optimizers receives gradient"
     return "" if trace.optimizers else "every leaf that received gradient still does"
