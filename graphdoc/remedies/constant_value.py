@@ -19,6 +19,7 @@ from graphdoc.program.value_reads import bound_names, handing_on, operands_in
 from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
+from graphdoc.story.wording import listing
 
 
 def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -> list[Remedy]:
@@ -62,14 +63,24 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
         out.append(together(at_use, f"detach `{shown}` where this loss uses it", note))
     if at_making:
-        line = where(frame_at(at_making[0]["args"]["place"]))
         whole = "The same for every use of the value." if out else note
-        out.append(together(at_making, f"detach the value where it is computed, at {line}", whole))
+        out.append(together(at_making, f"detach {_computed(at_making)}", whole))
     if blocks:
-        line = where(frame_at(blocks[0]["args"]["place"]))
-        unrecorded = "The same, and the operations that compute it are not recorded at all."
-        out.append(together(blocks, f"compute the value under torch.no_grad(), at {line}", unrecorded))
+        whole = "The same, and the operations that compute it are not recorded at all."
+        out.append(together(blocks, f"compute the value under torch.no_grad(), at {_places(blocks)}", whole))
     return out
+
+
+def _computed(edits: list[dict[str, Any]]) -> str:
+    """The value or values that these edits change, with the places of all of them."""
+    one = "the value where it is" if len(edits) == 1 else "the values where they are"
+    return f"{one} computed, at {_places(edits)}"
+
+
+def _places(edits: list[dict[str, Any]]) -> str:
+    """``train.py:94 and train.py:97``."""
+    frames = [frame_at(edit["args"]["place"]) for edit in edits]
+    return listing(where(f) for f in sorted(frames, key=lambda f: (f.file, f.line, f.column)))
 
 
 def _inwards(node: Node, frame: Frame) -> list[Frame]:
