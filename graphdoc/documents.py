@@ -25,6 +25,8 @@ def read_object(path: str | os.PathLike[str], most: int) -> dict[str, Any]:
             text = stream.read(most + 1)
         if len(text) > most:
             raise Unreadable(f"{path} is longer than {most // 1_000_000} MB, which nothing is that graphdoc writes")
+        if not text.lstrip().startswith((b"{", b"[", b"null")):
+            raise Unreadable(f"{path} is not what graphdoc writes: {'no JSON' if text.strip() else 'nothing is in it'}")
         data = json.loads(text)
     except OSError as e:
         raise Unreadable(f"cannot read {path}: {e.strerror}") from e

@@ -13,12 +13,13 @@ from graphdoc.launch.folders import PLACE
 from graphdoc.launch.keep import last_run
 
 WRONG = {
-    "": "is truncated or damaged",
+    "": "is not what graphdoc writes: nothing is in it",
+    "import torch\n": "is not what graphdoc writes: no JSON",
     '{"a": ': "is truncated or damaged",
     "[" * 100_000: "is truncated or damaged",
-    "\xff": "is truncated or damaged",
+    "\xff": "is not what graphdoc writes: no JSON",
     "[]": "is damaged: not a JSON object",
-    "3": "is damaged: not a JSON object",
+    "null": "is damaged: not a JSON object",
     " " * 4_000_001: "is longer than 4 MB",
 }
 

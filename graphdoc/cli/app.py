@@ -23,6 +23,10 @@ class Everything(TyperCommand):
         ctx.meta[KIND] = kind
         return super().parse_args(ctx, [*ours, "--", *rest])
 
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        for words in ("SCRIPT [ARGS]...", "-m MODULE [ARGS]...", "-- COMMAND..."):
+            formatter.write_usage(ctx.command_path, f"[OPTIONS] {words}")
+
 
 # Plain help text: typer's decorated one costs an import of rich at every start.
 app = typer.Typer(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from graphdoc.cli.output import put, say
+from graphdoc.cli.output import FORMATS_HELP, put, say
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(
         ),
     ] = None,
     fmt: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="text, json, markdown, or another report format.")
+        str, typer.Option("--format", metavar="FORMAT", help=f"text or, for a machine or an issue, {FORMATS_HELP}.")
     ] = "text",
 ) -> None:
     """Explain a cause, or find in a log or a pasted message what went wrong. Nothing is run; torch is not needed."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import parse_reports, put, say, write_reports
+from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def command(
     evidence: Annotated[
-        Path | None, typer.Argument(metavar="[EVIDENCE]", help="An evidence file or a run's folder; else the last run.")
+        Path | None, typer.Argument(metavar="EVIDENCE", help="An evidence file or a run's folder; else the last run.")
     ] = None,
     diff: Annotated[bool, typer.Option("--diff", help="Print the patch and write nothing.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the fixes, best first, and write nothing.")] = False,
@@ -48,7 +48,7 @@ def command(
     ] = False,
     report: Annotated[
         list[str] | None,
-        typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
+        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
     ] = None,
 ) -> None:
     """Mend the program of the last run.

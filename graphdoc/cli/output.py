@@ -14,6 +14,9 @@ from graphdoc.errors import UsageError
 if TYPE_CHECKING:
     from graphdoc.model import Report
 
+FORMATS_HELP = "json, sarif, github, gitlab, markdown or html"
+REPORT_HELP = f"Write a report as well: {FORMATS_HELP}, to stderr or FILE; may be given several times."
+
 
 @dataclass(frozen=True)
 class Wanted:

@@ -7,16 +7,19 @@ from typing import Annotated
 import typer
 
 from graphdoc.cli.arguments import AUDITS, KIND, NANS, Asked
+from graphdoc.cli.output import REPORT_HELP
 from graphdoc.cli.running import run
 from graphdoc.errors import UsageError
 
 
 def command(
     ctx: typer.Context,
-    arguments: Annotated[list[str], typer.Argument(metavar="SCRIPT [ARGS]... | -m MODULE [ARGS]... | -- COMMAND...")],
+    arguments: Annotated[
+        list[str], typer.Argument(metavar="SCRIPT [ARGS]... | -m MODULE [ARGS]... | -- COMMAND...", hidden=True)
+    ],
     report: Annotated[
         list[str] | None,
-        typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
+        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
     ] = None,
     no_rerun: Annotated[
         bool, typer.Option("--no-rerun/--rerun", help="Never run the program a second time to find out more.")

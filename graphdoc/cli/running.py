@@ -117,7 +117,11 @@ def _make_folder() -> tuple[Path | None, str]:
         folder = temporary_run()
     except OSError:
         return None, f"{PLACE} cannot be made here ({reason}), so the program was not observed"
-    return folder, f"{PLACE} cannot be made here ({reason}); what was recorded is in {folder}"
+    return folder, f"{PLACE} cannot be made here ({reason}); {_recorded_in(folder)}"
+
+
+def _recorded_in(folder: Path) -> str:
+    return f"what was recorded is in {folder} (`graphdoc fix {folder}`)"
 
 
 def _tell(
@@ -155,7 +159,7 @@ def _elsewhere(kept: Kept, error: OSError) -> Kept:
     line = f"the run cannot be kept in {kept.folder} ({error.strerror or error})"
     try:
         kept = kept.save_in_memory()
-        say(f"{line}; what was recorded is in {kept.folder}")
+        say(f"{line}; {_recorded_in(kept.folder)}")
     except OSError:
         say(line)
     return kept

@@ -9,19 +9,17 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.output import check_format, parse_reports, put, say, show, write_reports
+from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, check_format, parse_reports, put, say, show, write_reports
 
 
 def command(
     evidence: Annotated[
-        Path | None, typer.Argument(metavar="[EVIDENCE]", help="An evidence file or a run's folder; else the last run.")
+        Path | None, typer.Argument(metavar="EVIDENCE", help="An evidence file or a run's folder; else the last run.")
     ] = None,
-    fmt: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="As for `graphdoc run --report`.")
-    ] = "terminal",
+    fmt: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"terminal, {FORMATS_HELP}.")] = "terminal",
     report: Annotated[
         list[str] | None,
-        typer.Option("--report", metavar="FORMAT[:FILE]", help="Write a report as well; may be given several times."),
+        typer.Option("--report", metavar="FORMAT[:FILE]", help=REPORT_HELP),
     ] = None,
     rerun: Annotated[
         bool, typer.Option("--rerun", help="Run the program once more, apart from your files, where that tells more.")

@@ -88,8 +88,11 @@ def _rule(diagnosis: Diagnosis) -> dict[str, Any]:
 def _result(report: Report, diagnosis: Diagnosis, index: int, seen: dict[str, int]) -> dict[str, Any]:
     place = story.main_place(diagnosis)
     others = [s for s in story.in_order(diagnosis.spans) if s is not place][:_MOST_PLACES]
-    facts = [f"{flat(fact)}." for fact in diagnosis.facts if flat(fact)]
-    text = " ".join([f"{flat(diagnosis.title)}.", flat(diagnosis.explanation), *facts])
+    said = flat(diagnosis.explanation)
+    heads = (diagnosis.confidence.capitalize(), "Note")
+    proof = [f"{head}: {words}." for head, words in zip(heads, story.evidence(diagnosis), strict=False)]
+    new = [line for line in proof if line.partition(": ")[2].removesuffix(".") not in said]
+    text = " ".join([f"{flat(diagnosis.title)}.", said, *new])
     name = story.fingerprint(report, diagnosis)
     seen[name] = seen.get(name, 0) + 1
     result: dict[str, Any] = {

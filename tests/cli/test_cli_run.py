@@ -193,7 +193,8 @@ def test_without_a_place_to_keep_it_the_program_runs_all_the_same(tmp_path: Path
     done = graphdoc(tmp_path, "run", "train.py", TMPDIR=str(temporary))
     assert (done.stdout, done.returncode) == ("ran\n", 3)
     (folder,) = temporary.iterdir()
-    assert done.stderr == f"graphdoc: .graphdoc cannot be made here (File exists); what was recorded is in {folder}\n"
+    told = f"what was recorded is in {folder} (`graphdoc fix {folder}`)"
+    assert done.stderr == f"graphdoc: .graphdoc cannot be made here (File exists); {told}\n"
     assert (folder / "run.json").exists()
     (tmp_path / ".graphdoc").unlink()
 

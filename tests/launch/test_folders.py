@@ -124,7 +124,7 @@ def test_a_program_that_deletes_the_folder_is_diagnosed_all_the_same(tmp_path: P
     done = graphdoc(tmp_path, "run", "--no-rerun", "train.py")
     assert done.returncode == 1 and "error[GD" in done.stderr, done.stderr
     (line,) = (text for text in done.stderr.splitlines() if "what was recorded is in" in text)
-    place = Path(line.rpartition(" ")[2])
+    place = Path(line.partition("is in ")[2].split()[0])
     try:
         again = graphdoc(tmp_path, "fix", str(place), "--diff", "--no-verify")
         assert again.returncode == 0 and "not recorded here" not in again.stderr, again.stderr

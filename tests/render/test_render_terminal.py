@@ -88,7 +88,7 @@ def test_badges() -> None:
     assert badge(fix) == "unsafe, not tried"
     assert badge(replace(fix, verified=True)) == "unsafe, verified"
     assert badge(replace(fix, verified=False)) == "unsafe, tried: does not hold"
-    assert badge(replace(fix, diff="")) == "unsafe, by hand"
+    assert badge(replace(fix, diff="")) == "unsafe, no patch"
     assert badge(replace(fix, safety="display")) == "by hand"
 
 
