@@ -64,17 +64,18 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
         out.append(together(at_use, f"detach `{shown}` where this loss uses it", note))
     if at_making:
         whole = "The same for every use of the value." if out else note
-        out.append(together(at_making, f"detach {_computed(at_making)}", whole))
+        are = "it is" if len(at_making) == 1 else "they are"
+        out.append(
+            together(at_making, f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}", whole)
+        )
     if blocks:
         whole = "The same, and the operations that compute it are not recorded at all."
-        out.append(together(blocks, f"compute the value under torch.no_grad(), at {_places(blocks)}", whole))
+        out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
 
 
-def _computed(edits: list[dict[str, Any]]) -> str:
-    """The value or values that these edits change, with the places of all of them."""
-    one = "the value where it is" if len(edits) == 1 else "the values where they are"
-    return f"{one} computed, at {_places(edits)}"
+def _values(edits: list[dict[str, Any]]) -> str:
+    return "the value" if len(edits) == 1 else "the values"
 
 
 def _places(edits: list[dict[str, Any]]) -> str:
