@@ -323,7 +323,8 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     if data.get("not_compared"):
-        parts.append(f"the steps of {_list(data['not_compared'])} lie behind the failure and could not be compared")
+        where = "are none of the unpatched program's" if went_on else "lie behind the failure"
+        parts.append(f"the steps of {_list(data['not_compared'])} {where} and could not be compared")
     if outcome.failure:
         parts.append(_then(outcome))
     return "; ".join(part for part in parts if part)
