@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from graphdoc.evidence import Event, Evidence, EvidenceError, Process, Sign
+from graphdoc.evidence import BYPASSED, Event, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
-from graphdoc.program.suspicions import suspicious, writes_through_data
+from graphdoc.program.suspicions import goes_around, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
 
 SHORTEST_LIMIT = 30.0
@@ -46,7 +46,7 @@ _LOOKED_FOR = {
 
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:writes``, ``probe:hidden``,
-    ``probe:cuts``,
+    ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told),
     ``probe:nonfinite:START[:only]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
@@ -60,7 +60,11 @@ def question(evidence: Evidence) -> str:
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:
         hidden = writes_through_data(evidence.sources, evidence.signs)
-        return "probe:cuts" if suspicious(evidence.sources, evidence.signs) else "probe:hidden" if hidden else ""
+        if suspicious(evidence.sources, evidence.signs):
+            return "probe:cuts"
+        if goes_around(evidence.sources, evidence.signs):
+            return "probe:cuts:around"
+        return "probe:hidden" if hidden else ""
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence.raised, *VERSION):
@@ -143,7 +147,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
             _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence.process), mode)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
-    if second is not None and evidence.raised is None and second.as_if is not None:
+    if second is not None and evidence.raised is None and _tells_more(second):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         second.signs += [s for s in evidence.signs if not s.weak]
         return second
@@ -165,6 +169,11 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         f"a second run that was to tell more did not fail in the same way ({ended_how}), so the first run alone speaks"
     )
     return evidence
+
+
+def _tells_more(second: Evidence) -> bool:
+    """Whether a run that went on was seen to lose a graph."""
+    return second.as_if is not None or any(s.kind == BYPASSED for s in second.signs)
 
 
 class _FailedAgain:
@@ -193,7 +202,7 @@ class _FailedAgain:
     def again(self, second: Evidence) -> bool:
         """Whether this is what the first run showed."""
         if self.evidence.raised is None:
-            return second.as_if is not None
+            return _tells_more(second)
         return same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
 
 

@@ -20,6 +20,11 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(sources))
 
 
+def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """Whether parameters without gradient may enter the loss in the detached part of a straight-through sum alone."""
+    return any(s.kind == "suspect-unreached" for s in signs) and any(_is_estimator(n) for n in _nodes(sources))
+
+
 def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether parameters moved before a backward call with no version telling, and not only by what the program writes
     to ``.data`` right behind a step, where clipping weights and their like belong."""
@@ -119,3 +124,17 @@ def _makes_leaf(node: ast.AST) -> bool:
         k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
     )
     return wanted and bool(node.args) and any(isinstance(n, ast.Call) for n in ast.walk(node.args[0]))
+
+
+def _is_estimator(node: ast.AST) -> bool:
+    """``x + (z - x).detach()``: the value of one, the gradient of the other."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return False
+    for kept, cut in ((node.left, node.right), (node.right, node.left)):
+        inner = cut.func if isinstance(cut, ast.Call) else cut
+        if not isinstance(inner, ast.Attribute) or inner.attr not in ("detach", "data"):
+            continue
+        difference = inner.value
+        if isinstance(difference, ast.BinOp) and isinstance(difference.op, ast.Sub):
+            return ast.unparse(difference.right) == ast.unparse(kept)
+    return False

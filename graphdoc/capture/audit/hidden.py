@@ -36,31 +36,31 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden |
             if name.startswith("_") or len(items) < FEWEST:
                 continue
             if all(module in type(v).__mro__ for v in items):
-                inside = {id(p): p for v in items for p in _inside(v)}
+                within = {id(p): p for v in items for p in inside(v)}
             elif all(type(v) is parameter for v in items):
-                inside = {id(p): p for p in items}
+                within = {id(p): p for p in items}
             else:
                 continue
-            if not inside or not inside.keys() <= unheld.keys() or not _is_given(owner, held, module):
+            if not within or not within.keys() <= unheld.keys() or not _is_given(owner, held, module):
                 continue
             facts = {
                 "class": type(owner).__qualname__,
                 "attribute": name,
                 "parameters": type(next(iter(items))) is parameter,
             }
-            return Hidden(inside, facts)
+            return Hidden(within, facts)
     return None
 
 
 def _is_given(owner: Any, held: set[int], module: type) -> bool:
     """Whether an optimizer holds other parameters of this module, or of one that contains it."""
-    if any(id(p) in held for p in _inside(owner)):
+    if any(id(p) in held for p in inside(owner)):
         return True
     around = [o for o in gc.get_objects() if module in type(o).__mro__ and owner in (o._modules or {}).values()]
-    return any(id(p) in held for o in around for p in _inside(o))
+    return any(id(p) in held for o in around for p in inside(o))
 
 
-def _inside(module: Any) -> list[Any]:
+def inside(module: Any) -> list[Any]:
     """A module's parameters, without a method that a class may have made its own."""
     todo, seen, out = [module], {id(module)}, []
     for m in todo:

@@ -10,6 +10,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
+from graphdoc.capture.audit.bypassed import Bypassed, forwards_of
 from graphdoc.capture.audit.terms import TermWatch, sums_without_graph
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
@@ -43,6 +44,9 @@ class Losses:
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
         self._evidence: Evidence | None = None
+        self._bypassed = Bypassed(audit)
+        self._around = "around" in audit.witness.mode.split(":")
+        """This run was started to see what straight-through sums detach; other detached values are meant."""
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
@@ -55,7 +59,7 @@ class Losses:
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
             if not audit.early:
                 self._suspect(noted, roots)
-            for record, at in self.watch.added(roots) if self.watch is not None else ():
+            for record, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
                 if self._often(site_of(record.raw)):
                     self._tell(noted, outputs, Sign("constant-term"), [record], at)
         if self.watch is not None:
@@ -101,9 +105,10 @@ class Losses:
             return
         if self.watch.leaves:
             missed = self._missed(optimizer, reached)
+            self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
             last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
-            if len(cut) >= OFTEN and last is not None:
+            if len(cut) >= OFTEN and last is not None and not self._around:
                 noted = (last.index, "backward", last.sequence, last.seen, -1, None)
                 behind = self.watch.leaves[id(cut[-1])][1] & missed
                 self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
@@ -116,12 +121,13 @@ class Losses:
         return {id(p) for p in without if id(p) not in reached and not had.get(id(p))}
 
     def _suspect_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
-        """Note parameters without gradient, where the program makes tensors that require gradients out of others."""
+        """Note parameters without gradient, with the places of the modules that they belong to."""
         missed = self._missed(optimizer, reached)
         last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
         if missed and reached and last is not None:
             sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
             sign.event, sign.count = last.index, OFTEN
+            sign.facts = {"forwards": forwards_of(self._audit.torch, missed, self._witness.cwd)}
             self._suspects["unreached", seen.id] = sign
 
     # -- telling -------------------------------------------------------------------------------------------------
@@ -172,4 +178,4 @@ class Losses:
     def signs(self) -> list[Sign]:
         if self._evidence is not None:
             return self._evidence.signs[:1]
-        return [s for s in self._suspects.values() if s.count >= OFTEN]
+        return [*self._bypassed.found, *(s for s in self._suspects.values() if s.count >= OFTEN)]

@@ -13,6 +13,7 @@ from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
 from graphdoc.capture.cuts import CONVERSIONS, DETACHES, CutWatch, Record, _behind
+from graphdoc.capture.frames import site_of
 from graphdoc.capture.journal import leaves_behind
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ class TermWatch(CutWatch):
         """By the sequence number of the addition: the cut behind the term that has no graph, where it was added."""
         self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
         """Conversions of something with a graph, with the ids of the leaves behind that."""
+        self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
+        """By place: sums ``x + (z - x).detach()``, with the ids of the leaves behind ``z`` and not ``x``."""
+        self._taken: dict[int, dict[int, frozenset[int]]] = {}
+        """By the id of the record of a detached difference: the sequence number of either side, with the leaves that
+        are only behind the other one."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -115,6 +121,7 @@ class TermWatch(CutWatch):
         name = self._name(func)
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result)
+            self._note_estimator(args)
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
             self._note_leaving(args[0], result)
 
@@ -144,6 +151,23 @@ class TermWatch(CutWatch):
         if record is not None:
             behind = leaves_behind([node])
             self.leaves[id(record)] = (record, frozenset(behind or ()))
+            sides = [n for n, _ in node.next_functions if n is not None]
+            if type(node).__name__ == "SubBackward0" and len(sides) == 2:
+                first_side, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
+                self._taken[id(record)] = {
+                    sides[0]._sequence_nr(): other - first_side,
+                    sides[1]._sequence_nr(): first_side - other,
+                }
+
+    def _note_estimator(self, args: Any) -> None:
+        tensors = [v for v in args if isinstance(v, self._torch.Tensor)]
+        live = [v.grad_fn._sequence_nr() for v in tensors if v.grad_fn is not None]
+        for value in tensors:
+            record = self._of(value) if not value.requires_grad else None
+            sides = self._taken.get(id(record), {}) if record is not None else {}
+            for behind in (sides[number] for number in live if number in sides):
+                here = stacks.stack_here(4)
+                self.estimators.setdefault(site_of(here), (here, behind))
 
     def added(self, roots: list[Any]) -> list[tuple[Record, stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of."""

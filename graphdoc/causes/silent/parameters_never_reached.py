@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts
+from graphdoc.evidence import BYPASSED, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -14,6 +14,7 @@ from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.bypassed import bypassed
 from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
 from graphdoc.story.wording import folded
@@ -27,6 +28,8 @@ gradients. The optimizer was made from `model.parameters()` alone, so they keep 
 `zero_grad()` clears them, their `.grad` grows from step to step.
 
 An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty.
+
+Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
     why="""\
 An optimizer updates what it was given and nothing else. `requires_grad=True` lets `backward()` compute a gradient; it
@@ -41,8 +44,9 @@ criterion = WeightedLoss()
 optimizer = torch.optim.Adam([*model.parameters(), *criterion.parameters()])
 """,
     fix_safety="""\
-Unsafe, because more is trained than before. Give the loss a group of its own where it needs another learning rate or no
-weight decay. If it is not meant to learn, register it as a buffer.
+A codebook needs a loss on `q` itself, in front of the sum; where that goes is for the author to say, so it is not a
+patch. Giving an optimizer more parameters is unsafe, because more is trained than before. Give the loss a group of its
+own where it needs another learning rate or no weight decay. If it is not meant to learn, register it as a buffer.
 """,
     not_this="""\
 - The optimizer holds older tensors in the place of these: `optimizer-holds-stale-parameters`.
@@ -62,6 +66,9 @@ def recognise(program: Program) -> Finding | None:
     used_up = _used_up(program.sources, program.optimizers, program.parameters, empty) if empty is not None else None
     if used_up is not None:
         return used_up
+    around = first_sign(program.signs, BYPASSED)
+    if around is not None:
+        return bypassed(program.sources, program.optimizers, around)
     sign = first_sign(program.signs, "unheld-weight")
     if sign is None:
         return None
