@@ -70,7 +70,8 @@ def forwards_of(torch: Any, parameters: set[int], cwd: str) -> list[dict[str, An
         if torch.nn.Module not in type(module).__mro__ or len(found) >= MOST_MODULES:
             continue
         code = getattr(type(module).forward, "__code__", None)
-        own = code is not None and code not in found and is_user_file(code.co_filename)
-        if own and any(id(p) in parameters for p in inside(module)):
+        if code is None or code in found or not is_user_file(code.co_filename):
+            continue
+        if any(id(p) in parameters for p in inside(module)):
             found[code] = {"file": shown_file(code.co_filename, cwd), "line": code.co_firstlineno}
     return list(found.values())
