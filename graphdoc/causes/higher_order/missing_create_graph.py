@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
@@ -40,7 +41,9 @@ that it returns have a `grad_fn`.
 Without it `gradient.requires_grad` is False, and a loss of such gradients alone raises *element 0 of tensors does not
 require grad and does not have a grad_fn*. There is a second face: the default also frees the graph, so a later
 `backward()` of a loss that shares it says *Trying to backward through the graph a second time*. `retain_graph=True`
-silences that and leaves the gradient a constant; `create_graph=True` retains the graph by itself.
+silences that and leaves the gradient a constant; `create_graph=True` retains the graph by itself. And a third: an
+update written out, `p - lr * g`, depends on `p` and no longer on what `g` was computed from, so a gradient with respect
+to that (example weights, a learning rate in the inner loss) says *not to have been used in the graph*.
 """,
     example="""\
 score = critic(mixed)
@@ -86,7 +89,7 @@ In evaluation, where the gradient is only looked at, leave the flag off.
 def recognise(program: Program) -> Finding | None:
     """A loss without graph that was computed from a gradient without graph."""
     if not without_graph(program.raised):
-        return _freed(program)
+        return _step_without_graph(program) or _freed(program)
     cut = next((c for c in program.cuts if is_gradient(c)), None)
     event, sure = _event(program, cut)
     if event is not None and event.create_graph:
@@ -177,6 +180,34 @@ def _event(program: Program, cut: Cut | None) -> tuple[Event | None, bool]:
 def _same_iteration(events: list[Event], failing_call: Event | None, event: Event) -> bool:
     """Whether no optimizer stepped between the gradient and the failure."""
     return not any(e.kind == "step" and e.index > event.index for e in events_before_failure(events, failing_call))
+
+
+def _step_without_graph(program: Program) -> Finding | None:
+    """The third face: an inner step is written out, and its gradient does not know on what it depended.
+
+    What is asked for went into the loss of the inner gradient, and what that gradient gave went into the output.
+    """
+    failing, call_at = program.failing, program.raised_at
+    if program.message("grad-input-unused") is None or failing is None or call_at is None:
+        return None
+    inputs = bindings.argument(bindings.call_at(program.sources, call_at), 1, "inputs")
+    names = [n for n in bindings.names_in(inputs) if "." not in n]
+    for event in reversed(program.before_failure):
+        frame = innermost_user(event.stack)
+        if event.kind == "step":
+            return None
+        if event.kind != "grad" or event.create_graph or frame is None:
+            continue
+        if flow(program.sources, frame, call_at) is not Flow.YES:
+            continue
+        starts = [
+            bindings.frame_of(program.sources, frame.file, value)
+            for name in names
+            for _, value in bindings.assignments(program.sources, call_at, name)
+        ]
+        if any(flow(program.sources, start, frame) is Flow.YES for start in starts):
+            return replace(_finding(program, frame, None, 0.9, False), covers="GD3")
+    return None
 
 
 def _freed(program: Program) -> Finding | None:
