@@ -33,10 +33,17 @@ def watch_hooks(torch: Any) -> Callable[[], None]:
         _used = True
 
     try:
-        return insert_calls(torch.autograd.graph.saved_tensors_hooks.__enter__, before=before)
+        undo = insert_calls(torch.autograd.graph.saved_tensors_hooks.__enter__, before=before)
     except (CannotInsert, AttributeError):
         before()
         return lambda: None
+
+    def forget() -> None:
+        global _used
+        _used = False
+        undo()
+
+    return forget
 
 
 def may_be_hooked(group: Any) -> bool:

@@ -49,8 +49,7 @@ def _each(node: Any, name: str) -> Any:
 
 def _ask(node: Any, name: str, raw: Any) -> list[Any]:
     try:
-        getattr(node, name)
-        return []  # in order: its check has to stay
+        return [t for t in _each(node, name) if t is not None]  # no version tells of the write: its check has to stay
     except RuntimeError as e:
         error = str(e)
     key = (node.name(), node._sequence_nr(), name, error)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphdoc.capture import saved_contents
+from graphdoc.capture import saved, saved_contents
 from graphdoc.capture.facts import storage_of
 
 
@@ -109,7 +109,20 @@ def test_what_is_in_order_keeps_its_check(way: None) -> None:
     loss = (h * h).sum()
     (node,) = (n for n, _ in loss.grad_fn.next_functions)  # type: ignore[union-attr]
     assert [storage_of(t) for t in saved_contents.contents(node, "_saved_self")] == [storage_of(h)]
-    saved_contents.stale_contents(node, "_saved_self")
+    assert [storage_of(t) for t in saved_contents.stale_contents(node, "_saved_self")] == [storage_of(h)]
     with torch.no_grad():
         h.add_(1)
     assert "modified by an inplace operation" in failure(loss)[0]
+
+
+def test_that_hooks_were_used_is_forgotten_with_the_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two tests or cells the second is looked at whatever the first has used."""
+    monkeypatch.setattr(saved, "TELLS", False)
+    for _ in range(2):
+        forget = saved.watch_hooks(torch)
+        assert not saved.all_unknown()
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            pass
+        assert saved.all_unknown()
+        forget()
+    assert not saved.all_unknown()
