@@ -18,6 +18,7 @@ class Hidden:
 
     parameters: dict[int, Any]
     facts: dict[str, Any]
+    """Further ``file`` and ``line``: where the class's ``__init__`` begins, which may be in no stack of the run."""
 
 
 def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden | None:
@@ -47,6 +48,8 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden |
                 "class": type(owner).__qualname__,
                 "attribute": name,
                 "parameters": type(next(iter(items))) is parameter,
+                "file": type(owner).__init__.__code__.co_filename,
+                "line": type(owner).__init__.__code__.co_firstlineno,
             }
             return Hidden(within, facts)
     return None

@@ -15,7 +15,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -168,7 +168,7 @@ class Unheld:
                 audit.snapshot()
                 self._tell("unregistered", live[0][0], hidden.parameters)
                 for sign in self._found:
-                    sign.facts = hidden.facts
+                    sign.facts = {**hidden.facts, "file": shown_file(hidden.facts["file"], audit.witness.cwd)}
                 return
             weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and _is_users(owners[i])}
             steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
