@@ -7,6 +7,8 @@ Args:
     places: the statements that ran with the old weights.
     after: the step (or another write into the weights).
     backward: optional; the backward call that needs the value. Only what it needs is computed again.
+    constants: optional; those of ``places`` whose value is no more than data for the loss. They do not run again: what
+        is computed again takes what they gave, detached.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.paths import key
@@ -25,20 +28,25 @@ KIND = "recompute_after"
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, after = statement(sources, required(args, "after"))
     seeds = []
+    constants = []
     for place in required(args, "places"):
         other, node = statement(sources, place)
         if other is not source or source.node_function(node) is not source.node_function(after):
             raise CannotFix("the forward and the step stand in different functions")
         seeds.append(node)
+        if place in (args.get("constants") or ()):
+            constants.append(node)
     backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
     found = stretch(source, seeds, after)
-    chosen = _chosen(found, backward)
+    chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
     if not chosen:
         raise CannotFix("nothing that was computed before the step is used behind it")
     _check(found, chosen)
     anchor = found.block[found.anchor]
     indent = indent_of(source, anchor)
-    texts = [text_of(source, found.block[i], indent) for i in chosen]
+    texts = _detached(
+        [text_of(source, found.block[i], indent) for i in chosen], {n for c in constants for n in binds(c)}
+    )
     edits = place_text(source, anchor, texts, after=True)
     for i in chosen:
         if _movable(found, chosen, i):
@@ -92,6 +100,14 @@ def _check(found: Stretch, chosen: list[int]) -> None:
         if other := wanted_behind(found.following, None, later & binds(node)):
             raise CannotFix(f"{min(other)} has another value by then")
         fresh |= binds(node)
+
+
+def _detached(texts: list[str], constants: set[str]) -> list[str]:
+    """The statements as they run again, with what they read of the constants detached."""
+    changed = [detach_reads(t, constants) for t in texts] if constants else texts
+    if constants and changed == texts:
+        raise CannotFix("what is computed again does not read the constant by its name")
+    return changed
 
 
 def _changes(node: ast.stmt) -> set[str]:

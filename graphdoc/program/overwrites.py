@@ -150,6 +150,11 @@ class Overwrite:
         """The parameters behind the stale parts."""
         return {n for s in self.stales for n in s.behind}
 
+    @property
+    def trained(self) -> frozenset[str] | None:
+        """The parameters that the failing loss is meant to train; None where that is not known."""
+        return self._trained
+
     @cached_property
     def own(self) -> set[str]:
         """Those of them that the failing loss is meant to train."""

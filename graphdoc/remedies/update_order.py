@@ -17,6 +17,7 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, depth, scene, shared_levels
 from graphdoc.program.writers import By
+from graphdoc.remedies.constant_forward import scored_again
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies, result_anew
@@ -48,7 +49,17 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         return _unique([*cut, *step_behind_loop(program.sources, found, at), *again, *parted, *cloned])
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
-    return _unique([*cut, *again, *parted, *ordered, *_later_step(program.journal, found, at), *cloned])
+    return _unique(
+        [
+            *cut,
+            *scored_again(program, found, at),
+            *again,
+            *parted,
+            *ordered,
+            *_later_step(program.journal, found, at),
+            *cloned,
+        ]
+    )
 
 
 def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:

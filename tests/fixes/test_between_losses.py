@@ -54,6 +54,13 @@ RECOMPUTED = [
         {**ONE, "backward": "@2"},
         "y = net(x)\ny.sum().backward()\nopt.step()\ny = net(x)\nif w:\n    z = y * 2\nz.sum().backward()\n",
     ),
+    # what is no more than data for this loss stays and is read detached; the other loss keeps its gradient
+    (
+        "«out = net(z)»\nscore = judge(\n    out['image'].view(-1), out.shape)\ng(score)\n«opt.step()»\nuse(score)\n",
+        {**ONE, "constants": ["@0"]},
+        "out = net(z)\nscore = judge(\n    out['image'].view(-1), out.shape)\ng(score)\nopt.step()\n"
+        "score = judge(\n    out['image'].detach().view(-1), out.shape)\nuse(score)\n",
+    ),
     # two forwards keep their order
     (
         "«a = f(x)»\n«b = g(a)»\n«opt.step()»\nh(a, b)\n",
@@ -86,6 +93,9 @@ NOT_RECOMPUTED = [
         "y has another value by then",
     ),
     ("«total += net(x)»\n«opt.step()»\nuse(total)\n", ONE, "added to twice"),
+    ("«y = net(x)»\nz = y(x)\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "y is called"),
+    ("«y = net(x)»\n«opt.step()»\nuse(y)\n", {**ONE, "constants": ["@0"]}, "nothing that was computed"),
+    ("«y = net(x)»\nz = y.shape\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "by its name"),
     ("«y = net(z := x)»\n«opt.step()»\nuse(y)\n", ONE, "more than compute"),
 ]
 
