@@ -194,6 +194,8 @@ def _clone_edit(
 
 def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Detach what this loss does not train."""
+    from graphdoc.fixes.score_detached import through_network
+
     note = (
         f"It becomes a constant for this loss: {folded(found.behind, 2)} get no gradient from it, and this loss is not "
         "meant to train them."
@@ -203,13 +205,18 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     if at is None or not at.forwards:
         return []
     others = [place(f) for f in _other_calls(program.evidence.events, found, at.backward)]
+    args = {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others}
+    if found.trained and through_network({f: Source(f, t) for f, t in program.sources.items()}, args):
+        # Cut behind a network that this loss trains, it would teach that network nothing.
+        title = f"detach what {where(at.forwards[0])} computes, and run what follows again for this loss"
+        return [*scored_again(program, found, at), Remedy("score_detached", title, "unsafe", note, args)]
     return [
         Remedy(
             "detach_between",
             f"detach what {where(at.forwards[0])} computes where this loss uses it",
             "unsafe",
             note,
-            {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others},
+            args,
         ),
         *(
             Remedy(

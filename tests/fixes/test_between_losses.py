@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from marked import fixed
+from marked import FILE, fixed, unmark
 
 from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.score_detached import through_network
+from graphdoc.source.module import Source
 
 ONE = {"places": ["@0"], "after": "@1"}
 
@@ -212,3 +214,50 @@ NOT_DETACHED = [
 def test_does_not_detach_between(source: str, args: dict[str, Any], reason: str) -> None:
     with pytest.raises(CannotFix, match=reason):
         fixed("detach_between", source, None, **args)
+
+
+SCORED = [
+    (
+        "«img = net(z)»\ns = judge(img)\na = f(s)\nb = g(s) + h(s)\n«a.backward()»\n«b.backward()»\n",
+        "img = net(z)\ns = judge(img)\na = f(s)\nb = g(judge(img.detach())) + h(judge(img.detach()))\n"
+        "a.backward()\nb.backward()\n",
+    ),
+    (
+        "«out = net(z)»\ns = self.nets['judge'](out['img'])\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n",
+        "out = net(z)\ns = self.nets['judge'](out['img'])\na = f(s)\nb = g(self.nets['judge'](out['img'].detach()))\n"
+        "a.backward()\nb.backward()\n",
+    ),
+]
+LOSSES = {"places": ["@0"], "others": ["@1"], "backward": "@2"}
+
+
+@pytest.mark.parametrize(("source", "expected"), SCORED)
+def test_scores_the_detached_value_again(source: str, expected: str) -> None:
+    assert fixed("score_detached", source, None, **LOSSES) == expected
+
+
+NOT_SCORED = [
+    ("«v = net(z)»\na = f(v)\nb = g(v)\n«a.backward()»\n«b.backward()»\n", "takes the constant itself"),
+    ("«v = net(z)»\ns = torch.cat([v, w])\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n", "in one statement"),
+    ("«v = net(z)»\ns = j(v)\nt = k(s)\na = f(t)\nb = g(t)\n«a.backward()»\n«b.backward()»\n", "in one statement"),
+]
+
+
+@pytest.mark.parametrize(("source", "reason"), NOT_SCORED)
+def test_scores_nothing_again(source: str, reason: str) -> None:
+    with pytest.raises(CannotFix, match=reason):
+        fixed("score_detached", source, None, **LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("source", "through"),
+    [
+        ("«v = net(z)»\ns = j(v)\nt = k(s)\na = f(t)\nb = g(t)\n«a.backward()»\n«b.backward()»\n", True),
+        ("«v = net(z)»\ns = v.flatten()\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n", False),
+        ("«v = net(z)»\ns = torch.cat([v, w])\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n", False),
+    ],
+)
+def test_what_a_call_made_of_the_value_may_be_trained(source: str, through: bool) -> None:
+    text, (made, first, second) = unmark(source)
+    args = {"places": [made], "others": [first], "backward": second}
+    assert through_network({FILE: Source(FILE, text)}, args) is through
