@@ -13,6 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import saved, stacks
@@ -68,8 +69,11 @@ class Births(TorchDispatchMode):
         self._made: dict[int, tuple[str, Any, tuple[int, ...]]] = {}
         """By number: an operation, its place and the numbers of those that made what went in."""
         self._latest: dict[int, int] = {}
-        """The operation that wrote to this memory last. Asked of tensors that live: memory is given out again."""
-        self._loaded: dict[int, Any] = {}
+        """The operation that wrote to this memory last."""
+        self._kept: dict[int, StorageWeakRef] = {}
+        """Of each memory that is known by its number: without it a later tensor, which no operation made, could get
+        the number, and with it the makers, of one that is gone."""
+        self._loaded: dict[int, tuple[Any, StorageWeakRef]] = {}
         self.records: list[Record] = []
         self.stepping = False
         """An optimizer's step runs."""
@@ -126,6 +130,8 @@ class Births(TorchDispatchMode):
             if home and not passed_through:
                 self._made[self._number] = (name, raw, tuple(n for h, n in makers.items() if h != home))
                 self._latest[home] = self._number
+                if home not in self._kept:
+                    self._kept[home] = StorageWeakRef(t.untyped_storage())  # type: ignore[no-untyped-call]
             if not looked_at(t) or is_finite(torch, t):
                 if not passed_through and home in self._flows and _is_whole(t):
                     self._drop(home)
@@ -141,6 +147,7 @@ class Births(TorchDispatchMode):
                 del self._made[number]
         if len(self._latest) > MOST_MADE:
             self._latest.clear()
+            self._kept.clear()
 
     def _record(self, name: str, raw: Any, inputs: list[Any], taken: list[Any], args: Any, out: Any) -> Record:
         shows = "nan" if bool(torch.isnan(out).any()) else "inf"
@@ -154,7 +161,7 @@ class Births(TorchDispatchMode):
                 given = self._new("given", name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
                 given.facts = {"inputs": [self._told(value, own)]}
                 if _home(own) in self._loaded:
-                    given.facts["loaded"] = self._loaded[_home(own)]
+                    given.facts["loaded"] = self._loaded[_home(own)][0]
                 self._keep(_home(own), own, given)
                 known = (given, own)
             parents.append(known[0])
@@ -260,7 +267,8 @@ class Births(TorchDispatchMode):
                 try:
                     few = len(self._loaded) < MOST_BIRTHS and type(out) in _PLAIN
                     if few and looked_at(out) and not is_finite(torch, out):
-                        self._loaded[_home(out)] = stacks.stack_here(2)
+                        alive = StorageWeakRef(out.untyped_storage())  # type: ignore[no-untyped-call]
+                        self._loaded[_home(out)] = stacks.stack_here(2), alive
                 except Exception as e:
                     self._trouble(e)
                 return out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.program.bad_values import HALF, HUGE, Birth, Numbers, Trouble
+from graphdoc.program.bad_values import HUGE, Birth, Numbers, Trouble
 
 _NORMS = ("linalg_vector_norm", "norm", "_cdist_forward", "linalg_norm", "_linalg_check_errors")
 _SINGULAR = {
@@ -35,15 +35,14 @@ def kind_of(trouble: Trouble) -> str:
         return "nan-where-branch"
     if born.facts.get("in_step") and not _in_own_code(born):
         return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
-    if born.group in _SINGULAR:
+    if born.group in _SINGULAR and not _of_nothing(born):
         return _SINGULAR[born.group]
     return _of_function(born) or _of_size(trouble, born)
 
 
 def _of_function(born: Birth) -> str:
     """What the function itself tells: it has no value at what it was given."""
-    empty = born.shows == "nan" and not born.node and any(not i.n for i in born.inputs)
-    if empty:
+    if _of_nothing(born):
         return "nan-division-by-zero"  # the mean of nothing
     if born.group == "division" and not born.overflows:
         return _of_division(born)
@@ -52,13 +51,17 @@ def _of_function(born: Birth) -> str:
     return "nan-pow" if born.group == "pow" and _bad_base(born) else ""
 
 
+def _of_nothing(born: Birth) -> bool:
+    return born.shows == "nan" and not born.node and any(not i.n for i in born.inputs)
+
+
 def _of_size(trouble: Trouble, born: Birth) -> str:
     """What the size of the numbers tells: the result has no place in its type."""
-    if born.output.dtype in HALF and born.shows == "inf" and _largest(born) < 3e38:
+    if born.output.dtype == "float16" and born.shows == "inf" and _largest(born) < 3e38:
         return "nan-half-overflow"
     if born.group == "exp":
         return "exploding-gradients" if _grew(trouble) and _largest(born) > HUGE else "nan-exp-overflow"
-    return "exploding-gradients" if _exploded(born) else ""
+    return "exploding-gradients" if _exploded(born) and not _flat(trouble) else ""
 
 
 def _of_constants(trouble: Trouble) -> str:
@@ -78,8 +81,23 @@ def _left_out(trouble: Trouble, born: Birth) -> bool:
     """Whether the forward pass does not use the result: the loss is finite, and a choice stands between them."""
     if born.node and not born.inner:
         hit = born.facts.get("zero_there") or any(b.facts.get("zero_there") for b in trouble.chain[1:])
-        return born.chosen is not None and bool(hit)
+        return _is_chosen(born) and bool(hit)
     return trouble.what == "gradient" and not born.node and not _of_gradients(born)
+
+
+def _is_chosen(born: Birth) -> bool:
+    """Whether a choice of the program's leaves it out; one in the same expression is PyTorch's own, in the derivative
+    of a derivative.
+    """
+    chosen, own = born.chosen, born.place
+    if chosen is None or own is None:
+        return chosen is not None
+    return (chosen.file, chosen.line, chosen.column, chosen.end_column) != (
+        own.file,
+        own.line,
+        own.column,
+        own.end_column,
+    )
 
 
 def _of_gradients(born: Birth) -> bool:
@@ -127,7 +145,13 @@ def _bad_base(born: Birth) -> bool:
 def _exploded(born: Birth) -> bool:
     """Whether numbers had grown out of all bounds before: what overflowed was large already."""
     large = _largest(born) >= HUGE or born.overflows
-    return large and born.output.dtype not in HALF
+    return large and born.output.dtype != "float16"
+
+
+def _flat(trouble: Trouble) -> bool:
+    """Whether the steps until then were seen to have had small gradients that did not grow: nothing exploded."""
+    norms = [norm for _, _, norm in trouble.history if 0 <= norm < float("inf")]
+    return len(norms) > 1 and max(norms) <= 1.0 and not _grew(trouble)
 
 
 def _grew(trouble: Trouble) -> bool:

@@ -19,7 +19,7 @@ HUGE = 1e12
 HALF = ("float16", "bfloat16")
 
 _OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("log", ("log", "log2", "log10", "log1p", "logit", "special_log_ndtr")),
+    ("log", ("log", "log2", "log10", "log1p", "logit")),
     ("sqrt", ("sqrt", "rsqrt")),
     ("division", ("div", "reciprocal", "true_divide", "mean", "nll_loss_forward", "nll_loss2d_forward", "remainder")),
     ("std", ("std", "var", "std_mean", "var_mean")),
@@ -117,6 +117,13 @@ class Birth:
     @property
     def op(self) -> str:
         return base(self.text("op"))
+
+    @property
+    def operation(self) -> str:
+        """The function by its plain name, whichever pass it was in: ``log1p`` of ``log1p_`` and ``Log1PBackward0``."""
+        if self.node and not self.inner:
+            return re.sub(r"Backward\d*$", "", self.node).lower()
+        return self.op.strip("_")
 
     @property
     def node(self) -> str:

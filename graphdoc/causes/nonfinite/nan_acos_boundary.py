@@ -51,21 +51,26 @@ def recognise(program: Program) -> Finding | None:
     trouble, birth = found
     operand = called(trouble, birth)
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
+    at_edge = bool(birth.node) or birth.shows == "inf"
     ones = numbers.count("ones") if numbers is not None else 0
     counted = f"{ones} of {numbers.n} elements of {operand} are exactly 1 or -1" if ones and numbers is not None else ""
     bounds = numbers.bounds if numbers is not None else None
-    if bounds is not None and not ones:
+    if bounds is not None and (not ones or not at_edge):
         counted = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}"
-    name = birth.op.strip("_") if not birth.node else birth.node.removesuffix("Backward0").lower()
+    name = birth.operation
     inside = name in ("acos", "asin", "atanh")
     margin = "1e-3" if birth.output.dtype in HALF else "1e-6"
     return tell(
         trouble,
         birth,
-        f"{operand} reaches the edge of the domain of `{name}`",
-        "at the edge the derivative is infinite" if birth.node else "outside of the domain",
+        f"{operand} {'reaches the edge' if at_edge else 'goes out'} of the domain of `{name}`",
+        "at the edge the derivative is infinite"
+        if birth.node
+        else "infinite at the edge of its domain"
+        if at_edge
+        else "outside of the domain",
         counted,
-        f"{function(trouble, birth)} has no finite derivative there.",
+        f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
         guarded(
             trouble,
             birth,

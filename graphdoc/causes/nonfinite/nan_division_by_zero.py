@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import divisor_of
-from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.bad_values import Birth, Numbers, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import counts, guarded
 from graphdoc.remedies.places import remedy_at
@@ -62,6 +62,8 @@ def recognise(program: Program) -> Finding | None:
         return _mean_of_nothing(trouble, birth)
     operand = called(trouble, birth, "the divisor")
     numbers = divisor_of(birth)
+    if _is_small(birth, numbers):
+        return _by_little(trouble, birth, operand)
     guard = "clamp_min(1)" if counts(birth) else "clamp_min(1e-8)"
     positive = numbers is not None and not numbers.count("negative")
     remedies = guarded(
@@ -83,10 +85,46 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
+def _is_small(birth: Birth, kept: Numbers | None) -> bool:
+    """Whether the divisor was seen and has no zero in it: the quotient is too large then, or its square is zero."""
+    if birth.node and not birth.inner:
+        return kept is not None and kept.bounds is not None and not kept.count("zeros")
+    seen = birth.inputs[1] if birth.op.strip("_") in ("div", "true_divide") and len(birth.inputs) == 2 else None
+    return seen is not None and seen.bounds is not None and not seen.count("zeros")
+
+
+def _by_little(trouble: Trouble, birth: Birth, operand: str) -> Finding:
+    return tell(
+        trouble,
+        birth,
+        f"{operand} comes so close to zero that what is divided by it is not finite",
+        "divides by something very small" + (", squared in its derivative" if birth.node else ""),
+        "",
+        f"{function(trouble, birth)} divides by very little.",
+        guarded(
+            trouble,
+            birth,
+            "clamp_min(1e-8)",
+            f"Divide by at least a little: bound {operand}",
+            "Where the divisor is above the bound, nothing changes.",
+        )
+        if not any(i.count("negative") for i in (*birth.inputs[1:], *[n for n in (birth.saved("other"),) if n]))
+        else (),
+    )
+
+
 def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
     loss = birth.op.startswith("nll")
+    weighed = loss and len(birth.inputs) > 2
     label = "the mean over targets that are all ignored" if loss else "the mean of no elements is 0 / 0"
+    label = "the mean over targets of which none counts" if weighed else label
     what = "All targets of this loss are ignored" if loss else "A mean is taken of no elements"
+    what = "Every target of this loss is ignored or has weight zero" if weighed else what
+    if loss and any(not i.n for i in birth.inputs):
+        label, what = "the mean over no targets at all", "This loss is given no targets"
+    title = f"{what}, and its mean is nan"
+    if not loss and birth.operation != "mean":
+        title, label = f"`{birth.operation}` is taken of no elements, and is nan", "there are no elements to count"
     remedies = remedy_at(
         birth.place,
         "mean_of_some",
@@ -97,7 +135,7 @@ def _mean_of_nothing(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,
-        f"{what}, and its mean is nan",
+        title,
         label,
         "there was nothing to average in this iteration" if not loss else "no target of this iteration counts",
         f"{function(trouble, birth)} is 0 / 0.",

@@ -53,12 +53,15 @@ def recognise(program: Program) -> Finding | None:
     trouble, birth = found
     operand = called(trouble, birth, "the exponent")
     numbers = next(iter(birth.inputs), None)
-    largest = f"the largest element of {operand} is {numbers.facts.get('max', 0.0):.4g}" if numbers is not None else ""
+    bounds = numbers.bounds if numbers is not None else None
+    largest = f"the largest element of {operand} is {bounds[1]:.4g}" if bounds is not None else ""
+    if bounds is not None and -bounds[0] > bounds[1]:
+        largest = f"the smallest element of {operand} is {bounds[0]:.4g}"
     logarithm = innermost_user(trouble.call)
     return tell(
         trouble,
         birth,
-        f"{operand} grows too large for `exp`, which overflows",
+        f"{operand} grows too large for `{birth.operation}`, which overflows",
         "the exponential is larger than the type can hold",
         largest,
         f"{function(trouble, birth)} is infinite.",

@@ -49,13 +49,14 @@ def recognise(program: Program) -> Finding | None:
         return None
     trouble, birth = found
     largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
-    size = f"what goes in is at most {largest:.4g} in size; " if largest is not None else ""
+    size = f"what goes in is at most {largest:.4g} in size" if largest is not None else ""
+    room = birth.operation not in _REPEATED
     return tell(
         trouble,
         birth,
         f"The result of {function(trouble, birth, 'an operation')} is too large for {birth.output.dtype}",
         f"larger than {birth.output.dtype} can hold",
-        f"{size}single precision has room for the result",
+        "; ".join(t for t in (size, "single precision has room for the result" if room else "") if t),
         "the result has no place in half precision and is infinite.",
         (
             Remedy(
@@ -66,6 +67,10 @@ def recognise(program: Program) -> Finding | None:
             ),
         ),
     )
+
+
+_REPEATED = ("prod", "cumprod", "pow", "float_power", "exp", "exp2", "expm1", "sinh", "cosh")
+"""Results that may leave single precision too, of numbers that half precision holds."""
 
 
 CAUSE = Cause(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.bad_values import frame_of
+from graphdoc.program.bad_values import Birth, Trouble, frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import amount, tell, trouble_with
+from graphdoc.story.bad_values import amount, function, tell, trouble_with
 
 SLUG = "nan-input-data"
 TITLE = "The data has values that are not numbers"
@@ -52,6 +52,8 @@ def recognise(program: Program) -> Finding | None:
     if found is None:
         return None
     trouble, birth = found
+    if birth.kind == "constant":
+        return _written(trouble, birth)
     numbers = next((i for i in birth.inputs if i.count("nan") or i.count("inf")), None)
     name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
     kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
@@ -84,6 +86,19 @@ def recognise(program: Program) -> Finding | None:
         ),
         at=at,
         more=more,
+    )
+
+
+def _written(trouble: Trouble, birth: Birth) -> Finding:
+    """Values that a function of the program's own has made as such: ``torch.full(n, nan)``."""
+    made = function(trouble, birth, "a function")
+    return tell(
+        trouble,
+        birth,
+        f"{made} makes {birth.shows} as a constant, which goes into the computation",
+        "made with these values",
+        "",
+        f"{made} was asked for these values.",
     )
 
 

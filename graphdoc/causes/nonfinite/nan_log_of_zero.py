@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
@@ -59,6 +60,8 @@ def recognise(program: Program) -> Finding | None:
         return None
     trouble, birth = found
     operand = called(trouble, birth)
+    if birth.operation in _SHIFTED:
+        return _shifted(trouble, birth, operand)
     numbers = birth.saved("self") or next((i for i in birth.inputs if i.count("zeros") or i.count("negative")), None)
     negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
     kind = "negative" if negative else "zeros"
@@ -76,6 +79,39 @@ def recognise(program: Program) -> Finding | None:
             "clamp_min(1e-7)",
             f"Keep {operand} above zero",
             "The logarithm is bounded; an element at the bound sends no gradient.",
+        ),
+    )
+
+
+_SHIFTED = {
+    "log1p": ("-1", "below -1", "clamp_min(-1.0 + 1e-6)"),
+    "logit": ("0 or 1", "outside of 0 to 1", "clamp(1e-6, 1.0 - 1e-6)"),
+}
+"""Logarithms that end elsewhere than at zero: where, how what lies beyond is called, and a guard."""
+
+
+def _shifted(trouble: Trouble, birth: Birth, operand: str) -> Finding:
+    edge, beyond, guard = _SHIFTED[birth.operation]
+    name = birth.operation
+    outside = not birth.node and birth.shows == "nan"
+    numbers = birth.saved("self") or next(iter(birth.inputs), None)
+    bounds = numbers.bounds if numbers is not None else None
+    return tell(
+        trouble,
+        birth,
+        f"{operand} lies {beyond}, where `{name}` is nan"
+        if outside
+        else f"{operand} reaches {edge}, and `{name}` "
+        "is not finite" + (" there" if not birth.node else " or has no finite derivative there"),
+        f"`{name}` has no value {beyond}" if outside else f"`{name}` ends at {edge}",
+        f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}" if bounds is not None else "",
+        f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
+        guarded(
+            trouble,
+            birth,
+            guard,
+            f"Keep {operand} inside of the domain",
+            "The result is bounded; an element at the bound sends no gradient.",
         ),
     )
 

@@ -54,9 +54,13 @@ def recognise(program: Program) -> Finding | None:
     return tell(
         trouble,
         birth,
-        f"{operand} {'is negative' if negative else 'is zero'}, where the power has no "
-        f"{'value' if not birth.node else 'derivative'}",
-        "no value for this base" if not birth.node else "at zero the derivative is infinite",
+        f"{operand} {'is negative' if negative else 'is zero'}, where the power "
+        f"{'has no derivative' if birth.node else 'is infinite' if birth.shows == 'inf' else 'has no value'}",
+        "no finite value for this base"
+        if not birth.node
+        else "its derivative by the exponent takes the logarithm of the base"
+        if negative
+        else "at zero the derivative is infinite",
         "; ".join(t for t in (counted, told) if t),
         f"{function(trouble, birth)} has no finite {'derivative' if birth.node else 'value'} there.",
         guarded(

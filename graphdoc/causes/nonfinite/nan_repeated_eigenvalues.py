@@ -54,14 +54,22 @@ def recognise(program: Program) -> Finding | None:
     operand = called(trouble, birth, "the matrix")
     values = birth.saved("L", "S")
     bounds = values.bounds if values is not None else None
-    shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them equal" if bounds else ""
+    singular = "svd" in birth.node.lower()
+    zeros = singular and values is not None and bool(values.count("zeros"))
+    kind = "singular values" if singular else "eigenvalues"
+    what = "equal or zero" if zeros else "equal"
+    shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them {what}" if bounds else ""
     return tell(
         trouble,
         birth,
-        f"{operand} has equal eigenvalues, where the eigenvectors have no derivative",
-        "divides by the differences of the values in backward",
+        f"{operand} has {kind} that are {what}, where the {'singular ' if singular else 'eigen'}vectors have no "
+        "derivative",
+        "divides by the values and their differences in backward"
+        if zeros
+        else "divides by the differences of the values in backward",
         shown,
-        f"the derivative of {function(trouble, birth)} divides by differences of values that are equal.",
+        f"the derivative of {function(trouble, birth)} divides by "
+        + ("a zero: a value, or the difference of two." if zeros else "differences of values that are equal."),
         (
             Remedy(
                 "distinct_diagonal",

@@ -53,25 +53,29 @@ def recognise(program: Program) -> Finding | None:
         return None
     trouble, birth = found
     operand = called(trouble, birth, "what is under the root")
-    negative = not birth.node and birth.op.strip("_") == "sqrt"
+    negative = not birth.node and birth.shows == "nan"
+    times_zero = ", and zero times that is nan" if birth.shows == "nan" else ""
     kept = birth.saved("result", "self")
     numbers = kept or next((i for i in birth.inputs if i.count("negative" if negative else "zeros")), None)
     if negative:
         title = f"{operand} goes below zero, and its square root is nan"
         label = "the root of a negative number is nan"
+        explanation = f"{function(trouble, birth)} has no value below zero."
     elif birth.node:
         title = f"{operand} is zero, where the square root has an infinite derivative"
         label = "at zero the derivative is infinite"
+        explanation = f"the derivative of {function(trouble, birth)} is infinite at zero{times_zero}."
     else:
         title = f"{operand} is zero, and one over its root is infinite"
         label = "one over the root of zero"
+        explanation = f"{function(trouble, birth)} is infinite at zero."
     return tell(
         trouble,
         birth,
         title,
         label,
-        amount(numbers, "negative" if negative else "zeros", "what goes in" if negative else "the root"),
-        f"the derivative of {function(trouble, birth)} is infinite at zero, and zero times that is nan.",
+        amount(numbers, "negative" if negative else "zeros", "the root" if kept is not None else "what goes in"),
+        explanation,
         guarded(
             trouble,
             birth,

@@ -49,14 +49,19 @@ def recognise(program: Program) -> Finding | None:
     trouble, birth = found
     operand = called(trouble, birth, "the values")
     numbers = next(iter(birth.inputs), None)
-    shape = f"{operand} has the shape {tuple(numbers.facts.get('shape') or ())}" if numbers is not None else ""
+    sizes = tuple(numbers.facts.get("shape") or ()) if numbers is not None else ()
+    shape = f"{operand} has the shape {sizes}" if numbers is not None else ""
+    single = ((numbers is not None and numbers.n == 1) or 1 in sizes) and "correction" not in trouble.code(birth)
+    few = "a single value" if single else "no more values than its correction takes off"
     return tell(
         trouble,
         birth,
-        f"The deviation of {operand} is taken over a single value, and is nan",
-        "divides by the number of values less one: zero",
+        f"The deviation of {operand} is taken over {few}, and is {birth.shows}",
+        "divides by the number of values less one: zero"
+        if single
+        else "divides by the number of values less its correction: zero",
         shape,
-        f"{function(trouble, birth)} is 0 / 0 for one value.",
+        f"{function(trouble, birth)} {'is 0 / 0 for one value' if single else 'divides by zero there'}.",
         remedy_at(
             birth.place,
             "set_keyword",
