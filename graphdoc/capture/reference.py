@@ -1,7 +1,7 @@
 """The reference of a trial: saved tensors are copied before they are written into, so that backward finds them whole.
 
 ``torch.autograd.graph.allow_mutation_on_saved_tensors`` does that, but it does not see every write, and knows a tensor
-by marks that another may take over (torch 2.6 to 2.13, each tried): see ``_Keys``.
+by marks that another may take over (seen with torch 2.13): see ``_Keys``.
 """
 
 from __future__ import annotations

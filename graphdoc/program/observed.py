@@ -132,6 +132,12 @@ class Program:
         """The innermost frame of the user's code in the traceback."""
         return exception.raised_at(self.evidence.raised)
 
+    @property
+    def raised_in_module(self) -> bool:
+        """Whether ``nn.Module`` itself raised it, for one of the tensors that the module holds."""
+        frames = self.evidence.raised.stack if self.evidence.raised is not None else []
+        return bool(frames) and frames[-1].file.replace("\\", "/").endswith("torch/nn/modules/module.py")
+
     def raised_span(self, label: str) -> tuple[Span, ...]:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
         return exception.raised_span(self.sources, self.evidence.raised, label)

@@ -25,10 +25,10 @@ def stopped_steps(base: Trace, patched: Trace) -> list[str]:
 
 
 def silent_afterwards(patched: Trace, failing: int, gone: str) -> str:
-    """A sentence if every gradient is exactly zero or missing from the point of the failure on."""
+    """A sentence if every gradient is zero or missing from the point of the failure on."""
     later = [s for s in patched.steps if s.index > failing]
     if later and not any(s.gradients for s in later):
-        return f"{gone}, but every step behind it has gradients of exactly zero"
+        return f"{gone}, but no step behind it has a gradient other than zero"
     if patched.optimizers and not later and not any(c.gained or c.loose or c.sums for c in patched.calls):
         return f"{gone}, but no parameter receives any gradient"
     return ""
@@ -178,7 +178,7 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
         return difference, []
     return difference, [
         f"the loss at {told_place(at.place)} is {now:.6g}, and {at.value:.6g} in the program as it is written: "
-        "something that is used afterwards is not written any more"
+        "perhaps something that is used afterwards is not written any more"
     ]
 
 

@@ -195,10 +195,12 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
     data["lost_gradient"] = lost
     if lost:
-        return Verdict(False, f"{baseline.gone}, but {folded(lost)} no longer {_receive(lost)} any gradient", data)
+        return Verdict(False, f"{baseline.gone}, but {_lost(base, lost)}", data)
     gone = stopped_steps(base, trace)
     if gone:
-        return Verdict(False, f"{baseline.gone}, but {_list(gone)} no longer steps", data)
+        return Verdict(
+            False, f"{baseline.gone}, but {_list(gone)} no longer {'steps' if len(gone) == 1 else 'step'}", data
+        )
     silent = silent_afterwards(trace, baseline.failing, baseline.gone)
     if silent:
         return Verdict(False, silent, data)
@@ -256,7 +258,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         return Verdict(None, f"{baseline.gone}, but {_unmeasured(data)}", data)
     if difference is None and safe:
         data["without_reference"] = True
-    return Verdict(True, _praise(outcome, trace, data, bool(base.used()), went_on, baseline.steady), data)
+    ended = baseline.spared & {base.name(key) for _, key in base.used() - trace.used()}
+    known = bool(base.used())
+    return Verdict(True, _praise(outcome, trace, data, known, went_on, baseline.steady, bool(ended)), data)
 
 
 def _later_steps(trace: Trace, baseline: Baseline) -> bool:
@@ -298,7 +302,9 @@ def _further(trace: Trace, baseline: Baseline) -> bool:
     return trace.total_calls >= calls + MORE or trace.total_steps >= len(before) - calls + MORE
 
 
-def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, went_on: bool, steady: bool) -> str:
+def _praise(
+    outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, went_on: bool, steady: bool, ended: bool
+) -> str:
     end = f"still running after {outcome.seconds:.0f} s" if outcome.timed_out else "ran to its end"
     if outcome.stopped:
         end = "went on until it was stopped" if went_on else "went on behind the failure until it was stopped"
@@ -306,7 +312,7 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
         end = "went on behind the failure"
     steps = f"{trace.total_steps} optimizer steps" if trace.total_steps != 1 else "1 optimizer step"
     parts = [f"the patched program {end} ({steps})"]
-    parts.append(_reached(trace, data, known))
+    parts.append(_reached(trace, data, known, ended))
     if "max_relative_difference" in data:
         difference = data["max_relative_difference"]
         parts.append(f"gradients equal the reference (largest relative difference {difference:.1g})")
@@ -330,16 +336,27 @@ def _praise(outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, w
     return "; ".join(part for part in parts if part)
 
 
-def _reached(trace: Trace, data: dict[str, Any], known: bool) -> str:
-    """What the patched program trains, as one part of the sentence."""
+def _lost(base: Trace, lost: list[str]) -> str:
+    """Which parameters get nothing; only of those that a step of the original had a gradient for is it new."""
+    had = {base.name(key) for _, key in base.used()}
+    gone, never = [n for n in lost if n in had], [n for n in lost if n not in had]
+    parts = [f"{folded(gone)} no longer {_receive(gone)} any gradient"] if gone else []
+    parts += [f"{folded(never)}, which a step is to use, {_receive(never)} no gradient"] if never else []
+    return " and ".join(parts)
+
+
+def _reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str:
+    """What the patched program trains, as one part of the sentence. ``ended``: what was to get no gradient any more
+    gets none.
+    """
     missed = data.get("never_reached", [])
     if known and trace.backwards:
-        return "every parameter that received gradient still does"
+        return f"every {'other ' if ended else ''}parameter that received gradient still does"
     if missed:
         return f"the change takes no gradient from anything; {folded(missed)} {_receive(missed)} none at any step"
     if trace.steps:
         return "every parameter of its optimizers receives gradient"
-    return "" if trace.optimizers else "every leaf that received gradient still does"
+    return "" if trace.optimizers else "as many leaves receive gradient as before"
 
 
 def _receive(names: list[str]) -> str:

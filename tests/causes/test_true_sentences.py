@@ -199,3 +199,62 @@ def test_a_stale_graph_is_not_called_freed(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + later)
     assert seen.evidence is not None and "modified by an inplace operation" in seen.evidence.message
     assert not {"shared-subgraph-losses", "graph-built-once"} & set(seen.slugs)
+
+
+COMPLEX = """
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+z = (x * (1 + 2j)).sum()
+z.backward()
+"""
+INTEGER_INSIDE = """
+net = nn.Linear(2, 2)
+net.register_parameter("ids", nn.Parameter(torch.tensor([1, 2]), requires_grad=False))
+net.requires_grad_(True)
+"""
+RESULT_INSIDE = """
+net = nn.Linear(2, 2)
+weight = net.weight
+net._parameters["weight"] = weight * 2
+net.requires_grad_(False)
+"""
+COPIED_CALL = """
+import copy
+
+
+class Store:
+    pass
+
+
+def make():
+    store = Store()
+    store.parts = {"k": net(torch.ones(1, 2))}
+    return store
+
+
+net, log = nn.Linear(2, 2), Store()
+log.loss = net(torch.ones(2)).sum()
+copy.deepcopy(make())
+"""
+
+
+def test_a_complex_number_is_not_said_to_have_several_elements(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + COMPLEX)
+    assert seen.slugs == ["non-scalar-loss"]
+    assert "more than one element" not in said(seen) and "`z` is complex" in said(seen)
+
+
+def test_a_module_is_called_neither_whole_numbers_nor_a_result(tmp_path: Path) -> None:
+    whole, result = (
+        observe(tmp_path / "whole", HEAD + INTEGER_INSIDE),
+        observe(tmp_path / "result", HEAD + RESULT_INSIDE),
+    )
+    assert (whole.slugs, result.slugs) == (["integer-requires-grad"], ["requires-grad-on-non-leaf"])
+    assert "`net` holds" not in said(whole)
+    assert "`net` is the result" not in said(result) and "this tensor" not in said(result)
+
+
+def test_what_was_not_seen_in_what_is_copied_is_not_certain(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + COPIED_CALL)
+    assert seen.slugs == ["deepcopy-non-leaf"]
+    assert seen.found[0].finding.confidence != "certain"
+    assert "meets `log.loss`" not in said(seen)

@@ -90,13 +90,13 @@ def recognise(program: Program) -> Finding | None:
         return None
     frame = program.raised_at
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
-    found = _inside(program.evidence.extras, copied)
-    strength, confidence = program.weight(0.95, "certain" if found else "likely")
+    found, proven = _inside(program.evidence.extras, copied)
+    strength, confidence = program.weight(0.95, "certain" if found and proven else "likely")
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
     stored = [(n, f) for n, f in made if f] or [
         (f"`{n}`", f) for n, f in (_stored_in(program.sources, copied) or _stored_by_forward(program.sources))
     ]
-    label = "holds the result of an operation" if made else "may hold the result of an operation"
+    label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
     places = [span("cause", _statement(program.sources, f), f"{n} {label}") for n, f in stored[:2]]
     here = (span("failed" if places else "cause", frame, "copied here", program.sources),) if frame else ()
     facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
@@ -105,13 +105,15 @@ def recognise(program: Program) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        f"`copy.deepcopy` meets {listing(f'`{t.path}`' for t in found)}, made by an operation" if found else TITLE,
+        f"`copy.deepcopy` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
+        if found and proven
+        else TITLE,
         "What is copied holds the result of a forward, and with it a graph. Only leaves can be copied: keep a "
         "detached copy "
         "of that result instead of the live tensor.",
         distinct((*places, *here, *(program.raised_span("copied here") if not here else ()))),
         facts,
-        _remedies(program.sources, frame, copied, found, only),
+        _remedies(program.sources, frame, copied, found if proven else [], only),
     )
 
 
@@ -153,14 +155,16 @@ def _read_by_method(sources: SourceTexts, path: str) -> bool:
     )
 
 
-def _inside(extras: dict[str, Any], copied: str) -> list[Reached]:
-    """Results with a graph that lie below the copied object; all that were found where it was not looked into."""
+def _inside(extras: dict[str, Any], copied: str) -> tuple[list[Reached], bool]:
+    """Results with a graph that lie below the copied object, and True; all that were found where it was not looked
+    into, and False.
+    """
     results = [t for t in reached(extras) if t.requires_grad and not t.is_leaf]
     below = [t for t in results if copied and (t.path == copied or t.path.startswith((copied + ".", copied + "[")))]
     if copied and any(t.path.split(".")[0].split("[")[0] == copied.split(".")[0] for t in results):
-        return below  # the run has looked there: what lies elsewhere is not copied
+        return below, True  # the run has looked there: what lies elsewhere is not copied
     held = [t for t in results if "." in t.path or "[" in t.path]
-    return below or held or results
+    return (below, True) if below else (held or results, False)
 
 
 def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:

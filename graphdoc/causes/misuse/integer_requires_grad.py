@@ -67,7 +67,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     strength, confidence = program.weight(0.95)
     frame = program.raised_at
-    name, origin = _origin(program.sources, frame)
+    name, origin = ("", ()) if program.raised_in_module else _origin(program.sources, frame)
     marks = (span("cause", frame, "whole numbers cannot require gradients", program.sources),) if frame else ()
     known = program.tensor_named(name)
     facts = (f"{name} has dtype {known.dtype}",) if known else ()

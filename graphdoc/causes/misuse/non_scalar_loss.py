@@ -8,7 +8,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.model import Span
+from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
@@ -72,6 +72,8 @@ def recognise(program: Program) -> Finding | None:
         return None
     strength, confidence = program.weight(0.95)
     frame = program.raised_at
+    if program.message("grad-implicit-real-scalar") is not None:
+        return _of_complex(program, frame, strength, confidence)
     shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), [])
     facts = (f"its shape is {list(shape)}",) if shape else ()
     output, inner = _output(program.sources, frame)
@@ -96,6 +98,20 @@ def recognise(program: Program) -> Finding | None:
         facts,
         _remedies(frame, inner),
         because=f"`{what}` has shape {list(shape)}" if what and shape else "",
+    )
+
+
+def _of_complex(program: Program, frame: Frame | None, strength: float, confidence: Confidence) -> Finding:
+    """One number, but a complex one: PyTorch takes a gradient of real numbers alone without being told how."""
+    output, _ = _output(program.sources, frame)
+    what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
+    mark = (span("cause", frame, "what is differentiated here is complex", program.sources),) if frame else ()
+    return Finding(
+        strength,
+        confidence,
+        f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
+        "Differentiate something real: the absolute value, its square, or the real part.",
+        distinct((*mark, *program.raised_span("a real number is needed here"))),
     )
 
 

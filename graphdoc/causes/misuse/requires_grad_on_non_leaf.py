@@ -73,10 +73,12 @@ def recognise(program: Program) -> Finding | None:
     strength, confidence = program.weight(0.95)
     frame = program.raised_at
     off = "hint" in said.fields and "True" not in code_at(program.sources, frame)
-    name, statement = _switched(program.sources, frame)
+    name, statement = ("", None) if program.raised_in_module else _switched(program.sources, frame)
     known = program.tensor_named(name)
     made = (span("created", known.made, f"`{name}` is computed here", program.sources),) if known and known.made else ()
-    marks = (span("cause", frame, "this tensor is the result of an operation", program.sources),) if frame else ()
+    label = "this module holds the result of an operation" if program.raised_in_module else ""
+    label = label or "this tensor is the result of an operation"
+    marks = (span("cause", frame, label, program.sources),) if frame else ()
     aim = "To use it as a constant, take `.detach()` of it." if off else "To read its gradient, use `retain_grad()`."
     return Finding(
         strength,

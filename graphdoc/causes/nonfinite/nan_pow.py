@@ -56,7 +56,7 @@ def recognise(program: Program) -> Finding | None:
         birth,
         f"{operand} {'is negative' if negative else 'is zero'}, where the power "
         f"{'has no derivative' if birth.node else 'is infinite' if birth.shows == 'inf' else 'has no value'}",
-        "no finite value for this base"
+        f"no {'finite ' if birth.shows == 'inf' else ''}value for this base"
         if not birth.node
         else "its derivative by the exponent takes the logarithm of the base"
         if negative

@@ -57,13 +57,14 @@ def recognise(program: Program) -> Finding | None:
     singular = "svd" in birth.node.lower()
     zeros = singular and values is not None and bool(values.count("zeros"))
     kind = "singular values" if singular else "eigenvalues"
+    vectors = "singular vectors" if singular else "eigenvectors"
     what = "equal or zero" if zeros else "equal"
+    told = f"{kind} that are equal or zero" if zeros else f"equal {kind}"
     shown = f"the values lie between {bounds[0]:.4g} and {bounds[1]:.4g}, some of them {what}" if bounds else ""
     return tell(
         trouble,
         birth,
-        f"{operand} has {kind} that are {what}, where the {'singular ' if singular else 'eigen'}vectors have no "
-        "derivative",
+        f"{operand} has {told}, where the {vectors} have no derivative",
         "divides by the values and their differences in backward"
         if zeros
         else "divides by the differences of the values in backward",

@@ -54,7 +54,7 @@ def recognise(program: Program) -> Finding | None:
     trouble, birth = found
     operand = called(trouble, birth, "what is under the root")
     negative = not birth.node and birth.shows == "nan"
-    times_zero = ", and zero times that is nan" if birth.shows == "nan" else ""
+    times_zero = ", and zero times that is nan" if birth.shows == "nan" or trouble.turned is not None else ""
     kept = birth.saved("result", "self")
     numbers = kept or next((i for i in birth.inputs if i.count("negative" if negative else "zeros")), None)
     if negative:
