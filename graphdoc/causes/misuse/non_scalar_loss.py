@@ -73,7 +73,8 @@ def recognise(program: Program) -> Finding | None:
     strength, confidence = program.weight(0.95)
     frame = program.raised_at
     if program.message("grad-implicit-real-scalar") is not None:
-        return _of_complex(program, frame, strength, confidence)
+        failed = program.raised_span("a real number is needed here")
+        return _of_complex(program.sources, frame, failed, strength, confidence)
     shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), [])
     facts = (f"its shape is {list(shape)}",) if shape else ()
     output, inner = _output(program.sources, frame)
@@ -101,17 +102,19 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
-def _of_complex(program: Program, frame: Frame | None, strength: float, confidence: Confidence) -> Finding:
+def _of_complex(
+    sources: SourceTexts, frame: Frame | None, failed: tuple[Span, ...], strength: float, confidence: Confidence
+) -> Finding:
     """One number, but a complex one: PyTorch takes a gradient of real numbers alone without being told how."""
-    output, _ = _output(program.sources, frame)
+    output, _ = _output(sources, frame)
     what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
-    mark = (span("cause", frame, "what is differentiated here is complex", program.sources),) if frame else ()
+    mark = (span("cause", frame, "what is differentiated here is complex", sources),) if frame else ()
     return Finding(
         strength,
         confidence,
         f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
         "Differentiate something real: the absolute value, its square, or the real part.",
-        distinct((*mark, *program.raised_span("a real number is needed here"))),
+        distinct((*mark, *failed)),
     )
 
 
