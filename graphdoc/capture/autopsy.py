@@ -19,6 +19,7 @@ from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census, roots_of
 from graphdoc.capture.older_edges import OlderEdges
 from graphdoc.capture.stacks import Stack, kept_in
+from graphdoc.capture.threads import on_one_scale
 from graphdoc.evidence import (
     Event,
     Evidence,
@@ -47,14 +48,20 @@ class Autopsy:
         frames: list[FrameType],
         watch: Any = None,
         events: int | None = None,
+        thread: int | None = None,
     ) -> None:
-        """``events`` of the journal had been counted when the failure happened; what followed is left out."""
+        """``events`` of the journal had been counted when the failure happened; what followed is left out.
+
+        ``thread`` made the graph that is looked at, as far as is known; else the one that looks.
+        """
         self.watch = watch
         self.torch = torch
         self.journal = journal
         self.cwd = cwd
         self.census = Census(roots_of(frames), torch)
         self.entries = [e for e in journal.entries() if events is None or e.index < events]
+        self.thread = journal.here.number if thread is None else thread
+        on_one_scale(self.entries, self.thread)
         self.order: list[walk.Found] = []
         self.same_place: list[Entry] = []
         self.suspect: Callable[[list[walk.Found]], None] | None = None

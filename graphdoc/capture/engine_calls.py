@@ -79,7 +79,9 @@ class EngineCalls:
 
     def before(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call begins: note it. What is given back lies in the frame of PyTorch's function until the call is over."""
+        left = None
         try:
+            left = self._witness.modes.leave()
             # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
             # accumulate_grad=…): backward accumulates, grad does not.
             kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
@@ -112,6 +114,9 @@ class EngineCalls:
         except Exception as e:
             self._witness.trouble(e)
             return None
+        finally:
+            if left is not None:
+                left.close()
 
     def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The same where the program is to be stopped at nan, which is looked for before the call."""

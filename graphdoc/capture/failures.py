@@ -78,14 +78,14 @@ class Failures:
             assert evidence.raised is not None
             evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
             frames, seen = user_frames(frame), self._watch()
-            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count)
+            autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count, noted[6])
             if not ending:
                 autopsy.limit = DEEP - 1
             autopsy.fill_program(evidence)
             entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
-            if any(found.sequence < witness.began for found in autopsy.order):
+            if autopsy.thread == witness.thread and any(f.sequence < witness.began for f in autopsy.order):
                 evidence.degraded.append("part of this graph was made before it was observed: where is not known")
             self.fill_extras(evidence, autopsy, glimpse)
             inputs = args[3] if len(args) > 3 else None

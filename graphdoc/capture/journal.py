@@ -9,6 +9,7 @@ from typing import Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import site_of
+from graphdoc.capture.threads import ThreadNumber
 from graphdoc.capture.walk import DEEP, nodes_behind
 
 KEPT = 400
@@ -26,15 +27,15 @@ DEPTH = 8
 
 Call = tuple[int, str, int, tuple[bool, bool], frozenset[int] | None]
 """Of a backward call: first root (sequence number, type), number of roots, (retain_graph, create_graph), reaches."""
-Noted = tuple[int, str, int, stacks.Seen, int, Call | None]
-"""Index, kind, sequence number, stack, optimizer and call of an event, as it is noted while the program runs."""
+Noted = tuple[int, str, int, stacks.Seen, int, Call | None, int]
+"""Index, kind, sequence number, stack, optimizer, call and thread of an event, noted while the program runs."""
 
 
 class Entry:
     """One event as it is read; see ``graphdoc.evidence.Event`` for the meaning of the fields."""
 
     def __init__(self, noted: Noted, place: Place, occurrence: int, failed: bool) -> None:
-        self.index, self.kind, self.sequence, seen, self.optimizer, call = noted
+        self.index, self.kind, self.sequence, seen, self.optimizer, call, self.thread = noted
         self.seen = seen
         self.raw = stacks.stack_of_seen(seen)
         self.root, self.root_op, self.root_count, how, self.reaches = call or (-1, "", 1, (False, False), None)
@@ -78,6 +79,7 @@ class Journal:
 
     def __init__(self, sequence_nr: Any) -> None:
         self._sequence_nr = sequence_nr
+        self.here = ThreadNumber()
         self._settled = 0
         self._pending: list[Noted] = []
         kinds = ("backward", "grad", "step", "zero_grad", "load_state_dict")
@@ -106,7 +108,7 @@ class Journal:
         the processor's caches then.
         """
         pending = self._pending
-        noted = (self._settled + len(pending), kind, self._sequence_nr(), seen, optimizer, call)
+        noted = (self._settled + len(pending), kind, self._sequence_nr(), seen, optimizer, call, self.here.number)
         pending.append(noted)
         if len(pending) >= BATCH:
             self.settle()

@@ -7,8 +7,7 @@ from typing import Any
 
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
-MOST_NUMBERS = 1_000_000
-"""Nodes of one line's graphs that are remembered by their numbers."""
+_WALKED = "graphdoc_walked"
 
 
 def absolute_sum(torch: Any, tensor: Any) -> float:
@@ -25,21 +24,20 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
 
 
 class Walked:
-    """What the calls from one line have walked: the numbers of the nodes, and ``call``, the last of the calls."""
+    """Stands for the calls from one line in the nodes that they have walked; ``call`` is the last of them."""
 
     def __init__(self) -> None:
-        self.numbers: set[int] = set()
         self.call = -1
 
 
 def graph_behind(roots: list[Any], walked: Walked | None = None) -> tuple[int, list[Any], list[Any]]:
     """How many nodes lie behind these (at most ``WALK_LIMIT``), the leaf tensors among them, and those of the leaves
-    that lie behind a node which ``walked`` knows already; the nodes are added to it.
+    that lie behind a node which bears ``walked`` already; now all of them do. A number would not do for a mark: each
+    thread's nodes begin at 0.
     """
     seen: set[Any] = set()
     leaves: list[Any] = []
     again: dict[int, Any] = {}
-    numbers: set[int] = set()
     todo = [r for r in roots if r is not None]
     while todo and len(seen) < WALK_LIMIT:
         node = todo.pop()
@@ -56,14 +54,12 @@ def graph_behind(roots: list[Any], walked: Walked | None = None) -> tuple[int, l
         todo.extend(children)
         if walked is None:
             continue
-        number = node._sequence_nr()
-        numbers.add(number)
-        if number in walked.numbers:
+        marks = node.metadata.setdefault(_WALKED, set())
+        if walked in marks:
             for variable in (getattr(n, "variable", None) for n in children if not n.next_functions):
                 if variable is not None:
                     again[id(variable)] = variable
-    if walked is not None and len(walked.numbers) < MOST_NUMBERS:
-        walked.numbers |= numbers
+        marks.add(walked)
     return len(seen), leaves, list(again.values())
 
 

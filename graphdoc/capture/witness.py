@@ -22,6 +22,7 @@ from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
 from graphdoc.capture.marks import leave
+from graphdoc.capture.modes import Modes
 from graphdoc.capture.ours import chain_of, text_of
 from graphdoc.capture.quiet import Quiet
 from graphdoc.capture.saved import watch_hooks
@@ -50,6 +51,7 @@ class Witness:
         self.pid = os.getpid()
         self.started = time.time()
         self.journal = Journal(torch.autograd._get_sequence_nr)
+        self.modes = Modes(torch)
         self.finite = FiniteWatch(self)
         self.stopping: Stopping | None = None
         self.frames: list[FrameType] = []
@@ -60,6 +62,7 @@ class Witness:
         """What was told of an exception that Python has printed because nothing could catch it."""
         self._compiling = torch.compiler.is_compiling
         self.degraded: list[str] = []
+        self.thread = self.journal.here.number
         self.began = 0
         """Autograd's sequence number of the first node that was observed."""
         self.capture = "cheap-stacks"
@@ -158,7 +161,9 @@ class Witness:
         journal = self.journal
 
         def before(*values: Any) -> None:
+            left = None
             try:
+                left = self.modes.leave()
                 ident = -1
                 if kind == "zero_grad":
                     seen = journal.optimizer(values[0])
@@ -170,6 +175,9 @@ class Witness:
                 journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
             except Exception as e:
                 self.trouble(e)
+            finally:
+                if left is not None:
+                    left.close()
 
         try:
             self.undoing.append(insert_calls(function, before=before))
@@ -181,7 +189,9 @@ class Witness:
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._compiling():
             return  # torch.compile reads this function instead of running it
+        left = None
         try:
+            left = self.modes.leave()
             journal = self.journal
             seen = journal.stepped(optimizer)
             journal.add("step", journal.look["step"](2), seen.id)
@@ -189,6 +199,9 @@ class Witness:
                 self.audit.stepped(optimizer, seen)
         except Exception as e:
             self.trouble(e)
+        finally:
+            if left is not None:
+                left.close()
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -312,3 +312,34 @@ def test_where_saved_tensors_do_not_tell_hooks_are_watched_for(monkeypatch: pyte
     finally:
         undo()
         monkeypatch.setattr(saved, "_used", False)
+
+
+def test_the_programs_own_modes_see_nothing_of_ours(tmp_path: Path) -> None:
+    plain, seen = both(
+        script(
+            tmp_path,
+            """
+            from torch.overrides import TorchFunctionMode
+            from torch.utils._python_dispatch import TorchDispatchMode
+            calls = []
+            class Functions(TorchFunctionMode):
+                def __torch_function__(self, func, types, args=(), kwargs=None):
+                    calls.append(getattr(func, "__qualname__", str(func)))
+                    return func(*args, **(kwargs or {}))
+            class Operators(TorchDispatchMode):
+                def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                    calls.append(str(func))
+                    return func(*args, **(kwargs or {}))
+            m = torch.nn.Linear(4, 4)
+            opt = torch.optim.SGD(m.parameters(), lr=0.1)
+            with Functions(), Operators():
+                for _ in range(12):
+                    opt.zero_grad()
+                    m(torch.ones(2, 4)).sigmoid().sum().backward()
+                    opt.step()
+            print(calls)
+            """,
+        )
+    )
+    assert seen.result.stdout == plain.stdout and not seen.troubles
+    assert "aten.sigmoid.default" in plain.stdout

@@ -44,7 +44,7 @@ class Pair:
         self, command: list[str], stdin: bytes = b"", cwd: Path | None = None
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            command, cwd=cwd or self.folder, env=self.env, input=stdin, capture_output=True, timeout=60, check=False
+            command, cwd=cwd or self.folder, env=self.env, input=stdin, capture_output=True, timeout=300, check=False
         )
 
     def both(

@@ -109,7 +109,7 @@ class Losses:
             cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
             last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
             if len(cut) >= OFTEN and last is not None and not self._around:
-                noted = (last.index, "backward", last.sequence, last.seen, -1, None)
+                noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
                 behind = self.watch.leaves[id(cut[-1])][1] & missed
                 self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
         self.watch.stepped()

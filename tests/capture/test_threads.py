@@ -1,0 +1,89 @@
+"""Graphs of several threads: each numbers its nodes from 0, so no number says when another thread's node was made.
+
+torch/csrc/autograd/function.h: ``Node`` takes ``at::sequence_number::get_and_increment()``, a thread_local counter.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from commands import graphdoc
+
+TRAIN = """\
+import threading
+import torch
+def train(steps, carried):
+    torch.manual_seed(0)
+    cell = torch.nn.GRUCell(3, 4)
+    opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+    state = torch.zeros(2, 4)
+    for i in range(steps):
+        new = cell(torch.ones(2, 3), state)
+        loss = new.pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        if carried:
+            state = new
+def apart(*args):
+    thread = threading.Thread(target=train, args=args)
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "apart(40, False)\ntrain(5, True)",
+        "train(40, False)\napart(5, True)",
+        # The second thread gets the first one's identity from the system.
+        "apart(40, False)\napart(5, True)",
+    ],
+    ids=["then-main", "then-thread", "two-threads"],
+)
+def test_training_that_went_well_in_another_thread_says_nothing_about_this_one(order: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAIN + order + "\n")
+    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
+    assert "GD101" in told and "made before it was observed" not in told, told
+    assert "`state` carries the last iteration's graph into this one" in told
+
+
+def test_a_backward_in_a_pool_comes_after_the_forward_in_main(tmp_path: Path) -> None:
+    text = TRAIN.replace("import threading", "from concurrent.futures import ThreadPoolExecutor\nimport threading")
+    text = text.replace("        loss.backward()\n", "        pool.submit(loss.backward).result()\n")
+    (tmp_path / "train.py").write_text(text + "with ThreadPoolExecutor(1) as pool:\n    train(5, True)\n")
+    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
+    assert "GD101" in told and "made before backward #1, which used its graph up" in told, told
+
+
+SICK = """\
+import threading
+import torch
+def train():
+    torch.manual_seed(0)
+    m = torch.nn.Linear(4, 4)
+    opt = torch.optim.SGD(m.parameters(), lr=0.1)
+    for i in range(3):
+        opt.zero_grad()
+        h = torch.sigmoid(m(torch.ones(2, 4)))
+        if i == 2:
+            h += 1
+        h.sum().backward()
+        opt.step()
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+train()
+"""
+
+
+@pytest.mark.slow
+def test_a_trial_takes_equal_numbers_of_two_threads_for_no_old_graph(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(textwrap.dedent(SICK))
+    graphdoc(tmp_path, "run", "--no-rerun", "train.py")
+    tried = graphdoc(tmp_path, "fix", "--diff", "--verify-time", "240")
+    assert "earlier iteration" not in tried.stderr and re.search(r"(?m)^\+ +h = h \+ 1$", tried.stdout), tried
