@@ -53,7 +53,12 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     if stored is not None:
         return [stored[1]]
     pair = _ends(nodes, carry)
-    return bound_names(sources, pair[0]) if pair is not None and not _renewed(carry, *pair) else []
+    if pair is None or _renewed(carry, *pair):
+        return []
+    made, used = pair
+    names = bound_names(sources, made)
+    # One statement that makes the value and takes it up binds what it makes of it, which is another value.
+    return [n for n in names if "." in n or made.line != used.line or _reads(sources, used, n)]
 
 
 def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:

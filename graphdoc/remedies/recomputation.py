@@ -33,7 +33,7 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         if producer is None or consumer is None:
             continue
         cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
-        for frame in [*kept_at(program.sources, program.raised, c.tensor.holders, producer), *cached][:1]:
+        for frame in [*cached, *kept_at(program.sources, program.raised, c.tensor.holders, producer)][:1]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
@@ -134,11 +134,12 @@ def applies(sources: SourceTexts, remedy: Remedy) -> bool:
 
 
 def _caches(sources: SourceTexts, frame: Frame) -> bool:
-    """Whether a frame's function keeps what it returns for as long as its object lives."""
+    """Whether a decorator of the frame's function keeps what it returns, for its object or for its arguments."""
     root = tree(sources, frame.file)
     function = function_around(root, frame.line) if root is not None else None
     decorators = function.decorator_list if function is not None else []
-    return any(ast.unparse(d).rsplit(".", 1)[-1] == "cached_property" for d in decorators)
+    names = (ast.unparse(d.func if isinstance(d, ast.Call) else d).rsplit(".", 1)[-1] for d in decorators)
+    return any(n in ("cached_property", "lru_cache", "cache") for n in names)
 
 
 def _constructs(producer: Node, made: Frame) -> bool:

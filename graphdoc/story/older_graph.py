@@ -30,7 +30,9 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
         return f"`{carry.tensor.name}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-    names = names_taken_up(sources, nodes, carry) or (bound_names(sources, pair[0]) if pair is not None else [])
+    names = names_taken_up(sources, nodes, carry)
+    if not names and pair is not None and pair[0].line != pair[1].line:
+        names = bound_names(sources, pair[0])
     return f"`{names[0]}`" if names else ""
 
 

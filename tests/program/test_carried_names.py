@@ -38,7 +38,7 @@ FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h
         pytest.param(
             AGAIN + "        h = h * memory\n    memory = old" + UPDATE, [], "", id="stored-by-way-of-another-name"
         ),
-        pytest.param(KEPT + UPDATE, ["h"], "", id="kept-below-a-call-whose-result-is-bound"),
+        pytest.param(KEPT + UPDATE, [], "", id="kept-below-a-call-whose-result-is-bound"),
         pytest.param(FROM_A_START + UPDATE, ["h"], "h = h * torch.tanh(h + 1)", id="bound-anew"),
     ],
 )

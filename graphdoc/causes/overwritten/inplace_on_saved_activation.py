@@ -10,7 +10,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
-from graphdoc.program.spans import span, where
+from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
 from graphdoc.story.message_alone import from_message, mismatch
@@ -107,7 +107,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Span]:
-    """The writes; for a module with inplace=True also the call that built it."""
+    """The writes; for a module with inplace=True also the call that built it; where none was seen, what saved."""
     out: list[Span] = []
     for w in found.writers:
         if w.frame is None:
@@ -117,6 +117,10 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
         for built in write_places(sources, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):
                 out.append(span("cause", built, "built to write in place", sources))
+    saved = innermost_user(found.node.stack)
+    if not out and saved is not None:
+        # Who wrote was not seen: the place that saved is where a reader begins, and where a clone goes.
+        out.append(span("cause", saved, f"{saved_by(found.node)} saves it; it is written behind", sources))
     return out
 
 
