@@ -1,4 +1,4 @@
-"""Modules whose ``train()`` freezes their parameters anew whenever it is called, and where others unfreeze them."""
+"""What freezes parameters: modules whose ``train()`` does it anew, what unfreezes them, a tensor frozen once filled."""
 
 from __future__ import annotations
 
@@ -55,6 +55,33 @@ def switches(node: ast.AST) -> bool | None:
         given = bindings.argument(call, 0, "requires_grad")
         return True if given is None else bool(given.value) if isinstance(given, ast.Constant) else None
     return None
+
+
+def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
+    """Whether the function of ``at`` switches this tensor's flag off, or detaches it in place, on a later line.
+
+    What is frozen so soon was never to learn: a write before it fills a table.
+    """
+    root = bindings.tree(sources, at.file)
+    if root is None or not name:
+        return False
+    later = [
+        n
+        for n in bindings.shallow(bindings.function_around(root, at.line) or root)
+        if isinstance(n, ast.stmt) and n.lineno > at.line
+    ]
+    return any(_frozen(n) == name for n in later)
+
+
+def _frozen(node: ast.stmt) -> str:
+    """``x`` of ``x.requires_grad = False``, ``x.requires_grad_(False)`` and ``x.detach_()``; empty for the rest."""
+    if isinstance(node, ast.Assign) and switches(node) is False:
+        return bindings.text_of(getattr(node.targets[0], "value", None))
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return ""
+    ends = switches(node) is False or (call.func.attr == "detach_" and not call.args)
+    return bindings.text_of(call.func.value) if ends else ""
 
 
 def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:

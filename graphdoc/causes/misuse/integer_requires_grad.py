@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -72,7 +72,6 @@ def recognise(program: Program) -> Finding | None:
     known = program.tensor_named(name)
     facts = (f"{name} has dtype {known.dtype}",) if known else ()
     call = bindings.call_at(program.sources, frame)
-    factory = call is not None and any(k.arg == "requires_grad" for k in call.keywords)
     return Finding(
         strength,
         confidence,
@@ -82,15 +81,38 @@ def recognise(program: Program) -> Finding | None:
         "they are ids, labels or indices, take the gradient with respect to what they select.",
         distinct((*marks, *origin, *program.raised_span("refused here"))),
         facts,
-        remedy_at(
-            frame if factory else None,
+        _remedies(frame, call),
+    )
+
+
+def _remedies(frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
+    """Floats, where a factory of torch is told to require gradients; no flag, where whole numbers are made a parameter.
+
+    ``nn.Parameter`` requires gradients by itself and takes no dtype. One of whole numbers is never trained, whatever
+    was meant, so that leaving the flag off keeps every number of the program.
+    """
+    name = bindings.text_of(call.func).rsplit(".", 1)[-1] if call is not None else ""
+    if name == "Parameter":
+        return remedy_at(
+            frame,
             "set_keyword",
-            "Make the tensor a float tensor",
+            "Keep the whole numbers as a parameter that is not trained",
             "unsafe",
-            "The numbers are the same, as floats, and can be trained.",
-            name="dtype",
-            value="torch.float32",
-        ),
+            "The numbers stay as they are, are saved with the module and get no gradient. If they are quantities that "
+            "should learn, make them floats instead.",
+            name="requires_grad",
+            value="False",
+        )
+    if call is None or all(k.arg != "requires_grad" for k in call.keywords):
+        return ()
+    return remedy_at(
+        frame,
+        "set_keyword",
+        "Make the tensor a float tensor",
+        "unsafe",
+        "The numbers are the same, as floats, and can be trained.",
+        name="dtype",
+        value="torch.float32",
     )
 
 

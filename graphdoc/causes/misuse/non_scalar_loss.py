@@ -144,9 +144,19 @@ def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None,
     call = bindings.call_at(sources, frame) if frame is not None else None
     if call is None:
         return None, False
-    if bindings.text_of(call.func).rsplit(".", 1)[-1] == "grad":
+    path = bindings.text_of(call.func).split(".")
+    if path[-1] == "grad":
         return bindings.argument(call, 0, "outputs"), True
+    if path[-2:] == ["autograd", "backward"]:
+        return _only(bindings.argument(call, 0, "tensors")), False
     return getattr(call.func, "value", None), False
+
+
+def _only(roots: ast.expr | None) -> ast.expr | None:
+    """The one root of ``torch.autograd.backward``; of several the message does not tell which is the one."""
+    if isinstance(roots, ast.List | ast.Tuple):
+        return roots.elts[0] if len(roots.elts) == 1 else None
+    return roots
 
 
 def _places(sources: SourceTexts, frame: Frame | None, name: str) -> tuple[Span, ...]:

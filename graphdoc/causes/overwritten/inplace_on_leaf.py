@@ -9,6 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
+from graphdoc.program.freezing import frozen_behind
 from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, place, span, where
@@ -101,7 +102,7 @@ def recognise(program: Program) -> Finding | None:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target),
-        _remedies(frame, target, built, update),
+        _remedies(frame, target, built, update, frozen_behind(program.sources, frame, target.path)),
     )
 
 
@@ -111,7 +112,7 @@ def _stack(raised: Raised | None) -> list[Frame]:
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
     """Whether the statement is there for what it writes: an update or an initialisation, no part of a forward."""
-    if uses_gradient(sources, frame):
+    if uses_gradient(sources, frame) or frozen_behind(sources, frame, target.path):
         return True
     if not target.whole or not is_statement(sources, frame):
         return False
@@ -138,13 +139,14 @@ def _facts(parameters: list[Parameter], target: Target) -> tuple[str, ...]:
     return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in found[:2])
 
 
-def _remedies(frame: Frame, target: Target, built: list[Frame], update: bool) -> tuple[Remedy, ...]:
+def _remedies(frame: Frame, target: Target, built: list[Frame], update: bool, frozen: bool) -> tuple[Remedy, ...]:
     at = place(frame)
     no_grad = Remedy(
         "under_no_grad_update",
         f"put the write at {where(frame)} under torch.no_grad()",
         "safe" if update else "unsafe",
-        "The write changes the numbers of the leaf and is not differentiated; the leaf stays one and is trained.",
+        "The write changes the numbers of the leaf and is not differentiated; the leaf stays one"
+        + ("." if frozen else " and is trained."),
         {"place": at},
     )
     anew = Remedy(
