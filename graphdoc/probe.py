@@ -147,7 +147,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
             _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence.process), mode)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
-    if second is not None and evidence.raised is None and _tells_more(second):
+    if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         second.signs += [s for s in evidence.signs if not s.weak]
         return second
@@ -171,9 +171,9 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
     return evidence
 
 
-def _tells_more(second: Evidence) -> bool:
+def _tells_more(as_if: object, signs: list[Sign]) -> bool:
     """Whether a run that went on was seen to lose a graph."""
-    return second.as_if is not None or any(s.kind == BYPASSED for s in second.signs)
+    return as_if is not None or any(s.kind == BYPASSED for s in signs)
 
 
 class _FailedAgain:
@@ -202,7 +202,7 @@ class _FailedAgain:
     def again(self, second: Evidence) -> bool:
         """Whether this is what the first run showed."""
         if self.evidence.raised is None:
-            return _tells_more(second)
+            return _tells_more(second.as_if, second.signs)
         return same_failure(self.evidence, second) and second.failing_event == self.evidence.failing_event
 
 
