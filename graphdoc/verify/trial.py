@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace import ENOUGH
-from graphdoc.evidence import Evidence, Raised, Sign
+from graphdoc.evidence import Event, Evidence, Raised, Sign
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
@@ -19,12 +19,13 @@ from graphdoc.processes import read_processes
 from graphdoc.program.exception import SECOND_TIME, message_of
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime
+from graphdoc.program.spans import innermost_user
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.verify.blame import leads_to
 from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import back_to_original, original_line
 from graphdoc.verify.repeating import UNSTEADY, repeats
-from graphdoc.verify.traces import Trace, read_trace
+from graphdoc.verify.traces import Line, Trace, read_trace
 from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crashed, judge
 
 SHORTEST = 20.0
@@ -151,6 +152,7 @@ class Trial:
         match = recognise_exception(raised.type, raised.message)
         group = match.group if match is not None else ""
         sound = group != "distributed"
+        reached = reached_from(self.evidence.events, self.evidence.failing_event, self.evidence.reaches)
         # Copying what is about to be overwritten costs a multiple of the time.
         views = refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
@@ -165,7 +167,8 @@ class Trial:
                 own_graph(self.evidence.fresh_reaches, self.evidence.raised),
                 behind_what_was_made_once(self.evidence),
             )
-            return Baseline(trace, self.failing, why if stepped else "", expected, sound, own, once=once)
+            base = Baseline(trace, self.failing, why if stepped else "", expected, sound, own, once=once)
+            return replace(base, reached_from=reached)
         left = seconds - ended.seconds
         if left > 1:
             folder, ended = self._run("verify", None, min(self.limit, left))
@@ -173,7 +176,9 @@ class Trial:
             if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
                 trace = plain
         once = behind_what_was_made_once(self.evidence)
-        return Baseline(trace, self.failing, expected=expected, sound=sound, once=once) if trace is not None else None
+        if trace is None:
+            return None
+        return Baseline(trace, self.failing, expected=expected, sound=sound, once=once, reached_from=reached)
 
     def _plain_baseline(self, expected: frozenset[str], seconds: float) -> Baseline | None:
         """The trace of a program that went on by itself: what it did was wrong from its first call on."""
@@ -336,6 +341,21 @@ def behind_what_was_made_once(evidence: Evidence) -> frozenset[str]:
     reuse = program_of(evidence).reuse
     made_once = reuse is not None and reuse.lifetime is Lifetime.MADE_ONCE
     return frozenset(reuse.behind) if reuse is not None and made_once else frozenset()
+
+
+def reached_from(events: list[Event], failing: int, reaches: list[str]) -> dict[Line, frozenset[str]]:
+    """Names of the parameters behind each backward call, by its place; empty where those of a place are not known.
+
+    What the failing call reaches is known from the graph as it was left.
+    """
+    found: dict[Line, set[str]] = {}
+    for event in events:
+        frame = innermost_user(event.stack)
+        if event.kind != "backward" or frame is None:
+            continue
+        names = found.setdefault((frame.file, frame.line), set())
+        names |= set(reaches if event.index == failing else event.reaches)
+    return {place: frozenset(names) for place, names in found.items()} if all(found.values()) else {}
 
 
 def expected_names(evidence: Evidence) -> frozenset[str]:

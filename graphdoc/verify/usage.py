@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from graphdoc.verify.measures import difference, names_of, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
 
@@ -47,14 +49,20 @@ def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset()) ->
     ]
 
 
-def never_reached(base: Trace, patched: Trace) -> list[str]:
+def never_reached(base: Trace, patched: Trace, reached_from: Mapping[Line, frozenset[str]]) -> list[str]:
     """Names of parameters that no step of their optimizer had a gradient for, where no step of the original tells
     what it is to use: the original never got that far.
+
+    ``reached_from`` has what lay behind each backward call of the original, by its place. Where the patched run has
+    backward calls from these places alone, what lay behind none of them has lost nothing: the program itself throws
+    away what is computed with it.
     """
     known = {s.optimizer for s in base.steps}
     stepped = {s.optimizer for s in patched.steps} - known
     reached = {key for step in patched.steps for key in step.each} | patched.frozen
-    silent = (name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped)
+    silent = {name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped}
+    if reached_from and all(c.place in reached_from for c in patched.backwards):
+        silent &= frozenset().union(*reached_from.values())
     return sorted(silent)
 
 

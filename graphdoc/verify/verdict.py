@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,7 +121,8 @@ class Baseline:
     that are to receive no gradient any more, ``once`` of those behind a value that was computed once for all calls,
     ``piled`` of those whose gradients nobody has cleared.
     ``steady`` is False where the original's own numbers differ from run to run. ``gone`` says in a sentence's first
-    half what a patch has to achieve.
+    half what a patch has to achieve. ``reached_from`` are names of the parameters behind the original's backward calls,
+    the failing one among them, by place; empty where one of them is not known.
     """
 
     trace: Trace
@@ -135,6 +136,7 @@ class Baseline:
     piled: frozenset[str] = frozenset()
     steady: bool = True
     gone: str = "the crash is gone"
+    reached_from: Mapping[Line, frozenset[str]] = field(default_factory=dict)
 
 
 def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
@@ -238,7 +240,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["stopped_elsewhere"] = allowed
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
-    missed = never_reached(base, trace)
+    missed = never_reached(base, trace, baseline.reached_from)
     if missed and not outcome.cuts:
         data["never_reached"] = missed
     elif missed:

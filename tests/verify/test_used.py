@@ -93,6 +93,23 @@ def test_an_optimizer_that_first_steps_behind_the_failure_is_measured_or_told(tm
     assert "could not be compared" in right.summary
 
 
+def test_what_the_program_itself_throws_away_has_lost_nothing(tmp_path):
+    thrown = UNREACHED.replace("nn.Linear(3, 1)", "nn.LSTM(3, 1)").replace("second(x)", "second(x)[0]")
+    thrown = thrown.replace("second.parameters()", "[*second.parameters(), *spare.parameters()]")
+    thrown = thrown.replace("one = torch", "spare = nn.Linear(3, 1)\none = torch").replace(
+        "h += 1", "spare(x)\n    h += 1"
+    )
+    sick = Sick(tmp_path, thrown)
+    sick.baseline.trace = sick.baseline.trace.until(sick.failing)
+    sick.baseline.no_reference = "the unpatched program could not be made to go on"
+    sick.baseline.expected = frozenset()
+    right = sick.judge(sick.edited(("h += 1", "h = h + 1")))
+    assert right.verified is True, right.summary
+    cut = sick.judge(sick.edited(("(h * h).mean().backward()", "(h.detach() * second.bias_hh_l0).mean().backward()")))
+    assert cut.verified is None
+    assert "`second.*`" in cut.summary and "spare" not in cut.summary
+
+
 def test_a_difference_from_the_reference_is_told_with_its_size(tmp_path):
     sick = Sick(tmp_path, UNREACHED)
     verdict = sick.judge(sick.edited(("h += 1", "h = h + 1.5")))

@@ -13,7 +13,14 @@ from graphdoc.capture import install
 from graphdoc.evidence import Evidence
 from graphdoc.verify.lines import back_to_original
 from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.trial import behind_what_was_made_once, expected_names, failing_index, own_graph, refused_views
+from graphdoc.verify.trial import (
+    behind_what_was_made_once,
+    expected_names,
+    failing_index,
+    own_graph,
+    reached_from,
+    refused_views,
+)
 from graphdoc.verify.verdict import Baseline, Outcome, Verdict, judge
 
 
@@ -65,6 +72,7 @@ class Sick:
             expected_names(evidence),
             own_graph=own_graph(evidence.fresh_reaches, evidence.raised),
             once=behind_what_was_made_once(evidence),
+            reached_from=reached_from(evidence.events, evidence.failing_event, evidence.reaches),
         )
 
     def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False, left: str = "") -> Verdict:
