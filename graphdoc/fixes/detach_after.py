@@ -1,7 +1,8 @@
-"""Detach where state is carried: behind a statement, give each carried path its detached value.
+"""Detach where state is carried: behind a statement, or in front of one, give each carried path its detached value.
 
 Args:
     after: the place of the statement (``loss.backward()``, ``optimizer.step()``).
+    before: in place of it, the statement in front of which it is done (the forward that takes the value up).
     paths: list of ``[path, structure]`` (or of paths alone, for tensors), such as ``["self.state", {"tuple":
         ["tensor", "tensor"]}]``. The statements come in this order, in the block of the statement.
 """
@@ -12,7 +13,7 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.structures import rebinding
-from graphdoc.source.blocks import insert_after
+from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
@@ -20,8 +21,9 @@ KIND = "detach_after"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, anchor = statement(sources, required(args, "after"))
-    if isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
+    behind = "before" not in args
+    source, anchor = statement(sources, required(args, "after" if behind else "before"))
+    if behind and isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
         raise CannotFix("nothing behind that statement is ever reached")
     texts: list[str] = []
     edits: list[Edit] = []
@@ -34,8 +36,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no carried value was named")
     found = source.node_block(anchor)
     if found is not None:
-        following = {key(s) for s in found[0][found[1] + 1 : found[1] + 1 + len(texts)]}
+        block, at = found
+        near = block[at + 1 : at + 1 + len(texts)] if behind else block[max(at - len(texts), 0) : at]
+        following = {key(s) for s in near}
         texts = [t for t in texts if t not in following]
     if not texts:
         raise CannotFix("the values are already detached there")
-    return [*insert_after(source, anchor, texts), *edits]
+    return [*(insert_after if behind else insert_before)(source, anchor, texts), *edits]

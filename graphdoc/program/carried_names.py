@@ -22,7 +22,7 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     if pair is None or (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column) or _renewed(carry, *pair):
         return None
     before, after = (bound_names(sources, f) for f in pair)
-    name = next((n for n in after if n in before and ("." in n or _reads(sources, pair[1], n))), "")
+    name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, pair[1], n))), "")
     return (pair[1], name) if name else None
 
 
@@ -58,7 +58,7 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     made, used = pair
     names = bound_names(sources, made)
     # One statement that makes the value and takes it up binds what it makes of it, which is another value.
-    return [n for n in names if "." in n or made.line != used.line or _reads(sources, used, n)]
+    return [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
 
 
 def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:

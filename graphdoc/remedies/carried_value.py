@@ -19,7 +19,7 @@ from graphdoc.program.stored_values import behind_the_step, element_of, kept_at,
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
-from graphdoc.remedies.renewed_state import detach_behind_renewal, renewed_outside
+from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.older_graph_places import aliases
 
@@ -66,6 +66,8 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if between:
             out += detach_behind_renewal(program, reuse, call, anchor, paths)
             continue
+        if renewed_by_others(program, reuse, call):
+            out += detach_before_use(program, reuse, call, paths)
         out.append(
             Remedy(
                 "detach_after",

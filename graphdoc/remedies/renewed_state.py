@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from graphdoc.evidence import Frame, Node
 from graphdoc.finding import Remedy
+from graphdoc.program import bindings
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
+from graphdoc.program.stored_values import user_frames
 from graphdoc.remedies.constant_value import together
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -24,6 +27,63 @@ def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
         return node is not None and any((f.file, f.function) == (call.file, call.function) for f in node.stack)
 
     return any(runs(c.producer) and not runs(c.consumer) for c in reuse.carries)
+
+
+def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
+    """Whether other functions, too, make the call that renews the value, in grad mode: an evaluation that the run has
+    not come to yet leaves a graph in it."""
+    for node in (program.node(c.consumer) for c in reuse.carries):
+        frames = user_frames(node.stack) if node is not None else []
+        at = next((i for i, f in enumerate(frames) if (f.file, f.function) == (call.file, call.function)), 0)
+        made = bindings.call_at(program.sources, frames[at]) if at else None
+        name = bindings.text_of(made.func).rpartition(".")[2] if made is not None else ""
+        for other in bindings.calls_named(program.sources, name) if name else ():
+            root = bindings.tree(program.sources, other.file)
+            scope = bindings.function_around(root, other.line) if root is not None else None
+            own = scope is None or (other.file == call.file and scope.name == call.function.rpartition(".")[2])
+            if not own and not bindings.switches_around(program.sources, other):
+                return True
+    return False
+
+
+def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[tuple[str, Any]]) -> list[Remedy]:
+    """Cut in front of the forward that takes the value up: whatever renewed it since the last update is cut off."""
+    source = Source(call.file, program.sources.get(call.file, ""))
+    backward = source.node_statement(Place.of(call))
+    if backward is None or not paths or not all("." in path for path, _ in paths):
+        return []
+    chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
+    first: ast.stmt | None = None
+    for node in (program.node(c.consumer) for c in reuse.carries):
+        frame = next(
+            (f for f in (node.stack if node else ()) if (f.file, f.function) == (call.file, call.function)), None
+        )
+        taken = source.node_statement(Place.of(frame)) if frame is not None else None
+        while taken is not None and not _beside(source, taken, chain):
+            taken = next((n for n in source.node_ancestors(taken) if isinstance(n, ast.stmt)), None)
+        if taken is None or taken in chain:
+            return []
+        first = taken if first is None or taken.lineno < first.lineno else first
+    if first is None:
+        return []
+    shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
+    at = bindings.frame_of(program.sources, call.file, first, call.function)
+    return [
+        Remedy(
+            "detach_after",
+            f"detach {shown} before each update, at {where(at)}",
+            "unsafe",
+            "The values go on into the next iteration; gradients stop there, also those through whatever else renews "
+            "them between two updates, and every parameter still gets its gradient from the current iteration.",
+            {"before": place(at), "paths": [list(p) for p in paths]},
+        )
+    ]
+
+
+def _beside(source: Source, statement: ast.stmt, chain: list[ast.stmt]) -> bool:
+    """Whether a statement stands in one block with one of these."""
+    block = source.node_block(statement)
+    return block is not None and any(any(s is c for c in chain) for s in block[0])
 
 
 def detach_behind_renewal(

@@ -201,3 +201,11 @@ def test_without_columns_the_one_statement_of_the_line_is_meant():
     assert build("detach_expression", sources, {"place": {"file": "a.py", "line": 2}}) == {
         "a.py": "x = 1\nh = f(h).detach()\n"
     }
+
+
+def test_detaches_in_front_of_the_forward_that_takes_it_up() -> None:
+    source = "for x in data:\n    «out = agent(x)»\n    loss(out).backward()\n"
+    once = "for x in data:\n    agent.h = agent.h.detach()\n    out = agent(x)\n    loss(out).backward()\n"
+    assert fixed("detach_after", source, "before", paths=["agent.h"]) == once
+    with pytest.raises(CannotFix, match="already"):
+        fixed("detach_after", once.replace("out = agent(x)", "«out = agent(x)»"), "before", paths=["agent.h"])

@@ -124,6 +124,48 @@ CASES = [
         """,
     ),
     Case(
+        "score_detached",
+        start="""\
+        import torch
+        from torch import nn
+        from torch.nn.functional import softplus
+
+        torch.manual_seed(0)
+        painter = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 5))
+        judge = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 1))
+        nets = [painter, judge]
+        of_painter = torch.optim.Adam(painter.parameters(), lr=0.01)
+        of_judge = torch.optim.Adam(judge.parameters(), lr=0.01)
+        noise, real = torch.randn(4, 8, 3), torch.randn(4, 8, 5)
+        """,
+        sick="""\
+        for step in range(4):
+            painted = painter(noise[step])
+            scores = judge(painted)
+            true = judge(real[step])
+            p_loss = softplus(-scores).mean()
+            j_loss = softplus(scores).mean() + softplus(-true).mean()
+            of_painter.zero_grad()
+            p_loss.backward(retain_graph=True)
+            of_painter.step()
+            of_judge.zero_grad()
+            j_loss.backward()
+            of_judge.step()
+        """,
+        right="""\
+        for step in range(4):
+            painted = painter(noise[step])
+            p_loss = softplus(-judge(painted)).mean()
+            j_loss = softplus(judge(torch.tensor(painted.tolist()))).mean() + softplus(-judge(real[step])).mean()
+            for p, g in zip(painter.parameters(), torch.autograd.grad(p_loss, painter.parameters())):
+                p.grad = g
+            for p, g in zip(judge.parameters(), torch.autograd.grad(j_loss, judge.parameters())):
+                p.grad = g
+            of_painter.step()
+            of_judge.step()
+        """,
+    ),
+    Case(
         "detach_between",
         start="""\
         import copy
