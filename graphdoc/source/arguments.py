@@ -87,3 +87,11 @@ def _comma_after(code: str, end: int) -> int | None:
     while at < len(code) and code[at] in " \t":
         at += 1
     return at + 1 if at < len(code) and code[at] == "," else None
+
+
+def weights_of(node: ast.Call) -> tuple[str, int]:
+    """The name and the position of the argument that weighs what a call differentiates."""
+    path = ast.unparse(node.func).split(".")
+    if path[-1] == "grad":
+        return "grad_outputs", 2
+    return ("grad_tensors", 1) if path[-2:-1] == ["autograd"] else ("gradient", 0)

@@ -156,6 +156,12 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "w = «torch.ones(3, requires_grad=True) * 2»\no = torch.optim.SGD([w], lr=0.1)\n(net(x) * w).sum().backward()\no.step()\nopt.step()\n",
         "w = torch.full((3,), 2.0, requires_grad=True)\n(net(x) * w).sum().backward()\nopt.step()\n",
     ),
+    (
+        "drop_weights",
+        {},
+        "«torch.autograd.backward([net(x).mean()], [torch.ones(1)])»\nopt.step()\n",
+        "net(x).mean().backward()\nopt.step()\n",
+    ),
     ("reduce_loss", {}, "«net(x).backward()»\nopt.step()\n", "net(x).mean().backward()\nopt.step()\n"),
     (
         "to_numpy",

@@ -13,6 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
+from graphdoc.source.arguments import weights_of
 
 TITLE = "`backward()` was called on a tensor with more than one element"
 LONGEST_NAME = 40
@@ -31,6 +32,10 @@ be implicitly created only for scalar outputs*. Tensors with one element pass wh
 as well as `[]`.
 
 For complex results the same holds: reduce to a real number, such as `abs().sum()`.
+
+Where the vector is given, it needs the shape of what is differentiated, one weight for each element: *Mismatch in
+shape: grad_output[0] has a shape of ...*. A mean has the shape `[]`, for which `torch.ones(1)` of shape `[1]` does
+not fit.
 """,
     example="""\
 loss = F.cross_entropy(model(x), y, reduction="none") * weights
@@ -52,7 +57,6 @@ with `is_grads_batched=True`. Summing gives the sum of these gradients, which eq
 share inputs.
 """,
     not_this="""\
-- A vector was given and its shape does not fit: *Mismatch in shape: grad_output[0] has a shape of ...*.
 - The loss has one element and no graph: *element 0 of tensors does not require grad*, see the `cut-by-...` causes.
 """,
     references=(
@@ -68,6 +72,9 @@ share inputs.
 
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the place to change is where the loss gets its value, or the call itself."""
+    shapes = program.message("grad-output-shape-mismatch")
+    if shapes is not None and not program.evidence.from_text:
+        return _misfit(program, shapes.fields)
     if program.message("grad-implicit-scalar", "grad-implicit-real-scalar") is None:
         return None
     strength, confidence = program.weight(0.95)
@@ -116,6 +123,74 @@ def _of_complex(
         "Differentiate something real: the absolute value, its square, or the real part.",
         distinct((*mark, *failed)),
     )
+
+
+def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
+    """The weights that are given with what is differentiated have another shape: the place is where they are made."""
+    frame = program.raised_at
+    given = _weights(program.sources, frame)
+    made = _made(program.sources, frame, given)
+    had, wanted = (shapes.get(name, "").removeprefix("torch.Size(").rstrip(")") for name in ("shape", "shape2"))
+    spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
+    strength, confidence = program.weight(0.95)
+    number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
+    return Finding(
+        strength,
+        confidence,
+        f"weights of shape {had} are given for a value of shape {wanted}",
+        "Every element of what is differentiated has one weight, so that both have the same shape. A number, such as a "
+        "mean, has the shape [], and its weight may be left out: it is one.",
+        distinct((*spans, *program.raised_span(f"differentiates a value of shape {wanted}"))),
+        (),
+        remedy_at(
+            frame if number else None,
+            "drop_weights",
+            "Leave out the weights",
+            "unsafe",
+            "Every number is weighed with one, as the ones that are given would.",
+        ),
+    )
+
+
+def _weights(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
+    """The expression of the weights that a call of ``backward`` or ``autograd.grad`` is given."""
+    call = bindings.call_at(sources, frame) if frame is not None else None
+    if call is None:
+        return None
+    keyword, position = weights_of(call)
+    return bindings.argument(call, position, keyword)
+
+
+def _made(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> list[Frame]:
+    """Where a name for the weights is bound; empty where they are written at the call."""
+    if frame is None or not isinstance(given, ast.Name | ast.Attribute):
+        return []
+    return [f for f, _ in bindings.assignments(sources, frame, bindings.text_of(given))]
+
+
+def _values(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> list[ast.expr]:
+    """What the weights are: the expression itself, or all that their name is bound to."""
+    if frame is None or given is None:
+        return []
+    bound = (
+        [v for _, v in bindings.assignments(sources, frame, bindings.text_of(given))]
+        if isinstance(given, ast.Name | ast.Attribute)
+        else []
+    )
+    return bound or [given]
+
+
+def _ones(value: ast.expr) -> bool:
+    """Whether an expression makes ones, or a sequence of nothing else; moved to a device or not."""
+    if isinstance(value, ast.List | ast.Tuple):
+        return bool(value.elts) and all(_ones(e) for e in value.elts)
+    if isinstance(value, ast.ListComp):
+        return _ones(value.elt)
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "cpu"):
+        return _ones(value.func.value)
+    return bindings.text_of(value.func) in ("torch.ones", "torch.ones_like")
 
 
 def _remedies(frame: Frame | None, inner: bool) -> tuple[Remedy, ...]:
