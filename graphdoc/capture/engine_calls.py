@@ -79,44 +79,40 @@ class EngineCalls:
 
     def before(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call begins: note it. What is given back lies in the frame of PyTorch's function until the call is over."""
-        left = None
         try:
-            left = self._witness.modes.leave()
-            # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
-            # accumulate_grad=…): backward accumulates, grad does not.
-            kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
-            witness = self._witness
-            journal = witness.journal
-            remember_modules()
-            seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
-            stacks.another_call()
-            first = root_of(outputs[0]) if outputs else None
-            sequence, op = -1, ""
-            if first is not None:
-                sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
-            leaves = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) or witness.looking else None
-            reaches = frozenset(leaves) if leaves is not None else None
-            known = sequence if sequence < 1 << 62 else -1
-            how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
-            noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
-            if leaves is not None and witness.audit is not None:
-                witness.audit.called(noted, outputs, leaves)
-            if witness.audit is not None and kind == "backward":
-                witness.audit.moved.began(noted, outputs)
-            witness.finite.root(outputs, noted[0])
-            if self._anomaly.wanted:
-                self._anomaly.hide_ours(roots_of_call(outputs))
-            # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
-            # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
-            warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
-            # Lives as long as the call does, which holds the same tensors.
-            return [noted, outputs, args]
+            with self._witness.modes.left():
+                # _engine_run_backward(outputs, grad_outputs, retain_graph, create_graph, inputs, allow_unreachable=…,
+                # accumulate_grad=…): backward accumulates, grad does not.
+                kind = "backward" if kwargs.get("accumulate_grad", True) else "grad"
+                witness = self._witness
+                journal = witness.journal
+                remember_modules()
+                seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
+                stacks.another_call()
+                first = root_of(outputs[0]) if outputs else None
+                sequence, op = -1, ""
+                if first is not None:
+                    sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
+                leaves = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) or witness.looking else None
+                reaches = frozenset(leaves) if leaves is not None else None
+                known = sequence if sequence < 1 << 62 else -1
+                how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
+                noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
+                if leaves is not None and witness.audit is not None:
+                    witness.audit.called(noted, outputs, leaves)
+                if witness.audit is not None and kind == "backward":
+                    witness.audit.moved.began(noted, outputs)
+                witness.finite.root(outputs, noted[0])
+                if self._anomaly.wanted:
+                    self._anomaly.hide_ours(roots_of_call(outputs))
+                # Our stacks make PyTorch print a warning about them when backward fails: the user did not ask for it.
+                # The list is changed without _filters_mutated(), so no registry of shown warnings is reset.
+                warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+                # Lives as long as the call does, which holds the same tensors.
+                return [noted, outputs, args]
         except Exception as e:
             self._witness.trouble(e)
             return None
-        finally:
-            if left is not None:
-                left.close()
 
     def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The same where the program is to be stopped at nan, which is looked for before the call."""

@@ -9,6 +9,13 @@ from graphdoc.capture.stacks import RawStack, Stack
 from graphdoc.evidence import Frame
 
 
+def optimizer_functions(stack: Stack) -> set[str]:
+    """Names of PyTorch's functions for optimizers that are under way; ``wrapper`` is around every step, the program's
+    own optimizers' too (torch/optim/optimizer.py, ``profile_hook_step``)."""
+    codes = stack.raw[::2]
+    return {c.co_name for c in codes if "/torch/optim/" in str(c.co_filename).replace("\\", "/")}
+
+
 def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
     """Turn a stack (raw pairs innermost first) into Evidence frames, outermost first, without frames of graphdoc.
 

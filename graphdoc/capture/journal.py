@@ -181,6 +181,14 @@ class Journal:
         known.update((e[0][0], e) for e in self._latest)
         return [Entry(*known[i], failed=i in self._failed) for i in sorted(known)]
 
+    def latest(self, kind: str, optimizer: int | None = None) -> Entry | None:
+        """The last event of this kind, of this optimizer where one is given; the others are not read if it is near."""
+        self.settle()
+        for noted, place, occurrence in reversed(self._latest):
+            if noted[1] == kind and optimizer in (None, noted[4]):
+                return Entry(noted, place, occurrence, noted[0] in self._failed)
+        return next((e for e in reversed(self.entries()) if e.kind == kind and optimizer in (None, e.optimizer)), None)
+
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
         seen = self.optimizers.get(id(optimizer))

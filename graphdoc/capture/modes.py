@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any
+
+_NOTHING = nullcontext()
 
 
 class Modes:
@@ -17,11 +19,11 @@ class Modes:
         self._operators = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 0)
         self._apart = getattr(_python_dispatch, "_disable_current_modes", ExitStack)
 
-    def leave(self) -> ExitStack | None:
-        """Leave them, until what is given back is closed; None where there is nothing to leave."""
+    def left(self) -> AbstractContextManager[Any]:
+        """A block in which they are left; the same one, which does nothing, wherever none is on."""
         functions, operators = self._functions(), self._operators()
         if not functions and not operators:
-            return None
+            return _NOTHING
         left = ExitStack()
         if functions:
             left.enter_context(self._torch._C.DisableTorchFunction())

@@ -161,23 +161,19 @@ class Witness:
         journal = self.journal
 
         def before(*values: Any) -> None:
-            left = None
             try:
-                left = self.modes.leave()
-                ident = -1
-                if kind == "zero_grad":
-                    seen = journal.optimizer(values[0])
-                    ident = seen.id
-                    if self.audit is not None:
-                        self.audit.zeroed(values[0], seen)
-                elif kind == "load_state_dict" and self.audit is not None:
-                    self.audit.loaded(values[0], values[1])
-                journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
+                with self.modes.left():
+                    ident = -1
+                    if kind == "zero_grad":
+                        seen = journal.optimizer(values[0])
+                        ident = seen.id
+                        if self.audit is not None:
+                            self.audit.zeroed(values[0], seen)
+                    elif kind == "load_state_dict" and self.audit is not None:
+                        self.audit.loaded(values[0], values[1])
+                    journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
             except Exception as e:
                 self.trouble(e)
-            finally:
-                if left is not None:
-                    left.close()
 
         try:
             self.undoing.append(insert_calls(function, before=before))
@@ -189,19 +185,15 @@ class Witness:
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if self._compiling():
             return  # torch.compile reads this function instead of running it
-        left = None
         try:
-            left = self.modes.leave()
-            journal = self.journal
-            seen = journal.stepped(optimizer)
-            journal.add("step", journal.look["step"](2), seen.id)
-            if self.audit is not None:
-                self.audit.stepped(optimizer, seen)
+            with self.modes.left():
+                journal = self.journal
+                seen = journal.stepped(optimizer)
+                journal.add("step", journal.look["step"](2), seen.id)
+                if self.audit is not None:
+                    self.audit.stepped(optimizer, seen)
         except Exception as e:
             self.trouble(e)
-        finally:
-            if left is not None:
-                left.close()
 
     # -- the end -------------------------------------------------------------------------------------------------
 

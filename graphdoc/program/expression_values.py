@@ -13,6 +13,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Holder, SourceTexts
 from graphdoc.program.bindings import dotted, function_around, shallow, tree
 from graphdoc.program.observed import Program
+from graphdoc.program.spans import in_function
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, parse_expression
 from graphdoc.source.places import Place
@@ -189,7 +190,7 @@ def builds_object(sources: SourceTexts, value: ast.expr) -> bool:
 def in_training(events: list[Event], frame: Frame) -> bool:
     """Whether a backward call or an optimizer step ran inside the function of this frame."""
     stacks = [e.stack for e in events if e.kind in ("backward", "grad", "step")]
-    return any((f.file, f.function) == (frame.file, frame.function) for stack in stacks for f in stack)
+    return any(in_function(stack, frame) is not None for stack in stacks)
 
 
 def trains_below(sources: SourceTexts, events: list[Event], frame: Frame) -> bool:

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.source.module import Function, Source
+from graphdoc.source.module import Source
+from graphdoc.source.paths import targets_of
 from graphdoc.source.places import Place
-from graphdoc.source.scopes import bound_names
-
-Loop = ast.For | ast.AsyncFor
+from graphdoc.source.scopes import is_readable
 
 
 def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) -> str | None:
@@ -31,7 +30,7 @@ def spelled(sources: SourceTexts, name: str, at: Frame, calls: Iterable[Frame]) 
             text = _called_on(source, bindings.call_at(sources, call), here, name.rpartition(".")[2])
             if text:
                 return text
-    return name if _is_visible(source, here, name.split(".")[0].split("[")[0]) else None
+    return name if is_readable(source, name.split(".")[0].split("[")[0], here) else None
 
 
 def _called_on(source: Source, call: ast.Call | None, here: ast.stmt, last: str) -> str:
@@ -47,22 +46,7 @@ def _called_on(source: Source, call: ast.Call | None, here: ast.stmt, last: str)
     around = set(source.node_ancestors(here))
     names = {n.id for n in ast.walk(found) if isinstance(n, ast.Name)}
     for loop in source.node_ancestors(owner):
-        if isinstance(loop, Loop) and loop not in around and names & _targets(loop):
+        each = targets_of(loop) if isinstance(loop, ast.For | ast.AsyncFor) and loop not in around else []
+        if names & {t.id for t in each if isinstance(t, ast.Name)}:
             return ""  # each round of that loop means another optimizer by it
     return bindings.text_of(found)
-
-
-def _targets(loop: Loop) -> set[str]:
-    return {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-
-
-def _is_visible(source: Source, here: ast.AST, name: str) -> bool:
-    """Whether a name can be read there: bound in the function, in one around it, or at the top of the file."""
-    if source.tree is None:
-        return False
-    function = source.node_function(here)
-    while isinstance(function, Function):
-        if name in bound_names(function):
-            return True
-        function = source.node_function(function)
-    return name in bound_names(source.tree)

@@ -12,6 +12,7 @@ from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
 from graphdoc.program.journal import Journal
 from graphdoc.program.reuse import Lifetime, Reuse, Role
+from graphdoc.program.sliced_buffers import SlicedBuffer
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.version_counts import accounted
 from graphdoc.program.writers import By, Writer, writers_of
@@ -46,7 +47,8 @@ class Overwrite:
         if self.saved is Saved.PARAMETER and self._is_store:
             self.saved = Saved.BUFFER
         self.failing, self.reuse = failing, reuse
-        self._trained = trained
+        self.trained = trained
+        """The parameters that the failing loss is meant to train; None where that is not known."""
 
     @cached_property
     def node(self) -> Node:
@@ -151,14 +153,14 @@ class Overwrite:
         return {n for s in self.stales for n in s.behind}
 
     @property
-    def trained(self) -> frozenset[str] | None:
-        """The parameters that the failing loss is meant to train; None where that is not known."""
-        return self._trained
+    def slices(self) -> SlicedBuffer | None:
+        """The buffer of which this loss and the older ones take a slice each, where nothing else ties them together."""
+        return self.reuse.slices if self.reuse is not None else None
 
     @cached_property
     def own(self) -> set[str]:
         """Those of them that the failing loss is meant to train."""
-        return self.behind & set(self._trained or ())
+        return self.behind & set(self.trained or ())
 
     @cached_property
     def constant(self) -> bool:
@@ -168,7 +170,7 @@ class Overwrite:
         """
         if self._learns_on_the_way:
             return False
-        return self._trained is not None and bool(self.behind) and not self.own and not self.same_loss
+        return self.trained is not None and bool(self.behind) and not self.own and not self.same_loss
 
     @cached_property
     def same_loss(self) -> bool:
@@ -181,15 +183,13 @@ class Overwrite:
 
         Then it is the order of the step and the calls that is wrong, not the connection.
         """
-        if self.reuse is not None and self.reuse.slices is not None:
+        if self.slices is not None:
             return False  # it learns through its own slice, and the stale part is that of another one
         if self.same_loss or self._learns_on_the_way:
             return True
         if self.reuse is None:
             return False
-        learns = is_needed(
-            self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self._trained
-        )
+        learns = is_needed(self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self.trained)
         return learns or (bool(self.own) and self._of_one_update)
 
     @cached_property
@@ -200,11 +200,11 @@ class Overwrite:
         constant for it, and the scores are not. Not where the values are what it compares its own output with.
         """
         reuse = self.reuse
-        if reuse is None or not self._trained or not reuse.carries or reuse.lifetime is not Lifetime.SAME_PASS:
+        if reuse is None or not self.trained or not reuse.carries or reuse.lifetime is not Lifetime.SAME_PASS:
             return False
         if any(c in self._evidence.earlier_edges for c in reuse.carries):
             return False
-        own = [self._trained & set(c.behind) for c in reuse.carries]
+        own = [self.trained & set(c.behind) for c in reuse.carries]
         return all(own) and not is_reference(
             self._evidence.sources, self._evidence.fresh_reaches, self._evidence.nodes, reuse.carries, set().union(*own)
         )
@@ -236,7 +236,7 @@ class Overwrite:
         """
         if self.needed:
             return False
-        if self.reuse is not None and self.reuse.slices is not None:
+        if self.slices is not None:
             return bool(self.keeping_calls)
         carried = self.reuse is not None and bool(self.reuse.carries)
         return (carried or self.constant) and bool(self.keeping_calls)

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.spans import innermost_user
+from graphdoc.program.spans import in_function, innermost_user
 from graphdoc.program.tensors import frames
 
 _Loop = ast.For | ast.AsyncFor | ast.While
@@ -89,9 +89,7 @@ def cleared_since_backward(events: list[Event], optimizers: list[Optimizer]) -> 
 def _level(now: list[Frame], earlier: list[Frame], update: list[Frame]) -> tuple[Frame, Frame]:
     """The places of the two calls in the function in which ``update`` is called; their innermost ones otherwise."""
     for frame in reversed(update):
-        here = [
-            next((f for f in s if (f.file, f.function) == (frame.file, frame.function)), None) for s in (now, earlier)
-        ]
+        here = [in_function(s, frame) for s in (now, earlier)]
         if here[0] is not None and here[1] is not None:
             return here[0], here[1]
     return now[-1], earlier[-1]

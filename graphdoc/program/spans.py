@@ -19,6 +19,11 @@ def innermost(stack: Sequence[Frame]) -> Frame | None:
     return innermost_user(stack) or (stack[-1] if stack else None)
 
 
+def in_function(frames: Iterable[Frame], of: Frame) -> Frame | None:
+    """The first of these frames that lies in the function of another one, or None."""
+    return next((f for f in frames if (f.file, f.function) == (of.file, of.function)), None)
+
+
 Moment = tuple[int, int]
 """A place in time: a sequence number of the graph, then the index of a call; a node follows the calls of its number."""
 

@@ -11,7 +11,7 @@ from graphdoc.program.container_entries import pairs
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
@@ -76,7 +76,7 @@ def made_outside(program: Program, reuse: Reuse) -> Frame | None:
     root, call = program.node(program.evidence.root), _failing_place(reuse)
     if root is None or call is None:
         return None
-    made = next((f for f in user_frames(root.stack) if (f.file, f.function) == (call.file, call.function)), None)
+    made = in_function(user_frames(root.stack), call)
     return made if made is not None and made.line != call.line else None
 
 
@@ -98,7 +98,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
             producer,
         )
         for frame in frames[:2]:
-            ran = any((f.file, f.function) == (frame.file, frame.function) for f in user_frames(producer.stack))
+            ran = in_function(user_frames(producer.stack), frame) is not None
             on_line = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in producer.stack)
             if ran and on_line and frame not in (group := places.setdefault((frame.file, frame.function), [])):
                 group.append(frame)

@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import place, where
+from graphdoc.program.spans import in_function, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.remedies.constant_value import together
 from graphdoc.source.module import Source
@@ -24,7 +24,7 @@ def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
 
     def runs(number: int) -> bool:
         node = node_with(nodes, number)
-        return node is not None and any((f.file, f.function) == (call.file, call.function) for f in node.stack)
+        return node is not None and in_function(node.stack, call) is not None
 
     return any(runs(c.producer) and not runs(c.consumer) for c in reuse.carries)
 
@@ -34,8 +34,8 @@ def renewed_by_others(program: Program, reuse: Reuse, call: Frame) -> bool:
     not come to yet leaves a graph in it."""
     for node in (program.node(c.consumer) for c in reuse.carries):
         frames = user_frames(node.stack) if node is not None else []
-        at = next((i for i, f in enumerate(frames) if (f.file, f.function) == (call.file, call.function)), 0)
-        made = bindings.call_at(program.sources, frames[at]) if at else None
+        here = in_function(frames, call)
+        made = bindings.call_at(program.sources, here) if here is not None and here is not frames[0] else None
         name = bindings.text_of(made.func).rpartition(".")[2] if made is not None else ""
         for other in bindings.calls_named(program.sources, name) if name else ():
             root = bindings.tree(program.sources, other.file)
@@ -55,9 +55,7 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
     chain = [backward, *(n for n in source.node_ancestors(backward) if isinstance(n, ast.stmt))]
     first: ast.stmt | None = None
     for node in (program.node(c.consumer) for c in reuse.carries):
-        frame = next(
-            (f for f in (node.stack if node else ()) if (f.file, f.function) == (call.file, call.function)), None
-        )
+        frame = in_function(node.stack if node else (), call)
         taken = source.node_statement(Place.of(frame)) if frame is not None else None
         while taken is not None and not _beside(source, taken, chain):
             taken = next((n for n in source.node_ancestors(taken) if isinstance(n, ast.stmt)), None)
@@ -94,9 +92,7 @@ def detach_behind_renewal(
     update = source.node_statement(Place.of(anchor))
     behind: list[Frame] = []
     for node in (program.node(c.consumer) for c in reuse.carries):
-        frame = next(
-            (f for f in (node.stack if node else ()) if (f.file, f.function) == (call.file, call.function)), None
-        )
+        frame = in_function(node.stack if node else (), call)
         if frame is not None and frame.line not in (call.line, *(f.line for f in behind)):
             behind.append(frame)
     if not behind or update is None:

@@ -34,7 +34,7 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
 
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.slices is not None:
-        return own_rows(reuse)
+        return own_rows(reuse.slices)
     note = constant_note(reuse)
     if reuse.lifetime is Lifetime.SUMMED:
         return start_anew(program, reuse)

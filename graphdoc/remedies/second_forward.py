@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, Frame
+from graphdoc.evidence import Frame
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import assignments, names_in
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import place, where
+from graphdoc.program.spans import in_function, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import meeting
 
@@ -46,16 +46,11 @@ def _in_one_function(reuse: Reuse) -> tuple[Frame, Frame] | None:
         return None
     steps = [e for e in reuse.journal.between(*reuse.calls) if e.kind == "step"]
     for failing in user_frames(reuse.calls[1].stack):
-        first = _in_function(reuse.calls[0], failing)
-        step = _in_function(steps[-1], failing) if steps else None
+        first = in_function(user_frames(reuse.calls[0].stack), failing)
+        step = in_function(user_frames(steps[-1].stack), failing) if steps else None
         if first is not None and step is not None and first.line < step.line < failing.line:
             return step, failing
     return None
-
-
-def _in_function(call: Event, of: Frame) -> Frame | None:
-    """The place of a call in the function of a frame."""
-    return next((f for f in user_frames(call.stack) if (f.file, f.function) == (of.file, of.function)), None)
 
 
 def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from graphdoc.finding import Remedy
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.sliced_buffers import SlicedBuffer
 from graphdoc.program.spans import place, where
 
 
-def own_rows(reuse: Reuse) -> list[Remedy]:
-    """Make a list of rows of the buffer, where the edges into the older part are slices of one."""
-    buffer = reuse.slices
-    if buffer is None:
-        return []
+def own_rows(buffer: SlicedBuffer) -> list[Remedy]:
+    """Make a list of rows of the buffer."""
     return [
         Remedy(
             "rows_of_buffer",

@@ -23,7 +23,6 @@ from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies, result_anew
 from graphdoc.remedies.reordering import step_behind_loop, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
@@ -87,8 +86,8 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     gradient of values that are long gone.
     """
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
-    if found.reuse is not None and found.reuse.slices is not None:
-        rows = _with_flag_dropped(program.sources, program.evidence.events, found, own_rows(found.reuse))
+    if found.slices is not None:
+        rows = _with_flag_dropped(program.sources, program.evidence.events, found, parted)
         return _unique([replace(r, safety="safe") for r in rows])
     if not parted and found.constant:
         parted = as_constant(program, found, scene(program, found))

@@ -68,6 +68,16 @@ def is_rebindable(source: Source, name: str, at: ast.AST) -> bool:
     return name in bound_names(scope) | declared
 
 
+def is_readable(source: Source, name: str, at: ast.AST) -> bool:
+    """Whether a name can be read at a node: bound in its function, in one around it, or at the top of the file."""
+    scope = scope_of(source, at)
+    while scope is not None:
+        if name in bound_names(scope):
+            return True
+        scope = None if isinstance(scope, ast.Module) else scope_of(source, scope)
+    return False
+
+
 def fresh_name(source: Source, *wanted: str) -> str:
     """The first of the wanted names that the file does not use; the last with a number where all are taken."""
     used = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)} if source.tree else set()

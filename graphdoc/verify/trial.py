@@ -167,8 +167,8 @@ class Trial:
                 own_graph(self.evidence.fresh_reaches, self.evidence.raised),
                 behind_what_was_made_once(self.evidence),
             )
-            base = Baseline(trace, self.failing, why if stepped else "", expected, sound, own, once=once)
-            return replace(base, reached_from=reached)
+            no_reference = why if stepped else ""
+            return Baseline(trace, self.failing, no_reference, expected, sound, own, once=once, reached_from=reached)
         left = seconds - ended.seconds
         if left > 1:
             folder, ended = self._run("verify", None, min(self.limit, left))

@@ -51,7 +51,7 @@ class Bypassed:
                     known, count = self._values.get(id(p), (total, 0))
                     self._values[id(p)] = (total, count + 1 if known == total else -ENOUGH)
         still = {i for i in met if self._values.get(i, (0.0, 0))[1] >= ENOUGH}
-        last = next((e for e in reversed(audit.journal.entries()) if e.kind == "backward"), None)
+        last = audit.journal.latest("backward")
         if not still or last is None:
             return
         audit.snapshot()

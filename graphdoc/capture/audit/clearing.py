@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import frames_of, optimizer_functions
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -125,8 +125,10 @@ class Clearing:
                 self._tell_kept(followed, seen, mine)
         elif mine and followed.left:
             followed.healthy = True
-        lost = not mine and followed.thrown is not None and followed.backward is not None
-        lost = lost and not _within_step(followed.thrown)  # a step that is made of another's clears when it is done
+        thrown = followed.thrown
+        lost = not mine and thrown is not None and followed.backward is not None
+        if lost and thrown is not None and "wrapper" in optimizer_functions(thrown):
+            lost = False  # a step that is made of another's clears when it is done
         followed.lost = followed.lost + 1 if lost else 0
         if followed.lost == ENOUGH == seen.steps and followed.thrown is not None:
             self._tell_lost(followed, seen, every)
@@ -149,7 +151,7 @@ class Clearing:
         sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
         ids, places = {id(p) for p in mine}, {e.place for e in own}
         sign.facts = {
-            "closure": _inside_step(own[0]),
+            "closure": bool(optimizer_functions(own[0].raw)),
             "between": any(
                 e.kind == "backward" and e.place not in places and _reaches(e, ids) for e in audit.journal.entries()
             ),
@@ -171,17 +173,6 @@ class Clearing:
 
     def signs(self) -> list[Sign]:
         return self._found
-
-
-def _inside_step(entry: Entry) -> bool:
-    """Whether an optimizer's step called this: its closure does."""
-    return any("/torch/optim/" in str(code.co_filename).replace("\\", "/") for code in entry.raw.raw[::2])
-
-
-def _within_step(stack: stacks.Stack | None) -> bool:
-    """Whether this was called by an optimizer's step: PyTorch wraps every one, the program's own too."""
-    codes = stack.raw[::2] if stack is not None else ()
-    return any(c.co_name == "wrapper" and "/torch/optim/" in str(c.co_filename).replace("\\", "/") for c in codes)
 
 
 def _reaches(entry: Entry, ids: set[int]) -> bool:

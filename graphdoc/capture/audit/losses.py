@@ -107,7 +107,7 @@ class Losses:
             missed = self._missed(optimizer, reached)
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
-            last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
+            last = self._audit.journal.latest("backward")
             if len(cut) >= OFTEN and last is not None and not self._around:
                 noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
                 behind = self.watch.leaves[id(cut[-1])][1] & missed
@@ -123,7 +123,7 @@ class Losses:
     def _suspect_unreached(self, optimizer: Any, seen: Seen, reached: dict[int, int]) -> None:
         """Note parameters without gradient, with the places of the modules that they belong to."""
         missed = self._missed(optimizer, reached)
-        last = next((e for e in reversed(self._audit.journal.entries()) if e.kind == "backward"), None)
+        last = self._audit.journal.latest("backward")
         if missed and reached and last is not None:
             sign = Sign("suspect-unreached", frames_of(last.raw, self._witness.cwd), optimizer=seen.id, weak=True)
             sign.event, sign.count = last.index, OFTEN

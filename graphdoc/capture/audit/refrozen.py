@@ -68,7 +68,7 @@ class Refrozen:
     def _tell(self, optimizer: Any, seen: Seen, followed: _Followed) -> None:
         audit = self._audit
         audit.snapshot()
-        step = next((e for e in reversed(audit.journal.entries()) if e.kind == "step" and e.optimizer == seen.id), None)
+        step = audit.journal.latest("step", seen.id)
         sign = Sign("frozen-again", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
         mine = [p for p in parameters_of(optimizer) if not p.requires_grad]
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)

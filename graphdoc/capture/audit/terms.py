@@ -140,7 +140,8 @@ class TermWatch(CutWatch):
 
     def _is_earlier(self, cut: Record) -> bool:
         """Whether a backward call has run since the cut: what is kept from an earlier pass is meant as a number."""
-        return any(e.kind == "backward" for e in self._witness.journal.entries() if e.index >= cut.event)
+        last = self._witness.journal.latest("backward")
+        return last is not None and last.index >= cut.event
 
     def _note_leaving(self, value: Any, result: Any) -> None:
         node = value.grad_fn

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.facts import parameters_of
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import frames_of, optimizer_functions
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -70,7 +70,7 @@ class Unstepped:
         own = [e for e in entries if e.kind == "backward" and e.reaches and e.reaches <= mine]
         alone = bool(own)
         own = own or self._unused(entries, mine)
-        if not own or any("/torch/optim/" in str(code.co_filename) for code in own[-1].raw.raw[::2]):
+        if not own or optimizer_functions(own[-1].raw):
             return  # others' losses pass through these parameters, or a step with a closure is under way
         here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the woven function's callback
         audit.snapshot()
