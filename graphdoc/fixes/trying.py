@@ -16,6 +16,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.redaction import redact
 from graphdoc.verify import Trial
 from graphdoc.verify.results import Results, key_of
+from graphdoc.verify.trial import LEAST
 from graphdoc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0
 """Seconds that all trials of one report may take together, if nothing else is asked for: as long as a person waits."""
-_LEAST = 1.0
 
 
 @dataclass
@@ -48,9 +48,16 @@ Further = list[tuple["Candidate", "Candidate"]]
 
 
 def recall(
-    kept: Kept, candidates: Sequence[Candidate], composer: Composer | None = None, seconds: float = 0.0
+    kept: Kept,
+    candidates: Sequence[Candidate],
+    composer: Composer | None = None,
+    seconds: float = 0.0,
+    asked: bool = False,
 ) -> Further:
-    """Note what earlier trials of this run have found, if they were the user's own. Nothing is run."""
+    """Note what earlier trials of this run have found, if they were the user's own. Nothing is run.
+
+    With ``seconds``, not what was left open for want of so many; with ``asked``, not what was refused a trial.
+    """
     if not kept.trusted:
         return []
     results = Results(kept.folder)
@@ -58,7 +65,7 @@ def recall(
     waiting = _triable(candidates)
     while waiting:
         candidate = waiting.pop(0)
-        verdict = results.get(_key(candidate), seconds)
+        verdict = results.get(_key(candidate), seconds, asked)
         if verdict is None:
             continue
         _note(candidate, verdict)
@@ -77,7 +84,7 @@ def try_out(
     One that ends the failure, and lets the program run into another, is put together with the remedies of that other;
     these are tried behind the plain ones.
     """
-    further = recall(kept, candidates, composer, trying.seconds)
+    further = recall(kept, candidates, composer, trying.seconds, trying.asked)
     tried = [*_triable(candidates), *(one for _, one in further)]
     waiting: list[Candidate] = []
     for candidate in tried:
@@ -86,7 +93,7 @@ def try_out(
         if not candidate.fix.verification:
             waiting.append(candidate)
     if not waiting or any(c.settled for c in tried):
-        return further
+        return _told(further)
     if kept.seconds >= trying.seconds:
         _leave(
             waiting,
@@ -107,6 +114,11 @@ def try_out(
         finally:
             if trying.progress is not None:
                 trying.progress("")
+    return _told(further)
+
+
+def _told(further: Further) -> Further:
+    """Without those that were put together and never tried."""
     return [
         (parent, one)
         for parent, one in further
@@ -159,8 +171,12 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
     with Trial(kept, evidence, stop, trying.asked) as trial:
         while queue.waiting:
             rest = deadline - time.monotonic()
-            if rest < _LEAST:
-                _leave(queue.waiting, f"the {trying.seconds:.0f} s of --verify-time were used up")
+            if rest < LEAST:
+                why = f"the {trying.seconds:.0f} s of --verify-time were used up"
+                for candidate in queue.waiting:
+                    unreached = Verdict(None, f"not tried: {why}", {"tried": False, "open": True})
+                    results.keep(_key(candidate), unreached, trying.seconds)
+                _leave(queue.waiting, why)
                 return
             candidate = queue.pop(rest < trying.seconds / 2)
             if trying.progress is not None:

@@ -72,7 +72,7 @@ def _rows(
 def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
     margin = " " * gutter + " = "
     badge = story.badge(fix)
-    offer = ": `graphdoc fix` tries it" if fix.diff and fix.verified is None and fix.safety != "display" else ""
+    offer = ": `graphdoc fix` tries it" if fix.diff and not fix.verification and fix.safety != "display" else ""
     rows = _paragraph("help: ", "help", f"{fix.title} [{badge}{offer}]", "", width)
     if fix.verified:
         text, _ = rows[-1].pop()

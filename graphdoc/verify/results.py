@@ -26,8 +26,10 @@ class Results:
         self.writable = (run / "run.json").is_file()
         """Only a run that graphdoc keeps gets a folder; beside a file of Evidence from elsewhere nothing is written."""
 
-    def get(self, key: str, seconds: float) -> Verdict | None:
-        """The verdict with this key; not one that was left open because fewer seconds were given then."""
+    def get(self, key: str, seconds: float, asked: bool = False) -> Verdict | None:
+        """The verdict with this key; not one that was left open because fewer seconds were given then, nor, where the
+        user asks for the trial, one that it was refused.
+        """
         try:
             found = read_object(self.folder / f"{key}.json", MOST_BYTES)
             if found["version"] != _VERSION or (found["open"] and found["seconds"] < seconds):
@@ -35,7 +37,8 @@ class Results:
             verified = found["verified"]
             if verified not in (True, False, None) or not isinstance(found["data"], dict):
                 return None
-            return Verdict(verified, str(found["summary"]), found["data"])
+            verdict = Verdict(verified, str(found["summary"]), found["data"])
+            return None if asked and verdict.refused and not verdict.open else verdict
         except (Unreadable, KeyError, TypeError):
             return None
 
@@ -54,8 +57,6 @@ class Results:
 
     def keep(self, key: str, verdict: Verdict, seconds: float) -> None:
         """Keep a verdict; where that is not possible, the patch is tried again the next time."""
-        if verdict.refused:
-            return
         document = {
             "version": _VERSION,
             "verified": verdict.verified,

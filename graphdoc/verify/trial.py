@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +27,12 @@ from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import back_to_original, original_line
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.traces import Line, Trace, read_trace
-from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crashed, judge
+from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crashed, judge, without_original
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
+LEAST = 1.0
+"""Seconds below which no run is started any more."""
 _NONFINITE = "nonfinite"
 """The kind of sign of a nan or inf (``graphdoc.capture.finite``)."""
 _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
@@ -56,7 +59,9 @@ class Trial:
         self.failing = failing_index(evidence)
         self.point = point_of_failure(evidence)
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
+        self._until = 0.0
         self._baseline: Baseline | None = None
+        self._why_none, self._is_late = "", False
         self._looked = False
         self._asked_twice = False
         self._folders: list[Path] = []
@@ -86,17 +91,17 @@ class Trial:
 
         ``safe`` asks for equal gradients as well, ``same_numbers`` for an equal loss; with ``may_change_numbers`` a fix
         that gives others is judged as one that chooses them. ``cuts``: whether the change could take a gradient from a
-        parameter at all. ``seconds`` is the time that is left for it.
+        parameter at all. ``seconds`` is the time that is left for it, by the clock: for its own run and for those of
+        the original that it is compared with.
         """
-        rest = seconds
-        folder, ended = self._run("verify", dict(texts), min(self.limit, rest))
-        rest -= ended.seconds
+        self._until = time.monotonic() + seconds
+        folder, ended = self._run("verify", dict(texts), self.limit)
         outcome = self._outcome(ended, texts)
         outcome.cuts = cuts
-        verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers, rest)
+        verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers)
         if may_change_numbers and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]
-            verdict = self._judged(outcome, read_trace(folder), texts, False, False, rest)
+            verdict = self._judged(outcome, read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
         verdict.failed, verdict.elsewhere = outcome.next, outcome.elsewhere
         if not verdict.verified and not verdict.refused and outcome.printed:
@@ -110,45 +115,53 @@ class Trial:
         texts: Mapping[str, str],
         safe: bool,
         same_numbers: bool,
-        rest: float,
     ) -> Verdict:
         early = crashed(outcome, trace)
         if early is not None or trace is None:
             return early or Verdict(None, "the changed program left no trace to compare")
         back_to_original(trace, self._original_texts(texts), texts, self._cwd)
-        verdict = judge(outcome, trace, self.baseline(rest), safe, same_numbers)
-        if verdict.differs and not self._is_steady(rest):
-            return judge(outcome, trace, self._baseline, safe, same_numbers)
+        baseline = self.baseline()
+        if baseline is None:
+            return without_original(outcome, trace, self._why_none, self._is_late)
+        verdict = judge(outcome, trace, baseline, safe, same_numbers)
+        if verdict.differs and not self._is_steady():
+            return judge(outcome, trace, self._baseline or baseline, safe, same_numbers)
         return verdict
 
-    def _is_steady(self, seconds: float) -> bool:
+    @property
+    def _rest(self) -> float:
+        return self._until - time.monotonic()
+
+    def _is_steady(self) -> bool:
         """Whether the original has the same numbers in another run; asked once, where numbers were found to differ.
 
         Where it has not, the baseline is none to compare numbers with from here on.
         """
         base = self._baseline
-        if base is None or self._asked_twice or seconds <= 1 or self.evidence.went_on:
+        if base is None or self._asked_twice or self._rest < LEAST or self.evidence.went_on:
             return base is None or base.steady
         self._asked_twice = True
-        folder, _ = self._run("verify", None, min(self.limit, seconds))
+        folder, _ = self._run("verify", None, self.limit)
         again = read_trace(folder)
         if again is None or repeats(base.trace, again, self.failing, TOLERANCE * 10):
             return True
         self._baseline = replace(base, no_reference=UNSTEADY, steady=False)
         return False
 
-    def baseline(self, seconds: float) -> Baseline | None:
+    def baseline(self) -> Baseline | None:
         """The original's trace: made to go on behind the failure where that is possible, else up to it."""
-        if not self._looked:
+        if self._rest < LEAST and not self._looked:
+            self._why_none, self._is_late = "no time was left for it", True
+        elif not self._looked:
             self._looked = True
-            self._baseline = self._make_baseline(seconds)
+            self._baseline = self._make_baseline()
         return self._baseline
 
-    def _make_baseline(self, seconds: float) -> Baseline | None:
+    def _make_baseline(self) -> Baseline | None:
         expected = expected_names(self.evidence)
         raised = self.evidence.raised
         if raised is None or self.evidence.went_on:
-            return self._plain_baseline(expected, seconds)
+            return self._plain_baseline(expected)
         match = recognise_exception(raised.type, raised.message)
         group = match.group if match is not None else ""
         sound = group != "distributed"
@@ -156,7 +169,7 @@ class Trial:
         # Copying what is about to be overwritten costs a multiple of the time.
         views = refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
-        folder, ended = self._run(mode, None, min(1.5 * self.limit, seconds))
+        folder, ended = self._run(mode, None, 1.5 * self.limit)
         trace = read_trace(folder)
         # A write that was refused comes before the event of that number, a backward call is the event.
         beyond = self.failing if views else self.failing + 1
@@ -169,26 +182,39 @@ class Trial:
             )
             no_reference = why if stepped else ""
             return Baseline(trace, self.failing, no_reference, expected, sound, own, once=once, reached_from=reached)
-        left = seconds - ended.seconds
-        if left > 1:
-            folder, ended = self._run("verify", None, min(self.limit, left))
+        if self._rest >= LEAST:
+            folder, ended = self._run("verify", None, self.limit)
             plain = read_trace(folder)
             if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
                 trace = plain
         once = behind_what_was_made_once(self.evidence)
         if trace is None:
+            self._note_none(ended)
             return None
         return Baseline(trace, self.failing, expected=expected, sound=sound, once=once, reached_from=reached)
 
-    def _plain_baseline(self, expected: frozenset[str], seconds: float) -> Baseline | None:
+    def _note_none(self, ended: Ended) -> None:
+        """Note why there is no trace of the original."""
+        self._is_late = ended.timed_out
+        last = _last_line(ended.printed)
+        if ended.refused:
+            self._why_none = f"it {ended.refused}"
+        elif ended.timed_out:
+            self._why_none = f"it came to no backward call within {ended.seconds:.0f} s"
+        else:
+            said = f", and the last line that it printed was: {last}" if last else ""
+            self._why_none = f"it ended with exit status {ended.exit_status} and left no trace{said}"
+
+    def _plain_baseline(self, expected: frozenset[str]) -> Baseline | None:
         """The trace of a program that went on by itself: what it did was wrong from its first call on."""
-        folder, _ = self._run("verify", None, min(self.limit, seconds))
+        folder, ended = self._run("verify", None, self.limit)
         trace = read_trace(folder)
         spared = frozenset(name for sign in self.evidence.signs for name in sign.facts.get("stops", ()))
         piled = frozenset(
             name for sign in self.evidence.signs if sign.kind == "never-cleared" for name in sign.parameters
         )
         if trace is None:
+            self._note_none(ended)
             return None
         gone = "what was found is gone"
         return Baseline(trace, expected=expected - spared, sound=False, spared=spared, piled=piled, gone=gone)
@@ -206,7 +232,7 @@ class Trial:
             cwd=str(self.kept.cwd),
             mode=f"{mode}:{self.failing}:{self.point}",
             patches=patches,
-            timeout=max(1.0, limit),
+            timeout=max(LEAST, min(limit, self._rest)),
         )
         enough = out / ENOUGH
         return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked, forks=self._forks)

@@ -34,7 +34,8 @@ class Verdict:
 
     ``equal`` is False where a fix that was to leave the gradients as they are has not. ``unmeasured``: nothing speaks
     against it, but there was nothing to compare with. ``open``: more time may tell more. ``refused``: it was not tried,
-    because the program does what cannot be kept from the user's files. ``failed`` is the evidence of the other failure
+    because the program does what cannot be kept from the user's files; where it is ``open`` as well, because the time
+    was used up. ``failed`` is the evidence of the other failure
     that the patched run met behind the first one, if it did, and ``elsewhere`` whether another call raised it; neither
     is kept with the verdict.
     """
@@ -167,8 +168,17 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     return None
 
 
+def without_original(outcome: Outcome, trace: Trace, why: str, late: bool) -> Verdict:
+    """The verdict on a patched run that has nothing to be compared with; ``why`` is the end of a sentence on the
+    original. ``late``: with more time there would be something.
+    """
+    data = {"passed_crash": True, "steps": trace.total_steps, "seconds": round(outcome.seconds, 2)}
+    told = f"the original could not be run again to compare with: {why}"
+    return Verdict(None, told, {**data, "open": True} if late else data)
+
+
 def judge(  # noqa: C901 (a straight list of measures, the first that fails decides)
-    outcome: Outcome, trace: Trace, baseline: Baseline | None, safe: bool, same_numbers: bool = False
+    outcome: Outcome, trace: Trace, baseline: Baseline, safe: bool, same_numbers: bool = False
 ) -> Verdict:
     """Compare a patched run that ended well, or was stopped, with the original. See the module's functions for each
     measure; the first that fails is the reason given. ``same_numbers``: the fix is to leave the loss as it is.
@@ -179,8 +189,6 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         "lost_gradient": [],
         "seconds": round(outcome.seconds, 2),
     }
-    if baseline is None:
-        return Verdict(None, "the original could not be run again to compare with", {**data, "open": True})
     base = baseline.trace
     went_on = baseline.gone != Baseline.gone
     if went_on:

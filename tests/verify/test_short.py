@@ -19,7 +19,7 @@ import graphdoc.probe
 import graphdoc.verify.trial
 from graphdoc.capture.trace import AFTER, ENOUGH
 from graphdoc.fixes.candidates import Candidate
-from graphdoc.fixes.trying import Trying, try_out
+from graphdoc.fixes.trying import Trying, _key, try_out
 from graphdoc.launch import Ended, Request, launch
 from graphdoc.launch.isolation import Forks, launch_apart
 from graphdoc.launch.isolation.ways import SWITCH
@@ -27,6 +27,7 @@ from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
 from graphdoc.probe import deepen
 from graphdoc.processes import read_processes
+from graphdoc.verify.results import Results
 
 LONG = """\
 import torch
@@ -173,4 +174,8 @@ def test_what_the_layer_cannot_redirect_ends_the_trial(
     one = Candidate(fix, texts={str(kept.cwd / "train.py"): f"import torch\n{deed}\n"})
     try_out(kept, evidence, [one], Trying())
     assert one.fix.verified is None and why in one.fix.verification["summary"], one.fix.verification
-    assert not (tmp_path / "made").exists() and not (kept.folder / "trials").exists()
+    assert not (tmp_path / "made").exists()
+    again = dataclasses.replace(one, fix=fix, texts=one.texts)
+    try_out(kept, evidence, [again], Trying(announce=lambda line: pytest.fail(line)))
+    assert why in again.fix.verification["summary"], "what was refused is kept with the run"
+    assert Results(kept.folder).get(_key(one), 60.0, asked=True) is None, "asked for, it is tried"

@@ -11,7 +11,7 @@ from graphdoc.evidence import Evidence, Sign
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.traces import Trace
 from graphdoc.verify.trial import left_over, same_signs, stepped_between
-from graphdoc.verify.verdict import Outcome, crashed, judge
+from graphdoc.verify.verdict import Outcome, crashed, judge, without_original
 
 CARRIED = """\
 import torch
@@ -426,7 +426,10 @@ def test_a_run_that_was_stopped_counts_once_it_is_well_beyond(actor_critic):
 
 
 def test_nothing_is_verified_without_the_original_to_compare_with(carried):
-    assert judge(Outcome(0, False, 1.0), carried.baseline.trace, None, False).verified is None
+    for late in (False, True):
+        verdict = without_original(Outcome(0, False, 1.0), carried.baseline.trace, "it started a shell", late)
+        assert verdict.verified is None and verdict.summary.endswith("to compare with: it started a shell")
+        assert verdict.open is late
 
 
 CURVED = """\

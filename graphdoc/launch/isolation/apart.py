@@ -117,7 +117,8 @@ def _run(
                 start_new_session=True,
             )
         try:
-            ended = _watch(keeper, out, request.timeout, stop, enough)
+            end = None if request.timeout is None else started + request.timeout
+            ended = _watch(keeper, out, end, stop, enough)
         finally:
             _end(keeper)
         ended.seconds = time.monotonic() - started
@@ -135,14 +136,13 @@ def _run(
 def _watch(
     keeper: subprocess.Popen[bytes] | Fork,
     out: Path,
-    limit: float | None,
+    end: float | None,
     stop: Stop,
     enough: Callable[[], bool] | None,
 ) -> Ended:
-    """Wait for the program's end, its limit, a signal to us or what was waited for, and drain what it prints."""
+    """Wait for the program's end, its time (``end``), a signal to us or what was waited for; drain what it prints."""
     assert keeper.stdout is not None
     stream = keeper.stdout.fileno()
-    end = None if limit is None else time.monotonic() + limit
     printed = b""
     open_ = True
     ended = Ended(0)
