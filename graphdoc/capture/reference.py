@@ -1,5 +1,6 @@
-"""The reference of a trial: saved tensors are copied before they are written into, so that backward finds them whole.
+"""The reference of a trial: the program as it is written, made to go on where it failed.
 
+Saved tensors are copied before they are written into, so that backward finds them whole.
 ``torch.autograd.graph.allow_mutation_on_saved_tensors`` does that, but it does not see every write, and knows a tensor
 by marks that another may take over (seen with torch 2.13): see ``_Keys``.
 """
@@ -18,6 +19,19 @@ def copying(graph: Any) -> Any:
     manager = graph.allow_mutation_on_saved_tensors()
     keys.context = manager.__enter__()
     return manager
+
+
+def run_straight(checkpoint: Any) -> None:
+    """Let ``checkpoint``, torch's module of that name, run what it is given at once in its reentrant form.
+
+    That is the call which a checkpoint stands for: the same values, the same random numbers (the checkpoint draws none
+    besides, and restores them for its second run), and the gradients whatever its inputs require.
+    """
+
+    def apply(function: Any, _preserve: bool, *args: Any) -> Any:
+        return function(*args)
+
+    checkpoint.CheckpointFunction.apply = staticmethod(apply)
 
 
 class _Keys:

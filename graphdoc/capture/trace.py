@@ -75,11 +75,17 @@ class StepTrace:
 
     @classmethod
     def start(cls, witness: Witness) -> StepTrace:
-        """From the mode ``verify[:reference[:views]][:FAILING[:POINT]]``, both of them journal indices."""
+        """From the mode ``verify[:reference[:views][:straight]][:FAILING[:POINT]]``, both of them journal indices."""
         words = witness.mode.split(":")[1:]
         numbers = [int(w) for w in words if w.lstrip("-").isdigit()]
         failing = numbers[0] if numbers else -1
         trace = cls(witness, failing, "reference" in words, "views" in words, numbers[1] if numbers[1:] else None)
+        if "straight" in words:
+            from torch.utils import checkpoint
+
+            from graphdoc.capture.reference import run_straight
+
+            run_straight(checkpoint)
         trace._install()
         return trace
 

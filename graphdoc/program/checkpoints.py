@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Cut, Frame, Node, SourceTexts
 from graphdoc.program.bindings import argument, call_at, dotted
+from graphdoc.program.exception import NO_GRAPH, message_of, warned
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.spans import code_at
+
+if TYPE_CHECKING:
+    from graphdoc.program.observed import Program
 
 
 def checkpoint_calls(sources: SourceTexts) -> list[Frame]:
@@ -25,6 +30,14 @@ def checkpointed(sources: SourceTexts, call: Frame) -> str:
     """What a call hands to the checkpoint, by its name: ``self.block``; empty where it is no plain name."""
     given = argument(call_at(sources, call), 0, "function")
     return dotted(given) if given is not None else ""
+
+
+def reentrant_fails(program: Program) -> bool:
+    """Whether a reentrant checkpoint is what this run failed by: it has cut the graph off, or refused to go on."""
+    if program.message("checkpoint-no-output-grad") or program.message("checkpoint-grad-incompatible"):
+        return True
+    cut = any(by_checkpoint(c) for c in program.cuts) or warned(program.evidence.warnings, "checkpoint-no-input-grad")
+    return cut and message_of(program.raised, *NO_GRAPH) is not None
 
 
 def ran_inside(nodes: list[Node]) -> set[tuple[str, str]]:

@@ -17,6 +17,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
+from graphdoc.program.checkpoints import reentrant_fails
 from graphdoc.program.exception import SECOND_TIME, message_of
 from graphdoc.program.observed import program_of
 from graphdoc.program.reuse import Lifetime
@@ -169,6 +170,8 @@ class Trial:
         # Copying what is about to be overwritten costs a multiple of the time.
         views = refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
+        if reentrant_fails(program_of(self.evidence)):
+            mode += ":straight"
         folder, ended = self._run(mode, None, 1.5 * self.limit)
         trace = read_trace(folder)
         # A write that was refused comes before the event of that number, a backward call is the event.

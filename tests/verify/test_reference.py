@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from commands import graphdoc
 from tracing import traced
 
 START = "import torch\ntorch.manual_seed(3)\nx = torch.randn(5, 2, requires_grad=True)\n"
@@ -43,3 +46,57 @@ def test_a_later_tensor_does_not_get_the_copy_of_an_earlier_one(tmp_path):
     """
     ran = traced(tmp_path, source, "verify:reference:-1")
     assert ran.result.stdout == "0\n", ran.result.stderr
+
+
+CHECKPOINTED = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 4), nn.Dropout(0.5))
+x = torch.randn(3, 4)
+torch.manual_seed(1)
+out = {call}
+loss = out.square().mean()
+loss.backward()
+print([round(p.grad.abs().sum().item(), 5) for p in net.parameters()])
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["checkpoint(net, x, use_reentrant=True)", "checkpoint_sequential(net, 2, x, use_reentrant=True)"]
+)
+def test_a_reentrant_checkpoint_is_the_call_that_it_stands_for(tmp_path, call):
+    plain = traced(tmp_path / "plain", CHECKPOINTED.format(call="net(x)"), "verify:-1")
+    cut = traced(tmp_path / "cut", CHECKPOINTED.format(call=call), "verify:reference:-1")
+    assert cut.result.status == 1, "a checkpoint on data alone cuts its block off"
+    ran = traced(tmp_path / "straight", CHECKPOINTED.format(call=call), "verify:reference:straight:-1")
+    assert ran.result.stdout == plain.result.stdout != "", ran.result.stderr
+
+
+TRAINED = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 4))
+optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+for _ in range(4):
+    loss = checkpoint(net, torch.randn(3, 4), use_reentrant=True).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_the_other_form_of_a_checkpoint_is_verified(tmp_path):
+    (tmp_path / "train.py").write_text(TRAINED)
+    assert graphdoc(tmp_path, "run", "train.py").returncode == 1
+    graphdoc(tmp_path, "fix", "--diff", "--report", "json:report.json")
+    best = json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]["fixes"][0]
+    assert "use_reentrant=False" in best["diff"]
+    assert (best["safety"], best["verified"]) == ("safe", True), best["verification"]
+    assert "gradients equal the reference" in best["verification"]["summary"]
