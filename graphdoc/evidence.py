@@ -188,7 +188,9 @@ class Write:
 class Stale:
     """A saved tensor whose version moved: which node saved it, as what, and who wrote it.
 
-    ``behind`` are the parameters that the node leads to, the stale one included.
+    ``behind`` are the parameters that the node leads to, the stale one included. ``given_out`` are the further ones
+    behind what each call of the program's gave out in which the node was made: the innermost call first, without those
+    of the calls inside it; shorter than the node's stack where it was not known.
     """
 
     node: int
@@ -200,6 +202,7 @@ class Stale:
     producer: int = -1
     writes: list[Write] = field(default_factory=list)
     behind: list[str] = field(default_factory=list)
+    given_out: list[list[str]] = field(default_factory=list)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of, shape_of, storage_of, version_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.given_out import GivenOut
 from graphdoc.capture.saved_contents import stale_contents
 from graphdoc.capture.step_writes import UNKNOWN, versions_of
 from graphdoc.evidence import Evidence, Stale, Tensor, Write
@@ -23,6 +24,7 @@ class Mismatches:
 
     def __init__(self, seen: Autopsy) -> None:
         self.seen = seen
+        self._given_out = GivenOut(seen.order, seen.bits, seen.raw_stack)
 
     def fill(self, evidence: Evidence, found: walk.Found) -> None:
         """Tell every saved tensor of a node whose version is no longer the one that was saved."""
@@ -35,10 +37,21 @@ class Mismatches:
                 stale.output = attribute in ("_saved_result", "_saved_output")
                 stale.writes = self._writes(found, owner, tensor, current, current - expected)
                 stale.behind = self.seen.names(self.seen.bits[found.number])
+                stale.given_out = self._more_behind(found)
                 producer = self._producer(found, attribute)
                 stale.producer = self.seen.tell(evidence, producer) if producer >= 0 else -1
                 evidence.stale.append(stale)
                 break
+
+    def _more_behind(self, found: walk.Found) -> list[list[str]]:
+        """For each call of the program's that led to the node, innermost first, the parameters behind what it gave out
+        that do not lie behind the calls inside it."""
+        out: list[list[str]] = []
+        known = self.seen.bits[found.number]
+        for bits in self._given_out.behind(found.number):
+            out.append(self.seen.names(bits & ~known))
+            known |= bits
+        return out
 
     def _producer(self, found: walk.Found, attribute: str) -> int:
         """The node whose output was saved: for a saved input the matching edge, for a saved result the node itself."""

@@ -37,12 +37,22 @@ def convert(sources: Sources, args: Args, method: str) -> list[Edit]:
     structure = args.get("structure") or "tensor"
     operands = args.get("operands")
     if not operands:
+        if not args.get("structure") and _taken_apart(source, node):
+            raise CannotFix("its value is taken apart there, and may be no tensor")
         return convert_expression(source, node, structure, method)
     edits: list[Edit] = []
     for operand in operands:
         text, own = (operand, structure) if isinstance(operand, str) else (operand[0], operand[1])
         edits += _operand(source, node, text, own, method)
     return edits
+
+
+def _taken_apart(source: Source, node: ast.expr) -> bool:
+    """Whether the statement gives each part of the value a name of its own."""
+    above = source.parents.get(node)
+    if not isinstance(above, ast.Assign) or above.value is not node:
+        return False
+    return any(isinstance(t, ast.Tuple | ast.List) for t in above.targets)
 
 
 def _operand(source: Source, node: ast.expr, text: str, structure: Any, method: str) -> list[Edit]:

@@ -14,6 +14,7 @@ from graphdoc.program.journal import Journal
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.sliced_buffers import SlicedBuffer
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.stack_levels import level_of
 from graphdoc.program.version_counts import accounted
 from graphdoc.program.writers import By, Writer, writers_of
 
@@ -149,8 +150,20 @@ class Overwrite:
 
     @cached_property
     def behind(self) -> set[str]:
-        """The parameters behind the stale parts."""
-        return {n for s in self.stales for n in s.behind}
+        """The parameters behind the stale parts, and behind what the calls gave out in which these were made: the calls
+        in the function that steps and calls backward, where a cut would be made.
+        """
+        return {n for s in self.stales for n in (*s.behind, *self._given_out(s))}
+
+    def _given_out(self, stale: Stale) -> list[str]:
+        """What lies behind the value of the call of that function, beyond what the stale node itself leads to."""
+        node, write = self._evidence.node(stale.node), self.writers[0] if self.writers else None
+        users = [f for f in node.stack if f.user] if node is not None else []
+        inside = 0
+        if node is not None and write is not None and self.failing is not None:
+            at = level_of(node.stack, write.stack, self.failing.stack)
+            inside = len(users) - 1 - users.index(at[0]) if at is not None else 0
+        return [name for names in stale.given_out[: inside + 1] for name in names]
 
     @property
     def slices(self) -> SlicedBuffer | None:

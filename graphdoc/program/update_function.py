@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.loop_owner import is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
+from graphdoc.program.stack_levels import level_of, place_of
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -20,9 +20,10 @@ MOST_FORWARDS = 8
 class Scene:
     """The innermost function in which the stale forwards, the write and the failing backward are all under way.
 
-    ``order``: "straight" (forward, write, backward), "within" (one call does both, forward and write), "late" (the
-    write and the forward repeat in a loop, and backward comes behind it) or "carried" (the forward serves the next
-    iteration's backward). ``write`` is the last of ``writes`` in the text.
+    ``order``: "straight" (forward, write, backward), "within" (one call does both, forward and write), "below" (one
+    call behind the forward does both, write and backward), "late" (the write and the forward repeat in a loop, and
+    backward comes behind it) or "carried" (the forward serves the next iteration's backward). ``write`` is the last of
+    ``writes`` in the text.
     """
 
     forwards: tuple[Frame, ...]
@@ -75,24 +76,6 @@ def _writes(found: Overwrite, forward: Frame) -> list[Frame]:
     return out
 
 
-def level_of(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> tuple[Frame, ...] | None:
-    found: tuple[Frame, ...] | None = None
-    for three in zip(*([f for f in s if f.user] for s in (forward, write, backward)), strict=False):
-        if len({(f.file, f.function) for f in three}) > 1:
-            break
-        found = three
-        if len({(f.line, f.column, f.end_line, f.end_column) for f in three}) > 1:
-            break
-    return found
-
-
-def depth(forward: Sequence[Frame], write: Sequence[Frame], backward: Sequence[Frame]) -> int:
-    """How many user frames stand above the function in which the three part."""
-    level = level_of(forward, write, backward)
-    users = [f for f in forward if f.user]
-    return users.index(level[0]) if level is not None else 0
-
-
 def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) -> str:
     source = Source(forward.file, sources.get(forward.file, ""))
     owners = [source.node_statement(Place.of(f)) for f in (forward, write, backward)]
@@ -105,21 +88,12 @@ def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) 
         several = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
         above = source.node_ancestors(node) if node is not None else ()
         return "late" if any(isinstance(a, several) for a in above) else "within"
+    if place_of(write) == place_of(backward) and (forward.end_line, forward.end_column) <= (
+        write.end_line,
+        write.end_column,
+    ):
+        return "below"  # in front of the call, or among its arguments
     return "straight" if forward.line < write.line < backward.line else "carried"
-
-
-def place_of(frame: Frame) -> tuple[object, ...]:
-    return (frame.file, frame.line, frame.column, frame.end_line, frame.end_column)
-
-
-def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
-    """How many calls of the user's code a forward and a write have in common."""
-    number = 0
-    for one, other in zip(*([f for f in s if f.user] for s in (forward, write)), strict=False):
-        if (one.function, place_of(one)) != (other.function, place_of(other)):
-            break
-        number += 1
-    return number
 
 
 def _loops(source: Source, owner: ast.stmt | None) -> list[ast.AST]:

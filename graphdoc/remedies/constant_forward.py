@@ -9,7 +9,8 @@ from graphdoc.finding import Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import place, where
-from graphdoc.program.update_function import Scene, level_of
+from graphdoc.program.stack_levels import level_of
+from graphdoc.program.update_function import Scene
 from graphdoc.remedies.recomputation import applies
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place

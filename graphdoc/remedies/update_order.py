@@ -15,7 +15,8 @@ from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.program.update_function import Scene, depth, scene, shared_levels
+from graphdoc.program.stack_levels import depth, shared_levels
+from graphdoc.program.update_function import Scene, scene
 from graphdoc.program.writers import By
 from graphdoc.remedies.constant_forward import scored_again
 from graphdoc.remedies.constant_value import constant_at_use
@@ -48,6 +49,8 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         return _unique([*cut, *step_behind_loop(program.sources, found, at), *again, *parted, *cloned])
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
+    if at is not None and at.order == "below":
+        return _unique([*cut, *parted, *ordered, *cloned])  # nothing can be put between the two in this function
     return _unique(
         [
             *cut,
@@ -97,7 +100,7 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
 
 def recompute(at: Scene) -> list[Remedy]:
     """Run the forward again behind the step or write, so that the loss uses the weights of now."""
-    if not at.forwards or at.order == "within":
+    if not at.forwards or at.order in ("within", "below"):
         return []
     lines = ", ".join(dict.fromkeys(where(f) for f in at.forwards[:3]))
     return [

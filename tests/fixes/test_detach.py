@@ -16,6 +16,7 @@ REFUSED_EXPRESSIONS = [
     ("x = «y.detach()»\n", {}, "already"),
     ("x = «(a.detach(), b.detach())»\n", {"structure": PAIR}, "already"),
     ("x = «tuple(t.detach() for t in s)»\n", {"structure": PAIR}, "already"),
+    ("x, y = «f(z)»\n", {}, "taken apart"),
     ("«x» = y\n", {}, "assigned"),
     ("x = f(«a, »b)\n", {}, "no expression"),
     ("x = «f(y)»\n", {"operands": ["z"]}, "does not occur"),

@@ -1,0 +1,80 @@
+"""What was overwritten, and what lies behind the value that a cut would end; each answer by a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from questions import asked
+
+from graphdoc.remedies.update_order import stepped_remedies
+
+PLAIN = "def layer(*size):\n    return nn.Linear(*size)\n"
+NORMED = "def layer(*size):\n    return nn.utils.spectral_norm(nn.Linear(*size))\n"
+OWN = """
+class layer(nn.Module):
+    def __init__(self, *size):
+        super().__init__()
+        self.inner = nn.Linear(*size)
+
+    def scaled(self):
+        return self.inner.weight / self.inner.weight.norm()
+
+    def forward(self, x):
+        return x @ self.scaled().T
+"""
+NETS = """
+maker = nn.Linear(3, 4)
+critic = nn.Sequential(layer(4, 6), nn.Tanh(), layer(6, 1))
+making = torch.optim.SGD(maker.parameters(), lr=0.1)
+rating = torch.optim.SGD(critic.parameters(), lr=0.1)
+"""
+IN_LINE = """
+made = maker(torch.randn(5, 3))
+wanted = -critic(made).mean()
+rating.zero_grad()
+critic(made.detach()).mean().backward()
+rating.step()
+making.zero_grad()
+wanted.backward()
+making.step()
+"""
+BELOW = """
+def update(one, other):
+    rating.zero_grad()
+    one.backward()
+    rating.step()
+    making.zero_grad()
+    other.backward()
+    making.step()
+
+made = maker(torch.randn(5, 3))
+"""
+CALLS = [
+    "one, other = critic(made.detach()).mean(), -critic(made).mean()\nupdate(one, other)\n",
+    "update(critic(made.detach()).mean(), -critic(made).mean())\n",
+]
+
+
+@pytest.mark.parametrize("layer", [PLAIN, NORMED, OWN], ids=["plain", "normed", "own"])
+def test_a_network_that_a_loss_learns_through_is_no_constant(tmp_path: Path, layer: str) -> None:
+    """A weight that is normalised before its use leads to itself alone; the result of its network leads to more."""
+    found = asked(tmp_path, layer + NETS + IN_LINE).overwrite
+    assert found is not None
+    assert found.own == {"maker.weight", "maker.bias"}
+    assert not found.constant
+
+
+def test_a_network_that_only_judges_data_is_a_constant(tmp_path: Path) -> None:
+    code = NORMED + NETS + IN_LINE.replace("-critic(made).mean()", "maker(made).mul(critic(made.detach())).mean()")
+    found = asked(tmp_path, code.replace("nn.Linear(3, 4)", "nn.LazyLinear(4)").replace("(5, 3)", "(5, 4)")).overwrite
+    assert found is not None
+    assert not found.own
+    assert found.constant
+
+
+@pytest.mark.parametrize("calls", CALLS, ids=["before", "in the call"])
+def test_a_step_and_a_backward_in_one_function_are_put_in_order_there(tmp_path: Path, calls: str) -> None:
+    program = asked(tmp_path, NORMED + NETS + BELOW + calls)
+    assert program.overwrite is not None
+    assert stepped_remedies(program, program.overwrite)[0].kind == "steps_last"
