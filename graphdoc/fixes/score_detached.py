@@ -7,11 +7,14 @@ Args:
     places: the statements that compute the input.
     backward: the backward call of the loss that takes the input as a constant.
     others: places of the other backward calls, whose losses keep the gradient.
+    trained: names of the parameters that this loss is to train; where they are known, what is computed from the input
+        by a call that is none of their modules is a constant as well.
 """
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.detach_between import entries
@@ -27,15 +30,24 @@ KIND = "score_detached"
 _LIBRARIES = frozenset({"torch", "F", "functional", "math", "np", "numpy"})
 
 
+@dataclass(frozen=True)
+class _Made:
+    """A statement that computes a name from the constants by a call, and its place in the tuple that the call gives."""
+
+    statement: ast.Assign
+    item: int | None = None
+
+
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, made = _made(sources, args)
-    constants = {n for p in required(args, "places") for n in binds(statement(sources, p)[1])}
+    source, made, constants = _made(sources, args)
     edits: list[Edit] = []
     for at, operands in entries(sources, args):
         for name in sorted(set(operands) - constants):
             if name not in made:
                 raise CannotFix(f"{name} is not computed from the constant in one statement")
-            text = _again(source, made[name], constants)
+            if len(made[name]) > 1:
+                raise CannotFix(f"{name} is computed at several places")
+            text = _again(source, made[name][0], constants)
             edits += [Edit(source.file, *source.span(n), text) for n in _reads_of(source, at, name)]
     if not edits:
         raise CannotFix("the loss takes the constant itself")
@@ -45,36 +57,64 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
 def through_network(sources: Sources, args: Args) -> bool:
     """Whether the loss takes the value up behind a call which may be that of a network."""
     try:
-        source, made = _made(sources, args)
+        source, made, _ = _made(sources, args)
         taken = {name for _, operands in entries(sources, args) for name in operands}
     except CannotFix:
         return False
     behind = set(made)
-    node = statement(sources, required(args, "backward"))[1]
-    function = source.node_function(node)
-    scope = function if function is not None else source.tree or node
-    for later in sorted((n for n in ast.walk(scope) if isinstance(n, ast.Assign)), key=lambda n: n.lineno):
+    for later in _assignments(source, statement(sources, required(args, "backward"))[1]):
         if reads(later.value) & behind:
             behind |= binds(later)
     return bool(taken & behind)
 
 
-def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, ast.Assign]]:
-    """Of the names that a call computes from the constants in a statement of its own, that statement."""
+def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]], set[str]]:
+    """Of the names that a call computes from the constants, the statements that do, and all the constants."""
     source, backward = statement(sources, required(args, "backward"))
     seeds = [statement(sources, p)[1] for p in required(args, "places")]
     constants = {n for s in seeds for n in binds(s)}
+    trained = {part for name in args.get("trained") or () for part in str(name).split(".")}
+    found: dict[str, list[_Made]] = {}
+    first = min(s.lineno for s in seeds)
+    for node in _assignments(source, backward):
+        if node in seeds or node.lineno < first or not reads(node.value) & constants:
+            continue
+        value = node.value
+        if not isinstance(value, ast.Call) or not _may_be_network(value, constants):
+            continue
+        if trained and not _may_train(value, trained):
+            constants |= binds(node)
+            continue
+        for name, item in _targets(node):
+            found.setdefault(name, []).append(_Made(node, item))
+    return source, found, constants
+
+
+def _assignments(source: Source, backward: ast.stmt) -> list[ast.Assign]:
+    """Those of the function that makes the backward call, in order."""
     function = source.node_function(backward)
-    found: dict[str, ast.Assign] = {}
-    for node in ast.walk(function if function is not None else source.tree or backward):
-        if isinstance(node, ast.Assign) and node not in seeds and reads(node.value) & constants:
-            value = node.value
-            if isinstance(value, ast.Call) and _may_be_network(value, constants):
-                for name in binds(node) if len(binds(node)) == 1 else ():
-                    if name in found:
-                        raise CannotFix(f"{name} is computed at several places")
-                    found[name] = node
-    return source, found
+    scope = function if function is not None else source.tree or backward
+    return sorted((n for n in ast.walk(scope) if isinstance(n, ast.Assign)), key=lambda n: n.lineno)
+
+
+def _targets(node: ast.Assign) -> list[tuple[str, int | None]]:
+    """The names that a statement binds, each with its place in the one flat tuple that it takes apart."""
+    names = binds(node)
+    if len(names) == 1 and not isinstance(node.targets[0], ast.Tuple | ast.List):
+        return [(name, None) for name in names]
+    target = node.targets[0]
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple | ast.List):
+        return []
+    if not all(isinstance(e, ast.Name | ast.Attribute) for e in target.elts):
+        return []
+    return [(key(e), i) for i, e in enumerate(target.elts)]
+
+
+def _may_train(call: ast.Call, trained: set[str]) -> bool:
+    """Whether a call may be that of a module which holds any of the parameters, going by the parts of their names."""
+    parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
+    parts |= {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
+    return bool((parts - {"self"}) & trained)
 
 
 def _may_be_network(call: ast.Call, constants: set[str]) -> bool:
@@ -84,16 +124,16 @@ def _may_be_network(call: ast.Call, constants: set[str]) -> bool:
     return key(root) not in constants | _LIBRARIES
 
 
-def _again(source: Source, made: ast.Assign, constants: set[str]) -> str:
-    text = detach_reads(text_of(source, made, ""), constants)
-    if text == text_of(source, made, ""):
+def _again(source: Source, made: _Made, constants: set[str]) -> str:
+    text = detach_reads(text_of(source, made.statement, ""), constants)
+    if text == text_of(source, made.statement, ""):
         raise CannotFix("what is computed again does not read the constant by its name")
     value = ast.parse(text).body[0]
     assert isinstance(value, ast.Assign)
     again = ast.get_source_segment(text, value.value)
     if again is None or "\n" in again:
         raise CannotFix("what is to be computed again stands on several lines")
-    return again
+    return again if made.item is None else f"{again}[{made.item}]"
 
 
 def _reads_of(source: Source, at: Place, name: str) -> list[ast.expr]:

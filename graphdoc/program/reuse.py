@@ -12,7 +12,7 @@ from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.gradient_reads import gradients_are_read
-from graphdoc.program.journal import Journal, Site, site
+from graphdoc.program.journal import DIFFERENTIATING, Journal, Site, site
 from graphdoc.program.roots import roots_of
 from graphdoc.program.sliced_buffers import SlicedBuffer, sliced_buffer
 from graphdoc.program.spans import innermost_user
@@ -393,7 +393,7 @@ def older_part(
         return None
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
-    carries = [c for c in evidence.older_edges if c.dead]
+    carries = [c for c in evidence.older_edges if c.dead and not _surely_unused(evidence, journal, failing, c)]
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
         return Reuse(evidence, journal, failing, freeing, carries, meant)
@@ -407,6 +407,25 @@ def _was_used(evidence: Evidence) -> bool:
     """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
     known = message_of(evidence.raised, *SECOND_TIME, *VERSION) is not None or not evidence.message
     return known or any(n.state != "live" for n in evidence.nodes) or any(c.dead for c in evidence.older_edges)
+
+
+def _surely_unused(evidence: Evidence, journal: Journal, failing: Event | None, carry: OlderEdge) -> bool:
+    """Whether no earlier call has used what lies behind an edge, which is there by age alone: a value was written into,
+    and what each call since its making reached is known, and is none of it.
+
+    A discriminator that learned from detached images: its call came after them, and never went near their graph.
+    """
+    met, producer = evidence.failing_node, evidence.node(carry.producer)
+    if met is None or met.state != "stale" or producer is None or failing is None or not carry.behind:
+        return False
+    if any(s.node == met.id and s.tensor.kind == "parameter" for s in evidence.stale):
+        return False  # then it was a step that made the part old
+    first = evidence.events[0]
+    if (first.index and first.sequence > producer.sequence) or not journal.is_complete(first, failing):
+        return False  # a call may have fallen out of the journal
+    calls = [e for e in evidence.events if e.kind in DIFFERENTIATING and e.index < failing.index]
+    behind = set(carry.behind)
+    return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
 
 
 def kept_list(holder: Holder) -> str:

@@ -208,6 +208,7 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         return []
     others = [place(f) for f in _other_calls(program.evidence.events, found, at.backward)]
     args = {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others}
+    args = {**args, "trained": sorted(found.trained or ())} if found.trained else args
     if found.trained and through_network({f: Source(f, t) for f, t in program.sources.items()}, args):
         # Cut behind a network that this loss trains, it would teach that network nothing.
         title = f"detach what {where(at.forwards[0])} computes, and run what follows again for this loss"

@@ -26,6 +26,7 @@ from graphdoc.sourcetext import decode, read_source
 from graphdoc.verify.blame import leads_to
 from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import back_to_original, original_line
+from graphdoc.verify.own_gradients import behind_old_parts
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.traces import Line, Trace, read_trace
 from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crashed, judge, without_original
@@ -184,7 +185,10 @@ class Trial:
                 behind_what_was_made_once(self.evidence),
             )
             no_reference = why if stepped else ""
-            return Baseline(trace, self.failing, no_reference, expected, sound, own, once=once, reached_from=reached)
+            old = behind_old_parts(self.evidence)
+            return Baseline(
+                trace, self.failing, no_reference, expected, sound, own, once=once, reached_from=reached, old_parts=old
+            )
         if self._rest >= LEAST:
             folder, ended = self._run("verify", None, self.limit)
             plain = read_trace(folder)

@@ -19,6 +19,7 @@ from graphdoc.verify.measures import (
     stopped_steps,
     walks_old_graph,
 )
+from graphdoc.verify.own_gradients import cut_within
 from graphdoc.verify.traces import Call, Line, Trace
 from graphdoc.verify.usage import cleared, lost_parameters, never_reached, not_compared, reference_gap
 
@@ -123,7 +124,8 @@ class Baseline:
     ``piled`` of those whose gradients nobody has cleared.
     ``steady`` is False where the original's own numbers differ from run to run. ``gone`` says in a sentence's first
     half what a patch has to achieve. ``reached_from`` are names of the parameters behind the original's backward calls,
-    the failing one among them, by place; empty where one of them is not known.
+    the failing one among them, by place; empty where one of them is not known. ``old_parts`` are names of the
+    parameters behind what is stale, freed or older in the failing graph.
     """
 
     trace: Trace
@@ -138,6 +140,7 @@ class Baseline:
     steady: bool = True
     gone: str = "the crash is gone"
     reached_from: Mapping[Line, frozenset[str]] = field(default_factory=dict)
+    old_parts: frozenset[str] = frozenset()
 
 
 def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
@@ -238,6 +241,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         gradients, loss = reference_gap(base, trace, baseline.failing)
         gaps = {"reference_gradients": gradients, "reference_loss": loss}
         data.update({name: round(gap, 6) for name, gap in gaps.items() if gap is not None})
+        if baseline.steady:
+            doubts += cut_within(base, trace, baseline.failing, baseline.old_parts, TOLERANCE * 10)
     later = not_compared(base, trace)
     if later:
         data["not_compared"] = later

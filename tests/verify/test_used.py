@@ -246,3 +246,35 @@ def test_a_frozen_parameter_is_to_have_no_gradient(tmp_path):
 def test_only_what_lets_go_of_a_kept_value_is_said_to_cut_nothing():
     assert only_forgets({"statement": "model.hidden = None"})
     assert not any(only_forgets({"statement": s}) for s in ("w.grad = None", "loss = None", "optimizer.step()", "x ="))
+
+
+SHARED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+painter = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 5))
+valuer = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1))
+p_optimizer = torch.optim.SGD(painter.parameters(), lr=0.1)
+v_optimizer = torch.optim.SGD(valuer.parameters(), lr=0.1)
+for _ in range(3):
+    noise, real = torch.randn(6, 3), torch.randn(6, 5)
+    image = painter(noise)
+    worth = valuer(image)
+    valued = (valuer(real) - real.sum(1, True)).abs().mean() + worth.abs().mean()
+    p_optimizer.zero_grad()
+    v_optimizer.zero_grad()
+    (-worth.mean()).backward(retain_graph=True)
+    p_optimizer.step()
+    valued.backward()
+    v_optimizer.step()
+"""
+
+
+def test_a_cut_behind_the_network_that_the_loss_trains_is_not_called_verified(tmp_path):
+    sick = Sick(tmp_path, SHARED)
+    wrong = sick.judge(sick.edited(("+ worth.abs()", "+ worth.detach().abs()")))
+    assert wrong.verified is None
+    assert "the same value" in wrong.summary and "`valuer.*`" in wrong.summary
+    right = sick.judge(sick.edited(("+ worth.abs()", "+ valuer(image.detach()).abs()")))
+    assert right.verified is True, right.summary

@@ -12,6 +12,7 @@ from forked import Result, run_forked
 from graphdoc.capture import install
 from graphdoc.evidence import Evidence
 from graphdoc.verify.lines import back_to_original
+from graphdoc.verify.own_gradients import behind_old_parts
 from graphdoc.verify.traces import Trace, read_trace
 from graphdoc.verify.trial import (
     behind_what_was_made_once,
@@ -73,6 +74,7 @@ class Sick:
             own_graph=own_graph(evidence.fresh_reaches, evidence.raised),
             once=behind_what_was_made_once(evidence),
             reached_from=reached_from(evidence.events, evidence.failing_event, evidence.reaches),
+            old_parts=behind_old_parts(evidence),
         )
 
     def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False, left: str = "") -> Verdict:
