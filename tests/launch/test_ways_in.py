@@ -287,8 +287,8 @@ REAL = {
 import importlib, torch
 try:
     importlib.reload(torch)  # torch refuses to register its libraries again, but has run nearly to its end
-except RuntimeError as e:
-    assert 'TORCH_LIBRARY' in str(e)
+except (RuntimeError, ImportError) as e:
+    assert 'TORCH_LIBRARY' in str(e) or 'once per process' in str(e)  # 2.15 refuses at its beginning
 assert torch.is_anomaly_enabled() is False
 """,
 }
