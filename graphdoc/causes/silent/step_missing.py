@@ -12,7 +12,8 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
-from graphdoc.program.spans import distinct, innermost, place, span_of
+from graphdoc.program.spans import distinct, innermost, span_of
+from graphdoc.remedies.complete_gradient import step_place
 from graphdoc.story.wording import folded
 
 TITLE = "An optimizer is cleared again and again and never steps"
@@ -78,9 +79,11 @@ def recognise(program: Program) -> Finding | None:
     frame, cleared = innermost(sign.stack), innermost(sign.other)
     own = spelled(program.sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
     if frame is not None and own is not None and is_named(program.optimizers, sign):
-        title = f"call `{own}.step()` behind this backward call"
+        at, before = step_place(program.sources, frame, cleared)
+        where = "before the gradients are thrown away" if before else "behind this backward call"
+        title = f"call `{own}.step()` {where}"
         note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"
-        args = {"place": place(frame), "statement": f"{own}.step()"}
+        args = {"place": vars(at), "statement": f"{own}.step()", "before": before}
         remedies.append(Remedy("add_statement", title, "unsafe", note, args))
     return Finding(
         0.95,
