@@ -74,6 +74,8 @@ def _last(program: Program, event: Event, failing: Event) -> list[Remedy]:
         return []  # the same optimizer steps with both: no step is to be put between
     stepped = program.owners.parameters([event.optimizer])
     reached = stepped & set(failing.reaches or program.evidence.reaches)
+    if reached and len(works_for) > 1:
+        return []  # told to give gradient to one optimizer's parameters, the call would end what another learns
     keepers = {name.split(".")[0].split("[")[0] for name in stepped}
     note = "Both losses are differentiated with the weights of their own forward pass."
     if reached:

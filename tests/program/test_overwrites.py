@@ -78,3 +78,14 @@ def test_a_step_and_a_backward_in_one_function_are_put_in_order_there(tmp_path: 
     program = asked(tmp_path, NORMED + NETS + BELOW + calls)
     assert program.overwrite is not None
     assert stepped_remedies(program, program.overwrite)[0].kind == "steps_last"
+
+
+def test_a_loss_for_two_optimizers_is_not_told_to_be_for_one(tmp_path: Path) -> None:
+    """A loss of two networks in a row: differentiated for the parameters of one, it would teach the other nothing."""
+    code = NORMED + NETS + "first = nn.Linear(3, 3)\nshaping = torch.optim.SGD(first.parameters(), lr=0.1)\n" + BELOW
+    for call in ("zero_grad", "step"):
+        code = code.replace(f"making.{call}()", f"making.{call}()\n    shaping.{call}()")
+    code = code.replace("maker(torch.randn(5, 3))", "maker(first(torch.randn(5, 3)))") + CALLS[0]
+    program = asked(tmp_path, code)
+    assert program.overwrite is not None
+    assert [r.kind for r in stepped_remedies(program, program.overwrite)] == ["clone_parameters"]
