@@ -85,7 +85,9 @@ class Failures:
             entry = next((e for e in autopsy.entries if e.index == noted[0]), None) or Entry(noted, Place(), 0, True)
             roots = roots_of_call(outputs)
             autopsy.fill_graph(evidence, roots, glimpse.failing, glimpse.name, entry)
-            if autopsy.thread == witness.thread and any(f.sequence < witness.began for f in autopsy.order):
+            # Another thread's nodes are numbered from 0 as well; what was made since the look began has its stack.
+            first = [f for f in autopsy.order if f.sequence < witness.began]
+            if autopsy.thread == witness.thread and not all(autopsy.raw_stack(f.node) for f in first):
                 evidence.degraded.append("part of this graph was made before it was observed: where is not known")
             self.fill_extras(evidence, autopsy, glimpse)
             inputs = args[3] if len(args) > 3 else None

@@ -87,3 +87,21 @@ def test_a_trial_takes_equal_numbers_of_two_threads_for_no_old_graph(tmp_path: P
     graphdoc(tmp_path, "run", "--no-rerun", "train.py")
     tried = graphdoc(tmp_path, "fix", "--diff", "--verify-time", "240")
     assert "earlier iteration" not in tried.stderr and re.search(r"(?m)^\+ +h = h \+ 1$", tried.stdout), tried
+
+
+def test_what_a_short_thread_has_made_was_observed(tmp_path: Path) -> None:
+    """``DataParallel`` runs each forward in a thread of its own, whose nodes are numbered from 0 again."""
+    text = TRAIN.replace("        new = cell(torch.ones(2, 3), state)\n", "        new = in_thread(cell, state)\n")
+    text += textwrap.dedent("""\
+        def in_thread(cell, state):
+            made = []
+            thread = threading.Thread(target=lambda: made.append(cell(torch.ones(2, 3), state)))
+            thread.start()
+            thread.join()
+            return made[0]
+        train(5, True)
+        """)
+    (tmp_path / "train.py").write_text(text)
+    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
+    assert "made before it was observed" not in told, told
+    assert "error[GD1" in told, told
