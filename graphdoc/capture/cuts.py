@@ -287,10 +287,12 @@ class CutWatch(TorchFunctionMode):
         evidence.extras["loss_made"] = [
             {"op": s.op, "stack": [vars(f) for f in frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
         ]
+        frozen = [r for r in chain if r.frozen]
         if evidence.cuts:
+            # What was cut off may be a target, and what was frozen have been meant to learn.
+            evidence.cuts += [self._cut(r, True, autopsy, "frozen") for r in frozen[:1]]
             return
         off = next((s for s in starts if not s.recording), None)
-        frozen = [r for r in chain if r.frozen]
         if off is not None and off.switch is not None:
             evidence.cuts.append(self._cut(off, True, autopsy, "no-grad"))
         elif frozen:

@@ -45,12 +45,27 @@ def find_cut(cuts: list[Cut], *reasons: str) -> Cut | None:
     return next((c for c in cuts if c.reason in reasons and not is_gradient(c)), None)
 
 
-def weigh(cuts: list[Cut], cut: Cut) -> tuple[float, Confidence]:
-    """How strong the finding is: the principal cut is the answer, others only accompany it."""
-    if principal(cuts) is not cut:
+def is_learned(program: Program, cut: Cut) -> bool:
+    """Whether an optimizer holds something that lies behind the cut: then gradients were meant to go through it.
+
+    A target that another network computed, and a label, are cut off as they should be.
+    """
+    return bool(program.owners.holding(name for c in alike(program.cuts, cut) for name in c.behind))
+
+
+def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
+    """How strong the finding is: the principal cut is the answer, others only accompany it.
+
+    That something was cut off is seen; that it is the fault is proven only where an optimizer is to train it, or where
+    the loss itself is what was cut off.
+    """
+    if principal(program.cuts) is not cut:
         return 0.5, "possible"
-    alone = len({c.reason for c in cuts}) == 1
-    if cut.certain and alone:
+    alone = len({c.reason for c in program.cuts if c.reason != "frozen"}) <= 1
+    made = loss_made(program.evidence.extras)[1]
+    whole = bool(made) and bool(cut.stack) and innermost(made) == innermost(cut.stack)
+    meant = cut.reason not in _RANK or is_gradient(cut) or whole or is_learned(program, cut)
+    if cut.certain and alone and meant:
         return 0.95, "certain"
     return (0.9, "likely") if cut.certain else (0.8, "likely")
 

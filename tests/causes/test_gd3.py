@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from made import FILE, NO_GRAPH, UNUSED, Program, cause, library, local
+from seen import observe
 
-from graphdoc.evidence import Cut, Event, Evidence, Parameter
+from graphdoc.evidence import Cut, Event, Evidence, Optimizer, Parameter
 from graphdoc.finding import Finding
 from graphdoc.program.observed import program_of
 
@@ -64,11 +67,43 @@ def a_cut(reason: str, op: str, text: str, **more: Any) -> Cut:
 def test_the_first_cut_is_told_with_its_line_and_the_last_graph(slug: str, cut: Cut, line: int) -> None:
     name, finding = best(PROGRAM.evidence(at=BACKWARD, cuts=[cut]))
     assert name == slug
-    assert finding.confidence == "certain"
+    assert finding.confidence == "likely"
     assert lines(finding) == [line]
     assert lines(finding, "related") == [7]
     assert lines(finding, "failed") == [12]
     assert "AddmmBackward0" in finding.facts[0]
+
+
+@pytest.mark.parametrize("trained", ["model.weight", "other.weight"])
+def test_a_cut_is_certain_where_an_optimizer_is_to_train_what_lies_behind_it(trained: str) -> None:
+    """What another network has computed is cut off as a target should be."""
+    cut = a_cut("detach", "detach", "out.detach()", behind=["model.weight"])
+    evidence = PROGRAM.evidence(at=BACKWARD, cuts=[cut])
+    evidence.optimizers = [Optimizer(0, "SGD", "opt", [trained])]
+    name, finding = best(evidence)
+    assert (name, finding.confidence) == ("cut-by-detach", "certain" if trained == "model.weight" else "likely")
+    frozen = a_cut("frozen", "linear", "model(x)", behind=["model.bias"])
+    evidence.cuts.append(frozen)
+    found = told(replace(evidence))
+    assert found["frozen-parameters"].confidence == "possible"
+
+
+TARGETS = {
+    "frozen student": "for p in student.parameters():\n    p.requires_grad_(False)\n"
+    "loss = (student(x) - teacher(x).detach()).pow(2).mean()\n",
+    "plain weight": "w = torch.randn(4, 2)\nwith torch.no_grad():\n    goal = teacher(x)\n"
+    "loss = (x @ w - goal).pow(2).mean()\n",
+    "label": "student.requires_grad_(False)\n"
+    "loss = torch.nn.functional.cross_entropy(student(x), teacher(x).argmax(1))\n",
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_a_target_that_is_rightly_cut_off_is_never_certainly_the_fault(target: str, tmp_path: Path) -> None:
+    code = "import torch\nteacher, student = torch.nn.Linear(4, 2), torch.nn.Linear(4, 2)\nx = torch.randn(5, 4)\n"
+    found = observe(tmp_path, code + target + "loss.backward()\n").found
+    assert found
+    assert not [f for f in found if f.finding.confidence == "certain"]
 
 
 def test_a_decorator_and_the_unrecorded_line_are_both_told() -> None:

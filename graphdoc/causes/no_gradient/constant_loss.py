@@ -85,7 +85,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     cut = find_cut(program.cuts, "constant")
     if cut is not None:
-        strength, confidence = weigh(program.cuts, cut)
+        strength, confidence = weigh(program, cut)
         spans = _told(program) if _assigned(program) else story(program, cut, "the loss is made from constants here")
         return Finding(
             strength,

@@ -94,7 +94,7 @@ def recognise(program: Program) -> Finding | None:
             TITLE,
             "a value on the way to the loss went through `.item()`, a list given to `torch.tensor`, or NumPy.",
         )
-    strength, confidence = weigh(program.cuts, cut)
+    strength, confidence = weigh(program, cut)
     return Finding(
         strength,
         confidence,

@@ -80,7 +80,7 @@ def recognise(program: Program) -> Finding | None:
     cut = find_cut(program.cuts, "detach")
     if cut is None or not without_graph(program.raised):
         return unseen(program, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
-    strength, confidence = weigh(program.cuts, cut)
+    strength, confidence = weigh(program, cut)
     frame = innermost(cut.stack)
     remedies = tuple(
         Remedy(

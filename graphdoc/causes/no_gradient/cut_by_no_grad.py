@@ -116,7 +116,7 @@ def recognise(program: Program) -> Finding | None:
             "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
         )
         return unseen(program, 0.28, TITLE, hint)
-    strength, confidence = weigh(program.cuts, cut)
+    strength, confidence = weigh(program, cut)
     switch = _switch(program.sources, cut)
     closure = unrecorded_call(program.sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
     library = bool(cut.switch) and not cut.switch[-1].user

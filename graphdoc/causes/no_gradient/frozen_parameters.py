@@ -111,7 +111,7 @@ def recognise(program: Program) -> Finding | None:
         return unseen(program, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
     cut = find_cut(program.cuts, "frozen")
     if cut is not None:
-        strength, confidence = weigh(program.cuts, cut)
+        strength, confidence = weigh(program, cut)
         told = story(program, cut, "computed from parameters that do not require gradients")
         used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
         marks = _freezing(program.sources, used)

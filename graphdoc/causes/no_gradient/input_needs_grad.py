@@ -77,7 +77,7 @@ def recognise(program: Program) -> Finding | None:
     cut = find_cut(program.cuts, "input")
     if cut is None or not without_graph(program.raised):
         return None
-    strength, confidence = weigh(program.cuts, cut)
+    strength, confidence = weigh(program, cut)
     spans = story(program, cut, "computed from data that does not require gradients")
     return Finding(strength, confidence, TITLE, _NOTHING, spans)
 

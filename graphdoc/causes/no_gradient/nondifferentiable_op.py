@@ -178,7 +178,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _from_cut(program: Program, cut: Cut) -> Finding:
-    strength, confidence = weigh(program.cuts, cut)
+    strength, confidence = weigh(program, cut)
     known, frame = _standin(cut.op), innermost(cut.stack)
     remedies = draw_remedies(program, cut)
     if frame is not None and not remedies:
