@@ -35,6 +35,8 @@ class _Followed:
         self.thrown: stacks.Stack | None = None
         """Where gradients were thrown away since the latest backward call that reached them."""
         self.backward: Noted | None = None
+        self.used = False
+        """Whether another optimizer has stepped with gradients since that backward call: what is left was its own."""
         self.previous = -1
         self.healthy = False
         self.kept = self.lost = 0
@@ -62,7 +64,7 @@ class Clearing:
             if followed.left and not followed.healthy:
                 self._compare(followed, leaves)
             if not seen.parameters or any(i in leaves for i in seen.parameters):
-                followed.backward, followed.thrown = noted, None
+                followed.backward, followed.thrown, followed.used = noted, None, False
 
     def _compare(self, followed: _Followed, leaves: dict[int, Any]) -> None:
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
@@ -92,20 +94,24 @@ class Clearing:
         if seen.steps >= LAST:
             return
         followed = self._followed.setdefault(seen.id, _Followed())
-        if any(p.grad is not None for p in parameters_of(optimizer)):
+        if not followed.used and any(p.grad is not None for p in parameters_of(optimizer)):
             followed.backward = followed.backward or self._latest
             followed.thrown = stacks.stack_here(4)  # zeroed < Audit.zeroed < the woven callback < zero_grad
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.steps > LAST:
+            self._uses(seen)
             return
         followed = self._followed.setdefault(seen.id, _Followed())
         if seen.steps == LAST:
+            self._uses(seen)
             followed.left.clear()
             return
         every = parameters_of(optimizer)
         mine = [p for p in every if p.grad is not None]
+        if mine:
+            self._uses(seen)
         self._judge(followed, seen, mine, every)
         followed.previous = self._audit.journal.count
         followed.left.clear()
@@ -117,6 +123,12 @@ class Clearing:
                 known = self._state(p)
                 if known is not None and known[2] > 0.0:
                     followed.left[id(p)] = (weakref.ref(p), *known)
+
+    def _uses(self, seen: Seen) -> None:
+        """This optimizer has used the latest gradients: what they left with the others is not theirs."""
+        for ident, other in self._followed.items():
+            if ident != seen.id:
+                other.used = True
 
     def _judge(self, followed: _Followed, seen: Seen, mine: list[Any], every: list[Any]) -> None:
         if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):
