@@ -23,6 +23,11 @@ GROUPS = (
     "other",
 )
 
+# What a wording has for versions that is only the beginning of a message.
+CUT_OFF = "truncated"
+# The first sentence of a message speaks for it where so much of it stands fast: shorter ones other programs print too.
+_LEAST_ANCHOR = 35
+
 
 @dataclass(frozen=True)
 class Wording:
@@ -41,7 +46,7 @@ class Wording:
 
     @property
     def partial(self) -> bool:
-        return self.versions == "truncated"
+        return self.versions == CUT_OFF
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,11 @@ def compiled(pattern: str, tight: bool = False) -> re.Pattern[str]:
 
 def _entry(item: dict[str, Any]) -> Entry:
     first = _wording(item["pattern"], item["versions"], item["example"])
-    others = (_wording(a["pattern"], a["versions"], a.get("example", "")) for a in item["aliases"])
+    others = [_wording(a["pattern"], a["versions"], a.get("example", "")) for a in item["aliases"]]
+    generic = item.get("generic", False)
+    beginning = "" if generic else first_sentence(item["pattern"])
+    if beginning and beginning not in (w.pattern for w in others):
+        others.append(_wording(beginning, CUT_OFF, item["example"]))
     return Entry(
         id=item["id"],
         kind=item["kind"],
@@ -120,13 +129,32 @@ def _entry(item: dict[str, Any]) -> Entry:
         means=item["means"],
         example=item["example"],
         wordings=(first, *others),
-        generic=item.get("generic", False),
+        generic=generic,
     )
 
 
 def _wording(pattern: str, versions: str, example: str) -> Wording:
     anchor, before = anchor_of(pattern)
     return Wording(pattern, versions, anchor, before, example)
+
+
+def first_sentence(pattern: str) -> str:
+    """The pattern of a message's first sentence without its full stop, or nothing where that says too little.
+
+    Titles and search boxes carry no more of a message, and the advice behind its first sentence is what a release
+    rewords.
+    """
+    opened = i = 0
+    while i < len(pattern):
+        if pattern.startswith("\\.", i) and not opened and pattern[i + 2 : i + 3] in ("", " "):
+            beginning = pattern[:i]
+            # An open field at the end would take a single character.
+            told = not beginning.endswith((")", "?", "}"))
+            if told and len(anchor_of(beginning)[0]) >= _LEAST_ANCHOR:
+                return beginning
+        opened += {"(": 1, ")": -1}.get(pattern[i], 0)
+        i = i + 1 if pattern[i] in "()" else _character(pattern, i)[1]
+    return ""
 
 
 _REPEAT = re.compile(r"\{(\d+),(\d+)\}|[?]")

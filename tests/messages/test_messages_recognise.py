@@ -172,3 +172,26 @@ def test_the_parameters_of_a_distributed_error_belong_to_its_first_sentence() ->
     assert match is not None and match.id == "ddp-unused-parameters"
     assert match.fields["names"] == "head.weight, head.bias"
     assert match.causes == ("ddp-unused-parameters",)
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        # Titles end without a full stop.
+        ("a leaf Variable that requires grad is being used in an in-place operation", "leaf-inplace"),
+        # A release may reword the advice behind the first sentence.
+        (
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Ask somebody.",
+            "nonleaf-grad",
+        ),
+    ],
+)
+def test_the_first_sentence_alone_is_recognised_as_a_beginning(text: str, entry: str) -> None:
+    (match,) = recognise(text)
+    assert entry in (match.id, *match.also)
+    assert match.partial
+
+
+def test_a_short_first_sentence_is_nobodys() -> None:
+    """What other programs say as well is not enough."""
+    assert recognise("hook must be a callable") == []
