@@ -6,6 +6,7 @@ no gradient are recorded, so a record chain ends where a graph begins.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import Place, frames_of_place, is_users, wraps_decorated
+from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.evidence import Cut
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ COUNTS = {"histc", "histogram", "histogramdd"}
 """Results in floating point without a derivative. Where PyTorch gives zero (round, sign) the graph goes on."""
 DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
 MOST_UNRECORDED = 100
+MOST_WALKED = 1_000_000
+"""Nodes that one run is walked through to see which leaves lie behind what was cut off: a second or two."""
 QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
 """Questions about a tensor that make no value."""
 
@@ -51,16 +55,17 @@ QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype",
 class Origin:
     """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
 
-    __slots__ = ("leaf", "op", "raw")
+    __slots__ = ("op", "raw")
 
-    def __init__(self, op: str, raw: stacks.Stack | list[Any], leaf: weakref.ref[Any] | None) -> None:
-        self.op, self.raw, self.leaf = op, raw, leaf
+    def __init__(self, op: str, raw: stacks.Stack | list[Any]) -> None:
+        self.op, self.raw = op, raw
 
 
 class Record:
     """One result without a graph: the operation that made it and what went in."""
 
     __slots__ = (
+        "behind",
         "depth",
         "enabled",
         "event",
@@ -86,6 +91,7 @@ class Record:
         self.integral = False
         self.inputs: list[Record] = []
         self.origins: list[Origin] = []
+        self.behind: frozenset[int] = frozenset()
         self.frozen: list[int] = []
         self.listed = False
         self.loose = False
@@ -108,6 +114,8 @@ class CutWatch(TorchFunctionMode):
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
         self._unrecorded: dict[Any, Record] = {}
+        self._leaves: dict[int, weakref.ref[Any]] = {}
+        self._walked = 0
         self._busy = False
 
     @classmethod
@@ -204,9 +212,30 @@ class CutWatch(TorchFunctionMode):
         record.listed = bool(args) and isinstance(args[0], list | tuple)
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
+        if record.origins:
+            record.behind = self._leaves_of((*args, *kwargs.values()))
         if record.depth > DEEPEST:
             record.inputs = []
         return record
+
+    def _leaves_of(self, values: Iterable[Any]) -> frozenset[int]:
+        """The ids of the leaves behind the graphs of these values, as far as the run's share of nodes allows."""
+        flat = [v for a in values for v in (a[:MOST_INSIDE] if isinstance(a, list | tuple) else (a,))]
+        tensors = [v for v in flat if isinstance(v, self._torch.Tensor) and v.requires_grad]
+        found = {id(v): v for v in tensors if v.grad_fn is None}
+        graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
+        for node, following in itertools.islice(graph, DEEP - 1):
+            if self._walked >= MOST_WALKED:
+                break
+            self._walked += 1
+            variable = getattr(node, "variable", None) if not following else None
+            if variable is not None:
+                found[id(variable)] = variable
+        for ident, leaf in found.items():
+            known = self._leaves.get(ident)
+            if known is None or known() is not leaf:
+                self._leaves[ident] = weakref.ref(leaf)
+        return frozenset(found)
 
     def _gather(self, record: Record, values: Any, depth: int) -> None:
         torch = self._torch
@@ -216,8 +245,7 @@ class CutWatch(TorchFunctionMode):
                     node = value.grad_fn
                     kept = stacks.kept_in(node) if node is not None else None
                     made: Any = kept if isinstance(kept, stacks.Stack) else []
-                    leaf = weakref.ref(value) if node is None else None
-                    record.origins.append(Origin(node.name() if node is not None else "", made, leaf))
+                    record.origins.append(Origin(node.name() if node is not None else "", made))
                     continue
             elif isinstance(value, list | tuple) and depth < 4:
                 self._gather(record, value, depth + 1)
@@ -328,7 +356,7 @@ class CutWatch(TorchFunctionMode):
             cut.before, cut.before_op = frames_of(origin.raw, autopsy.cwd), origin.op
         if cut.reason == "missing-create-graph":
             cut.op = "autograd.grad"
-        cut.behind = _leaves(alike or [record], names)
+        cut.behind = self._behind_names(alike or [record], names)
         if cut.reason == "frozen":
             cut.behind = sorted({names[i] for i in record.frozen if i in names})
             at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
@@ -361,14 +389,13 @@ class CutWatch(TorchFunctionMode):
         return {
             "op": record.op,
             "stack": [vars(f) for f in frames_of(record.raw, autopsy.cwd)],
-            "behind": _leaves([record], autopsy.census.parameter_names),
+            "behind": self._behind_names([record], autopsy.census.parameter_names),
         }
 
-
-def _leaves(records: Iterable[Record], names: dict[int, str]) -> list[str]:
-    """The names of the parameters that went into these operations, as far as they still live."""
-    tensors = [o.leaf() for r in records for o in r.origins if o.leaf is not None]
-    return sorted({names[id(t)] for t in tensors if t is not None and id(t) in names})
+    def _behind_names(self, records: Iterable[Record], names: dict[int, str]) -> list[str]:
+        """The names of the parameters behind these operations, as far as they still live."""
+        found = {i for r in records for i in r.behind if i in names}
+        return sorted(names[i] for i in found if i in self._leaves and self._leaves[i]() is not None)
 
 
 def _called_by_one(record: Record) -> str:

@@ -16,7 +16,7 @@ from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
 from graphdoc.program.stored_values import alias_of, kept_at, user_frames
-from graphdoc.program.value_reads import bound_names, ends, meeting, uses_in_loss
+from graphdoc.program.value_reads import bound_names, carrying_holders, ends, meeting, uses_in_loss
 from graphdoc.story.older_graph import MOST_PLACES, called, distinct_carries, paths_of
 
 
@@ -25,33 +25,36 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
 
     ``making`` is the label of the latter, ``label`` where it is empty. The start of a recurrence is not told.
     """
-    kept: list[Span] = []
+    kept = [
+        span("cause", f, "a view of data that outlives this pass", program.sources)
+        for f in aliases(program.sources, program.nodes, reuse)
+    ] + list(keeping_places(program, reuse, label))
     made: list[Span] = []
+    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
+        producer = program.node(c.producer)
+        frame = innermost_user(producer.stack) if producer is not None else None
+        if frame is not None and not reuse.is_start(c):
+            made.append(span("cause", frame, making or label, program.sources, moment(producer)))
+    made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
+    return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
+
+
+def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ...]:
+    """The statements that keep something for a later pass; none where nothing but its first name does."""
+    kept: list[Span] = []
     for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
         producer = program.node(c.producer)
         if producer is None:
             continue
-        for frame in _in_rounds(
-            program.sources,
-            reuse,
-            producer,
-            kept_at(program.sources, program.raised, c.tensor.holders, producer)[:2],
-        ):
+        holders = carrying_holders(program.sources, program.nodes, program.raised, c)
+        statements = kept_at(program.sources, program.raised, holders, producer)[:2]
+        for frame in _in_rounds(program.sources, reuse, producer, statements):
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
         recurs = reuse.lifetime is Lifetime.RECURS and not any(h.exact for h in c.tensor.holders)
         carrying = (reuse.carrying(c) or stored_on(program.sources, program.nodes, c)) if recurs else None
         if carrying is not None:
             kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))
-        frame_made = innermost_user(producer.stack)
-        if frame_made is not None and not reuse.is_start(c):
-            made.append(span("cause", frame_made, making or label, program.sources, moment(producer)))
-    kept = list(distinct(kept))
-    kept = [
-        span("cause", f, "a view of data that outlives this pass", program.sources)
-        for f in aliases(program.sources, program.nodes, reuse)
-    ] + kept
-    made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
-    return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
+    return distinct(kept)
 
 
 def _in_rounds(sources: SourceTexts, reuse: Reuse, producer: Node, kept: list[Frame]) -> list[Frame]:

@@ -150,8 +150,7 @@ class TermWatch(CutWatch):
         first = result[0] if isinstance(result, list | tuple) and result else result
         record, _ = self._records.get(id(first), (None, None))
         if record is not None:
-            behind = leaves_behind([node])
-            self.leaves[id(record)] = (record, frozenset(behind or ()))
+            self.leaves[id(record)] = (record, record.behind)
             sides = [n for n, _ in node.next_functions if n is not None]
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
                 first_side, other = (frozenset(leaves_behind([n]) or ()) for n in sides)

@@ -15,7 +15,7 @@ from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.older_graph_places import cause_places
+from graphdoc.story.older_graph_places import keeping_places
 from graphdoc.story.overwrite import called, facts_of, quoted, reason, stepped_and_before, story, trust
 
 TITLE = "An optimizer stepped between the forward pass and the backward that still needs the old weights"
@@ -140,7 +140,7 @@ def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
     """The step, the forward that ran before it, and what keeps the result for a later iteration."""
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
-        kept = cause_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
+        kept = keeping_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
     lines = at.lines[: 2 - len(kept)] if at is not None else ()
     step, forwards = stepped_and_before(program.sources, found, lines)
     return [*step, *forwards, *kept]
