@@ -28,7 +28,7 @@ STALE_UNSEEN = "one of the variables needed for gradient computation has been mo
 """The same of a tensor that was written where no version counter tells."""
 BYPASSED = "bypassed"
 """The kind of a sign that only a second run gives."""
-AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "stale-parameter"})
+AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
 SourceTexts = Mapping[str, str]
 """The text of each file of the run, by its name in the frames."""

@@ -9,6 +9,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 
+_ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 
 
@@ -17,6 +18,8 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     kinds = {s.kind for s in signs}
     if "suspect-term" in kinds and any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
         return any(_loses(node) for node in _nodes(sources))
+    if "suspect-unused" in kinds:
+        return any(_cuts(node) for node in _nodes(sources))
     return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(sources))
 
 
@@ -114,6 +117,13 @@ def _loses(node: ast.AST) -> bool:
         return not any(k.arg == "create_graph" for k in node.keywords)
     last = name.rpartition(".")[2]
     return last in _MAKERS and bool(node.args) and isinstance(node.args[0], ast.Name | ast.ListComp | ast.List)
+
+
+def _cuts(node: ast.AST) -> bool:
+    """Anything that ends a graph: asked only where a loss passes by the optimizer that steps for it."""
+    if isinstance(node, ast.Call) and bindings.dotted(node.func).rpartition(".")[2] in _ENDS:
+        return True
+    return _loses(node) or _makes_leaf(node)
 
 
 def _makes_leaf(node: ast.AST) -> bool:

@@ -17,7 +17,7 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     """The finding in the words of what was seen; as it is where its evidence tells of an exception that was raised.
     ``families`` are those of its cause."""
     sign = program.evidence.as_if
-    if sign is None or sign.kind not in ("covered-loss", "constant-term", "cut-off"):
+    if sign is None or sign.kind not in ("covered-loss", "constant-term", "cut-off", "cut-term"):
         return finding
     if "no-graph" not in families:
         return finding  # of another sign of the same run
@@ -33,6 +33,12 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     if term:
         title = "a term of the loss is a constant for autograd: it adds nothing to any gradient"
         because = "the other terms have a graph; this one was computed from what has one, and lost it on the way"
+    elif sign.kind == "cut-term":
+        title = f"a term of this loss trains nothing: {whose or 'what it is for'} cannot be reached through it"
+        because = (
+            "the optimizer that steps for this loss holds nothing behind the term, and the gradients that it gives to "
+            "other parameters are cleared before those are stepped"
+        )
     else:
         title = f"{whose or 'parameters of the optimizer'} receive no gradient: what is computed from them is cut off"
         because = "their optimizer steps, and no backward call that was looked at has reached them"
@@ -40,7 +46,10 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
     explanation = (
         f"`{told.op}` ends the graph of this value. " if told is not None else ""
     ) + "Nothing fails, because the rest of the loss goes on with its graph."
-    return replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
+    told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
+    if sign.kind == "cut-term" and finding.confidence == "certain":
+        return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
+    return told_now
 
 
 def _covered(program: Program, finding: Finding) -> Finding:

@@ -21,6 +21,7 @@ from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
 from graphdoc.capture.audit.unheld import Unheld
 from graphdoc.capture.audit.unstepped import Unstepped
+from graphdoc.capture.audit.unused import Unused
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.facts import user_frames
 from graphdoc.capture.quiet import Unseen
@@ -65,9 +66,10 @@ class Audit:
         self.clips = Clips(self)
         self.deadends = DeadEnds(self)
         self.refrozen = Refrozen(self)
+        self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            *(self.growing, self.clips, self.deadends, self.refrozen, self.moved),
+            *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused),
         ]
 
     @classmethod
@@ -84,6 +86,7 @@ class Audit:
             return
         for ident in leaves:
             self.reached[ident] = self.reached.get(ident, 0) + 1
+        self.unused.called(noted, outputs, leaves)
         self.losses.called(noted, outputs, leaves)
         self.aliases.called(noted, leaves)
         self.stale.called(noted, outputs)
@@ -107,6 +110,7 @@ class Audit:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
+        self.unused.stepped(optimizer, seen)
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.moved.stepped(optimizer, seen)

@@ -132,6 +132,12 @@ class Losses:
 
     # -- telling -------------------------------------------------------------------------------------------------
 
+    def tell_cut(self, noted: Noted, kind: str, record: Record, behind: frozenset[int]) -> None:
+        """Tell that the backward call ``noted`` goes on without what ``record`` has cut off, of which these lie
+        behind."""
+        if self._evidence is None:
+            self._tell(noted, (), Sign(kind), [record], None, behind)
+
     def _tell(
         self,
         noted: Noted,

@@ -7,6 +7,8 @@ runs that graphdoc starts by itself. It looks from the first backward call until
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
@@ -23,6 +25,10 @@ MOST_OPERATIONS = 30_000
 """Operations that are looked at; a rollout of thousands of steps ends the look."""
 MOST_STEPS = 4
 """Steps of optimizers until the look ends."""
+MOST_TAKEN = 64
+"""Inputs of an operation that are looked at."""
+MOST_FOLLOWED = 2_000
+"""Results without a graph that are followed back from one loss."""
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
@@ -52,11 +58,22 @@ def _top(roots: list[Any]) -> list[Any]:
     """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers."""
     todo = [root for root in roots if root is not None]
     for node in todo:
-        name = type(node).__name__
-        following = [n for n, _ in node.next_functions if n is not None]
-        if len(todo) < MOST_TOP and (name in _PLAIN or (name in _SCALING and len(following) == 1)):
-            todo += [n for n in following if is_number(n)]
+        if len(todo) < MOST_TOP:
+            todo += _summands(node)
     return todo
+
+
+def terms_of(roots: list[Any]) -> list[Any]:
+    """The nodes that a loss is a weighted sum of; one that is no such sum is its only term."""
+    return [node for node in _top(roots) if not _summands(node)]
+
+
+def _summands(node: Any) -> list[Any]:
+    name = type(node).__name__
+    following = [n for n, _ in node.next_functions if n is not None]
+    if name in _PLAIN or (name in _SCALING and len(following) == 1):
+        return [n for n in following if is_number(n)]
+    return []
 
 
 def is_number(node: Any) -> bool:
@@ -80,6 +97,8 @@ class TermWatch(CutWatch):
         self._taken: dict[int, dict[int, frozenset[int]]] = {}
         """By the id of the record of a detached difference: the sequence number of either side, with the leaves that
         are only behind the other one."""
+        self._taking: OrderedDict[int, Record] = OrderedDict()
+        """By the sequence number of an operation with a graph: one of its inputs without."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -119,11 +138,27 @@ class TermWatch(CutWatch):
             return
         super()._note(func, args, kwargs, result)
         name = self._name(func)
+        if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
+            self._note_taking((*args, *kwargs.values()), result.grad_fn)
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result)
             self._note_estimator(args)
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
             self._note_leaving(args[0], result)
+
+    def _note_taking(self, values: Any, node: Any) -> None:
+        flat = [v for a in values for v in (a if isinstance(a, list | tuple) else (a,))]
+        for value in flat[:MOST_TAKEN]:
+            record = self._of(value) if isinstance(value, self._torch.Tensor) and not value.requires_grad else None
+            if record is not None and not record.integral:
+                self._taking[node._sequence_nr()] = record
+        while len(self._taking) > MOST_OPERATIONS:
+            self._taking.popitem(last=False)
+
+    def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
+        """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
+        numbers = sorted((n._sequence_nr() for n in nodes), reverse=True)
+        return [r for r in _behind([self._taking[n] for n in numbers if n in self._taking], MOST_FOLLOWED) if r.origins]
 
     def _note_sum(self, args: Any, result: Any) -> None:
         flat = [v for a in args for v in (a if isinstance(a, list | tuple) else (a,))]

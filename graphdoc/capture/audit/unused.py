@@ -1,0 +1,145 @@
+"""Losses, and terms of losses, whose gradients nobody uses.
+
+A generator's loss on detached images trains the discriminator alone, whose optimizer clears those gradients before it
+steps; the step behind the loss is the generator's, and finds nothing. Told from the graph of the looked-at calls, from
+who steps, and from what is cleared. A second run sees where the values were cut off.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.audit.terms import TermWatch, terms_of
+from graphdoc.capture.facts import grad_fn_of, parameters_of
+from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.evidence import Sign
+
+if TYPE_CHECKING:
+    from graphdoc.capture.audit import Audit
+    from graphdoc.capture.cuts import Record
+    from graphdoc.capture.journal import Noted, Seen
+
+MOST_LOOKS = 16
+"""Backward calls whose terms are walked through."""
+MOST_TERMS = 20
+MOST_WAITING = 20
+ENOUGH = 2
+"""Calls whose gradients were cleared before they were used."""
+
+
+class Term:
+    """One term of a loss: the ids of the leaves behind it, and the cuts behind its constants where those are seen."""
+
+    def __init__(self, position: int, leaves: frozenset[int], cuts: list[Record]) -> None:
+        self.position, self.leaves, self.cuts = position, leaves, cuts
+
+
+class _Waiting:
+    """A term that passes by the optimizer which has stepped for its loss, until it is known who uses it."""
+
+    def __init__(self, seen: Seen, noted: Noted, term: Term, mine: frozenset[int], whole: bool) -> None:
+        self.optimizer, self.noted, self.term, self.mine, self.whole = seen.id, noted, term, mine, whole
+        self.key = (seen.id, site_of(stacks.stack_of_seen(noted[3])), term.position)
+
+
+class Unused:
+    """``suspect-unused`` asks for a second run, which tells ``cut-off`` (the whole loss passes by its optimizer, whose
+    parameters have never had a gradient) or ``cut-term`` (a term of it does) by ``Losses.tell_cut``."""
+
+    def __init__(self, audit: Audit, watch: TermWatch | None) -> None:
+        self._audit, self._watch = audit, watch
+        self._looks = 0
+        self._calls: list[tuple[Noted, list[Term]]] = []
+        """The looked-at calls since the latest step."""
+        self._waiting: list[_Waiting] = []
+        self._held: set[int] = set()
+        """Ids of the parameters of optimizers that have stepped."""
+        self._counts: dict[Any, int] = {}
+        self._used: set[Any] = set()
+        self._found: list[Sign] = []
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call is about to run."""
+        self._settle(leaves)
+        terms: list[Term] = []
+        if self._looks < MOST_LOOKS:
+            self._looks += 1
+            terms = self._terms([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")])
+        self._calls.append((noted, terms))
+
+    def _terms(self, roots: list[Any]) -> list[Term]:
+        found = []
+        for position, node in enumerate(terms_of(roots)[:MOST_TERMS]):
+            nodes, leaves = [], set()
+            for inner, following in itertools.islice(nodes_behind([node]), DEEP - 1):
+                nodes.append(inner)
+                variable = getattr(inner, "variable", None) if not following else None
+                if variable is not None:
+                    leaves.add(id(variable))
+            cuts = self._watch.cuts_behind(nodes) if self._watch is not None else []
+            found.append(Term(position, frozenset(leaves), cuts))
+        return found
+
+    def _settle(self, leaves: dict[int, Any]) -> None:
+        """Another call reaches what such a term has reached: were its gradients cleared before?"""
+        waiting, self._waiting = self._waiting, []
+        for one in waiting:
+            common = [leaves[i] for i in one.term.leaves if i in leaves]
+            if not common:
+                self._waiting.append(one)
+            elif self._is_clear(common[0]):
+                self._confirm(one)
+            else:
+                self._used.add(one.key)
+
+    def _is_clear(self, parameter: Any) -> bool:
+        with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
+            grad = parameter.grad
+            return grad is None or (grad.device.type != "cuda" and not bool(grad.any()))
+
+    def stepped(self, optimizer: Any, seen: Seen) -> None:
+        """An optimizer has stepped."""
+        calls, self._calls = self._calls, []
+        every = parameters_of(optimizer)
+        mine = frozenset(id(p) for p in every if p.requires_grad)
+        self._held.update(mine)
+        for one in self._waiting:
+            if one.term.leaves & mine:
+                self._used.add(one.key)
+        self._waiting = [one for one in self._waiting if one.key not in self._used]
+        if len(calls) != 1 or not mine or len(self._waiting) >= MOST_WAITING:
+            return
+        noted, terms = calls[0]
+        whole = bool(terms) and not any(t.leaves & mine for t in terms)
+        if whole and any(p.grad is not None or self._audit.journal.with_grad.get(id(p)) for p in every):
+            return  # it uses what another call has left
+        for term in terms:
+            one = _Waiting(seen, noted, term, mine, whole)
+            if term.leaves and not term.leaves & mine and one.key not in self._used:
+                self._waiting.append(one)
+
+    def _confirm(self, one: _Waiting) -> None:
+        if one.key in self._used or not one.term.leaves <= self._held:
+            return
+        self._counts[one.key] = self._counts.get(one.key, 0) + 1
+        if self._counts[one.key] < ENOUGH:
+            return
+        if self._watch is None:
+            if not self._found:
+                stack = frames_of(stacks.stack_of_seen(one.noted[3]), self._audit.witness.cwd)
+                sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
+                sign.count = ENOUGH
+                self._found.append(sign)
+            return
+        record = next((r for r in one.term.cuts if r.behind & one.mine), None)
+        if record is not None:
+            kind = "cut-off" if one.whole else "cut-term"
+            behind = frozenset().union(*(r.behind for r in one.term.cuts)) & one.mine
+            self._audit.losses.tell_cut(one.noted, kind, record, behind)
+
+    def signs(self) -> list[Sign]:
+        return self._found
