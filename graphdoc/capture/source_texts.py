@@ -17,7 +17,7 @@ import types
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.evidence import Evidence
 from graphdoc.sourcetext import decode, digest
 
@@ -81,6 +81,16 @@ def add_source(evidence: Evidence, name: str, path: str, *, check: bool = True) 
     evidence.hashes[name] = digest(ran.data)
     if len(ran.data) <= MOST_SOURCE:
         evidence.sources[name] = decode(ran.data)
+
+
+def lines_with(word: bytes, cwd: str) -> list[dict[str, Any]]:
+    """The first line of each of the user's files that holds ``word``, as a place that the document names: its text is
+    then at hand for whoever asks what the program does elsewhere."""
+    return [
+        {"file": shown_file(path, cwd), "line": text.data[: text.data.index(word)].count(b"\n") + 1}
+        for path, text in _held.items()
+        if word in text.data
+    ]
 
 
 def _hold(file: Any) -> None:

@@ -31,6 +31,30 @@ def read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | 
     return bindings.frame_of(sources, file, first)
 
 
+def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
+    """Whether the function around a line writes in place to what it keeps under ``name``: then it knows that these are
+    the gradients themselves, and clears or scales them through it.
+
+    ``for g in grads: g.zero_()``, ``for p, g in zip(params, grads): g.mul_(0.9)``, ``torch._foreach_zero_(grads)``.
+    """
+    root = bindings.tree(sources, file)
+    scope = (bindings.function_around(root, line) or root) if root is not None else ast.Module([], [])
+    elements: set[str] = set()
+    for loop in (n for n in ast.walk(scope) if isinstance(n, ast.For)):
+        if any(bindings.text_of(n) == name for n in ast.walk(loop.iter)):
+            elements.update(n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name))
+    for call in (n for n in ast.walk(scope) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
+        function = call.func
+        assert isinstance(function, ast.Attribute)
+        if not function.attr.endswith("_") or function.attr.endswith("__"):
+            continue
+        held = function.value.value if isinstance(function.value, ast.Subscript) else function.value
+        first = bindings.text_of(call.args[0]) if call.args else ""
+        if bindings.text_of(function.value) in elements or bindings.text_of(held) == name or first == name:
+            return True
+    return False
+
+
 def kept_gradients(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     """The expressions that keep a ``.grad`` without a copy: in the function around a line, under a name of its own;
     where there are none, those that a function of the program returns."""

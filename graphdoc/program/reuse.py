@@ -108,7 +108,7 @@ class Reuse(TwoCalls):
         if self.in_one_pass or (not again and self.only_heads_stepped):
             return Lifetime.SAME_PASS
         if self._sums_up:
-            return Lifetime.SUMMED
+            return Lifetime.RESULT if self.adds_nothing else Lifetime.SUMMED
         if any(c.recurrent for c in self._crossing):
             return Lifetime.RECURS
         if self._in_turn:
@@ -285,6 +285,12 @@ class Reuse(TwoCalls):
         adds = bool(takers) and all(n is None or n.op.startswith(_ADDING) for n in takers)
         several = len({c.producer for c in self.earlier_roots}) > 1
         return adds and (self.same_line or several or any(map(self.carrying, self.earlier_roots)))
+
+    @cached_property
+    def adds_nothing(self) -> bool:
+        """Whether the failing loss is a sum of what other lines have differentiated for the same step, and of nothing
+        else: each of its terms would count twice."""
+        return not self.same_line and self.calm and not self._evidence.fresh_reaches
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:

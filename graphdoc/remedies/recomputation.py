@@ -249,7 +249,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 {"place": place(frame)},
             ),
         )
-    if reuse.carries:
+    if reuse.carries and not reuse.adds_nothing:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
         return tuple(compute_again(program, reuse))
     if reuse.same_line:

@@ -32,17 +32,29 @@ def is_gradient(cut: Cut) -> bool:
     return cut.op.rsplit(".", 1)[-1] == "grad"
 
 
-def principal(cuts: list[Cut]) -> Cut | None:
-    """The cut that explains the failure best: a gradient without graph first, then by rank, then the nearest to it."""
-    known = [c for c in cuts if c.reason in _RANK or is_gradient(c)]
+def principal(program: Program) -> Cut | None:
+    """The cut that explains the failure best: a gradient without graph first, then what an optimizer is to train and
+    was cut off, then by rank, then the nearest to the loss."""
+    known = [c for c in program.cuts if c.reason in _RANK or is_gradient(c)]
     if not known:
-        return cuts[0] if cuts else None
-    return min(known, key=lambda c: -1 if is_gradient(c) else _RANK.index(c.reason))
+        return program.cuts[0] if program.cuts else None
+    return min(known, key=lambda c: (not is_gradient(c), _may_be_constant(program, c), _rank(c)))
 
 
-def find_cut(cuts: list[Cut], *reasons: str) -> Cut | None:
-    """The cut nearest to the loss that has one of these reasons. A gradient's is another cause's."""
-    return next((c for c in cuts if c.reason in reasons and not is_gradient(c)), None)
+def _rank(cut: Cut) -> int:
+    return -1 if is_gradient(cut) else _RANK.index(cut.reason)
+
+
+def _may_be_constant(program: Program, cut: Cut) -> bool:
+    """Whether what was cut off is known to be nobody's to train."""
+    return not is_gradient(cut) and bool(cut.behind) and not is_learned(program, cut)
+
+
+def find_cut(program: Program, *reasons: str) -> Cut | None:
+    """The cut nearest to the loss that has one of these reasons, of what is to be trained first. A gradient's is
+    another cause's."""
+    mine = [c for c in program.cuts if c.reason in reasons and not is_gradient(c)]
+    return min(mine, key=lambda c: _may_be_constant(program, c), default=None)
 
 
 def is_learned(program: Program, cut: Cut) -> bool:
@@ -59,7 +71,7 @@ def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
     That something was cut off is seen; that it is the fault is proven only where an optimizer is to train it, or where
     the loss itself is what was cut off.
     """
-    if principal(program.cuts) is not cut:
+    if principal(program) is not cut:
         return 0.5, "possible"
     alone = len({c.reason for c in program.cuts if c.reason != "frozen"}) <= 1
     made = loss_made(program.evidence.extras)[1]

@@ -27,15 +27,18 @@ _FUNCTIONS = ("_clip_grads_with_norm_", "clip_grad_value_")
 
 
 class _Clip:
-    """One call: where, between which events, whether it found gradients, and the calls of scalers before it."""
+    """One call: where, between which events, the calls of scalers before it, whether it found gradients, and whether
+    it had to bound them, as far as that is known without waiting for a GPU."""
 
-    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], found: bool, scaler: list[Any]) -> None:
-        self.raw, self.index, self.ids, self.found, self.scaler = raw, index, ids, found, scaler
+    def __init__(self, raw: stacks.Stack, index: int, ids: set[int], scaler: list[Any]) -> None:
+        self.raw, self.index, self.ids, self.scaler = raw, index, ids, scaler
+        self.found = self.bounds = True
 
 
 class Clips:
     """``clip-unused``: ``stack`` is the call that bounds, ``other`` the call that it has to change places with or stand
-    in front of; ``facts["how"]`` is ``after-step``, ``before-backward`` or ``before-unscale``. Or ``nothing-given``:
+    in front of; ``facts["how"]`` is ``after-step``, ``before-backward`` or ``before-unscale``; ``facts["bounds"]``
+    whether any of the calls had something to bound. Or ``nothing-given``:
     the call has no parameters to bound, while ``other`` steps; the source has to tell why."""
 
     def __init__(self, audit: Audit) -> None:
@@ -74,11 +77,13 @@ class Clips:
             return  # what is only measured
         with Unseen(audit.torch, audit.witness.anomaly, None):
             found = any(p.grad is not None for p in every)
-            if found and isinstance(norm, audit.torch.Tensor) and norm.is_cpu:
-                found = float(norm) != 0.0
+            known = float(norm) if found and isinstance(norm, audit.torch.Tensor) and norm.is_cpu else None
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
         ids = {id(p) for p in every}
-        self._clips.append(_Clip(here, audit.journal.count, ids, found, audit.witness.scaler_calls()))
+        clip = _Clip(here, audit.journal.count, ids, audit.witness.scaler_calls())
+        clip.found = found and known != 0.0
+        clip.bounds = known is None or known > float(bound)
+        self._clips.append(clip)
         self._over = len(self._clips) >= LAST
 
     # -- the end -------------------------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ class Clips:
                 seen = seen[1:]
             hows = {how[0] if how is not None else "" for how in seen}
             if len(hows) == 1 and seen[-1] is not None and seen[-1][0]:
-                self._tell(clips[-1], *seen[-1])
+                self._tell(clips[-1], any(c.bounds for c in clips), *seen[-1])
 
     def _how(self, clip: _Clip, entries: list[Entry]) -> tuple[str, Entry | None] | None:
         """What keeps this call from having an effect, and the call that it is about; "" for nothing."""
@@ -145,7 +150,7 @@ class Clips:
         calls = self._audit.witness.scaler_calls()
         return not unscaled and any(kind == "step" and index == clip.index for kind, _, index, _, _ in calls)
 
-    def _tell(self, clip: _Clip, how: str, about: Entry | None) -> None:
+    def _tell(self, clip: _Clip, bounds: bool, how: str, about: Entry | None) -> None:
         audit = self._audit
         audit.snapshot()
         cwd = audit.witness.cwd
@@ -153,5 +158,5 @@ class Clips:
         sign.parameters = sorted(audit.names[i] for i in clip.ids if i in audit.names)
         owners = [s for s in audit.journal.optimizers.values() if clip.ids & set(s.parameters)]
         sign.optimizer = owners[0].id if owners else about.optimizer if about is not None else -1
-        sign.event, sign.count, sign.facts = clip.index, ENOUGH, {"how": how}
+        sign.event, sign.count, sign.facts = clip.index, ENOUGH, {"how": how, "bounds": bounds}
         self._found.append(sign)

@@ -8,6 +8,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, optimizer_functions
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.source_texts import lines_with
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ MOST_SAMPLED = 50
 
 class Unstepped:
     """``step-missing``: ``stack`` is the backward call whose gradients no optimizer uses, ``other`` the call of
-    ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only."""
+    ``zero_grad`` that throws those of this optimizer away. ``facts["alone"]``: they are for this optimizer only;
+    ``facts["elsewhere"]`` are files of the program that speak of gradients."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -78,6 +80,7 @@ class Unstepped:
         names = sorted(audit.names[i] for i in mine if i in audit.names)
         sign = Sign("step-missing", frames_of(own[-1].raw, cwd), frames_of(here, cwd), None, names, seen.id)
         sign.event, sign.count, sign.facts["alone"] = audit.journal.count, ENOUGH, alone
+        sign.facts["elsewhere"] = lines_with(b".grad", cwd)
         self._found[seen.id] = (seen, sign)
         audit.tell_early()
 

@@ -83,7 +83,7 @@ def recognise(program: Program) -> Finding | None:
         return _finding(program, strength, confidence)
     if not without_graph(program.raised) or program.evidence.from_text:
         return None
-    cut = find_cut(program.cuts, "constant")
+    cut = find_cut(program, "constant")
     if cut is not None:
         strength, confidence = weigh(program, cut)
         spans = _told(program) if _assigned(program) else story(program, cut, "the loss is made from constants here")

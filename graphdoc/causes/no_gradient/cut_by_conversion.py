@@ -86,7 +86,7 @@ def recognise(program: Program) -> Finding | None:
     """The first place where a value left its tensor; or a loss that is a float itself."""
     if program.field("type", "float-has-no-backward") == "float":
         return _float_loss(program)
-    cut = find_cut(program.cuts, "conversion")
+    cut = find_cut(program, "conversion")
     if cut is None or not without_graph(program.raised):
         return unseen(
             program,

@@ -77,7 +77,7 @@ Two calls may have to go. Detaching again after the first one was removed gives 
 
 def recognise(program: Program) -> Finding | None:
     """The first detach on the loss's way."""
-    cut = find_cut(program.cuts, "detach")
+    cut = find_cut(program, "detach")
     if cut is None or not without_graph(program.raised):
         return unseen(program, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
     strength, confidence = weigh(program, cut)

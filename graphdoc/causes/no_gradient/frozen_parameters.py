@@ -109,7 +109,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     if program.evidence.from_text:
         return unseen(program, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
-    cut = find_cut(program.cuts, "frozen")
+    cut = find_cut(program, "frozen")
     if cut is not None:
         strength, confidence = weigh(program, cut)
         told = story(program, cut, "computed from parameters that do not require gradients")

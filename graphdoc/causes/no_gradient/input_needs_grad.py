@@ -74,7 +74,7 @@ def recognise(program: Program) -> Finding | None:
         return _finding(program, frame, _inputs(program.sources, frame), strength, confidence == "certain")
     if program.met_none:
         return _missing_grad(program)
-    cut = find_cut(program.cuts, "input")
+    cut = find_cut(program, "input")
     if cut is None or not without_graph(program.raised):
         return None
     strength, confidence = weigh(program, cut)

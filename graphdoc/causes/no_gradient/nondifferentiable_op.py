@@ -154,7 +154,7 @@ def recognise(program: Program) -> Finding | None:
     flat = first_sign(program.signs, "zero-derivative")
     if flat is not None:
         return zero_derivative(program.sources, program.optimizers, flat)
-    cut = find_cut(program.cuts, "nondifferentiable")
+    cut = find_cut(program, "nondifferentiable")
     if cut is not None and without_graph(program.raised):
         return _from_cut(program, cut)
     named = program.message(*_UNDERIVED)

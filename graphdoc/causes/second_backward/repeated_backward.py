@@ -118,12 +118,15 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
 def _what(reuse: Reuse, call: str) -> str:
     if reuse.from_one_root:
         return f"This {call} starts from the very tensor from which an earlier call started"
+    if reuse.adds_nothing:
+        return f"This {call} starts from a sum of losses that earlier calls have differentiated, and of nothing else"
     return f"All that this {call} differentiates was differentiated before, but for what its own line computes"
 
 
 def _because(reuse: Reuse) -> str:
     if not reuse.from_one_root:
-        return "nothing but the line of the call itself was computed since the earlier call"
+        fresh = "the sum" if reuse.adds_nothing else "the line of the call itself"
+        return f"nothing but {fresh} was computed since the earlier call"
     op = reuse.failing.root_op if reuse.failing is not None else ""
     return f"both calls start from the same tensor ({op})" if op else ""
 

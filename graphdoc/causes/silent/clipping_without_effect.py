@@ -83,6 +83,8 @@ def recognise(program: Program) -> Finding | None:
     how = str(sign.facts["how"])
     if how == "nothing-given":
         return _nothing_given(evidence, sign)
+    if how == "after-step" and not sign.facts.get("bounds", True) and _is_taken(evidence.sources, sign):
+        return None  # a measure: its bound was out of reach, and what it returns is wanted
     here, there = _LABELS[how]
     return Finding(
         0.93,
@@ -97,6 +99,18 @@ def recognise(program: Program) -> Finding | None:
         ),
         remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, how)),
         because=_BECAUSE[how],
+    )
+
+
+def _is_taken(sources: SourceTexts, sign: Sign) -> bool:
+    """Whether the program takes what the call returns: the norm of the gradients."""
+    frame = innermost_user(sign.stack)
+    call = bindings.call_at(sources, frame)
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    alone = [n.value for n in ast.walk(root) if isinstance(n, ast.Expr)] if root is not None else []
+    return call is not None and not any(
+        isinstance(value, ast.Call) and (value.lineno, value.col_offset) == (call.lineno, call.col_offset)
+        for value in alone
     )
 
 

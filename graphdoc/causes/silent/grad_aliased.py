@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.kept_gradients import kept_gradients, read_next
+from graphdoc.program.kept_gradients import kept_gradients, read_next, written_through
 from graphdoc.program.observed import Program
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import distinct, place, span, span_of
@@ -61,7 +61,7 @@ def recognise(program: Program) -> Finding | None:
         file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
         read = read_next(program.sources, file, name, line)
         kept = kept_gradients(program.sources, file, name, line)
-        if read is None or not kept:
+        if read is None or not kept or written_through(program.sources, file, name, line):
             continue
         edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept]
         remedy = Remedy(

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Sign, SourceTexts
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -66,7 +66,7 @@ through these parameters.
 def recognise(program: Program) -> Finding | None:
     """The journal: gradients that no optimizer used were thrown away each time, and this one never stepped."""
     sign = first_sign(program.signs, "step-missing")
-    if sign is None or _uses_gradients(program.sources, sign):
+    if sign is None or _uses_gradients(program.sources):
         return None
     name = optimizer_of(program.optimizers, sign)
     alone = sign.facts.get("alone", True)
@@ -103,12 +103,12 @@ def recognise(program: Program) -> Finding | None:
 _ONLY_LOOKS = {"zero_", "detach_", "norm"}
 
 
-def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
+def _uses_gradients(sources: SourceTexts) -> bool:
     """Whether the program takes gradients for a purpose of its own: statistics, an update by hand, another's optimizer.
 
     Clearing them, asking whether they are there and printing their norm are none.
     """
-    for file in {f.file for f in (*sign.stack, *sign.other) if f.user}:
+    for file in sources:
         root = bindings.tree(sources, file) or ast.Module([], [])
         parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
         reads = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad"]
