@@ -7,6 +7,7 @@ the operation that began it. Runs below autograd (``TorchDispatchMode``), so it 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from functools import partial, wraps
 from math import isfinite
@@ -62,6 +63,8 @@ class Births(TorchDispatchMode):
     def __init__(self, trouble: Callable[[BaseException], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.active = False
+        self._one_at_a_time = threading.RLock()
+        """Of the threads that compute; the same one comes again where looking frees a tensor of the program's."""
         self._trouble = trouble
         self._number = 0
         self._flows: dict[int, tuple[Record, Any]] = {}
@@ -83,13 +86,15 @@ class Births(TorchDispatchMode):
         before: list[Any] = []
         if self.active:
             try:
-                before = self._before(func, args, kwargs)
+                with self._one_at_a_time:
+                    before = self._before(func, args, kwargs)
             except Exception as e:
                 self._trouble(e)
         out = func(*args, **kwargs)
         if self.active:
             try:
-                self._look(func, args, kwargs, out, before)
+                with self._one_at_a_time:
+                    self._look(func, args, kwargs, out, before)
             except Exception as e:
                 self._trouble(e)
         return out

@@ -13,6 +13,7 @@ from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.finite import KIND
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census, roots_of
 from graphdoc.capture.number_facts import is_finite
@@ -65,7 +66,7 @@ class CloseLook:
         witness.undoing.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
         witness.undoing += look._births.watch_loading()
         look._births.active = look._start <= 0
-        look._births.__enter__()  # type: ignore[no-untyped-call]
+        in_each_thread(witness, lambda: look._births)
         if look._only:
             witness.before_scaled_step = look._before_left_out
         witness.audits = [look]

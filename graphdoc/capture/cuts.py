@@ -7,6 +7,7 @@ no gradient are recorded, so a record chain ends where a graph begins.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import Place, frames_of_place, is_users, wraps_decorated
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -100,6 +102,12 @@ class Record:
         self.event = event
 
 
+class _Noting(threading.local):
+    """Whether this thread is at work on a record."""
+
+    now = False
+
+
 class CutWatch(TorchFunctionMode):
     """Records results without a graph, by identity of the tensor, number or array."""
 
@@ -116,25 +124,25 @@ class CutWatch(TorchFunctionMode):
         self._unrecorded: dict[Any, Record] = {}
         self._leaves: dict[int, weakref.ref[Any]] = {}
         self._walked = 0
-        self._busy = False
+        self._noting = _Noting()
 
     @classmethod
     def start(cls, witness: Witness) -> CutWatch:
         watch = cls(witness)
-        watch.__enter__()  # type: ignore[no-untyped-call]
+        in_each_thread(witness, lambda: watch)
         return watch
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if not self._busy:
-            self._busy = True
+        if not self._noting.now:
+            self._noting.now = True
             try:
                 self._note(func, args, kwargs, result)
             except Exception:
                 pass
             finally:
-                self._busy = False
+                self._noting.now = False
         return result
 
     def _name(self, func: Any) -> str:

@@ -7,18 +7,32 @@ by marks that another may take over (seen with torch 2.13): see ``_Keys``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
-def copying(graph: Any) -> Any:
-    """Enter the context, ``graph`` being ``torch.autograd.graph``, and return its manager.
+class Copying:
+    """One context for all threads, ``graph`` being ``torch.autograd.graph``."""
 
-    The returned manager has to be kept: the context ends with it.
-    """
-    keys = _Keys(graph)
-    manager = graph.allow_mutation_on_saved_tensors()
-    keys.context = manager.__enter__()
-    return manager
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+        self._keys = _Keys(graph)
+
+    def enter(self) -> AbstractContextManager[Any]:
+        """What a thread is to enter: the context, or where it is entered already, what of it is each thread's own."""
+        return self._first() if self._keys.context is None else self._another()
+
+    @contextmanager
+    def _first(self) -> Iterator[None]:
+        with self._graph.allow_mutation_on_saved_tensors() as self._keys.context:
+            yield
+
+    @contextmanager
+    def _another(self) -> Iterator[None]:
+        context = self._keys.context
+        with self._graph._swap_with_cloned(context), self._graph._CloneArgBeforeMutateMode(context):
+            yield
 
 
 def run_straight(checkpoint: Any) -> None:

@@ -16,6 +16,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import grad_fn_of, user_frames
+from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.names import Census, roots_of
 from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident
@@ -126,14 +127,13 @@ class StepTrace:
 
         warnings.showwarning = showwarning
         if self.reference:
-            from graphdoc.capture.reference import copying
+            from graphdoc.capture.reference import Copying
 
-            self._context = copying(graph)
+            in_each_thread(self.witness, Copying(graph).enter)
         if self.views:
             from graphdoc.capture.views import SingleViews
 
-            self._views = SingleViews()
-            self._views.__enter__()  # type: ignore[no-untyped-call]
+            in_each_thread(self.witness, SingleViews)
         atexit.register(self._end)
 
     def _seed(self) -> None:

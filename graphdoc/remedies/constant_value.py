@@ -48,7 +48,7 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
             if edit not in at_use:
                 at_use.append(edit)
             shown = shown or use[1]
-        source = _source(program, producer, consumer, made)
+        source = _source(program, producer, consumer, made) if _begins_with_call(program, producer) else None
         if source is None:
             continue
         frame, structure = source
@@ -106,6 +106,17 @@ def _use(
             if structure is not None and structure is not UNKNOWN:
                 return frame, name, structure
     return None
+
+
+def _begins_with_call(program: Program, producer: Node) -> bool:
+    """Whether the value was made in the thread of the failing call: its stack then begins in the same function.
+
+    Of another thread's the stack begins there, in what may be a helper that runs the whole forward: which calls are of
+    this pass and which of an older one it does not tell.
+    """
+    made = user_frames(producer.stack)
+    call = user_frames(program.failing.stack) if program.failing is not None else []
+    return not made or not call or (made[-1].file, made[-1].function) == (call[-1].file, call[-1].function)
 
 
 def _source(program: Program, producer: Node, consumer: Node, made: Frame) -> tuple[Frame, Any] | None:

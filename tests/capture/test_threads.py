@@ -105,3 +105,95 @@ def test_what_a_short_thread_has_made_was_observed(tmp_path: Path) -> None:
     told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
     assert "made before it was observed" not in told, told
     assert "error[GD1" in told, told
+
+
+IN_THREAD = """\
+import threading
+import torch
+torch.manual_seed(0)
+def apart(function, *args):
+    made = []
+    thread = threading.Thread(target=lambda: made.append(function(*args)))
+    thread.start()
+    thread.join()
+    return made[0]
+net = torch.nn.Linear(3, 4)
+head = torch.nn.Linear(4, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+"""
+OVERWRITTEN = """\
+def forward(x):
+    h = net(x).sigmoid()
+    h += 1
+    return head(h)
+for i in range(4):
+    loss = apart(forward, torch.randn(2, 3)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_second_run_sees_who_writes_in_a_short_thread(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(IN_THREAD + OVERWRITTEN)
+    told = graphdoc(tmp_path, "run", "train.py").stderr
+    assert "+1 by add_() at train.py:15" in told and "a write that was not seen" not in told, told
+
+
+@pytest.mark.slow
+def test_a_patch_of_what_a_short_thread_has_written_is_compared(tmp_path: Path) -> None:
+    """Copying what is saved before it is written is a matter of each thread, too."""
+    (tmp_path / "train.py").write_text(IN_THREAD + OVERWRITTEN)
+    graphdoc(tmp_path, "run", "train.py")
+    tried = graphdoc(tmp_path, "fix", "--diff", "--verify-time", "240")
+    assert "+    h = h + 1" in tried.stdout and "gradients equal the reference" in tried.stderr, tried
+
+
+CUT = """\
+def forward(x):
+    return head(net(x)).detach()
+apart(forward, torch.randn(2, 3)).mean().backward()
+"""
+
+
+def test_a_second_run_sees_what_cuts_in_a_short_thread(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(IN_THREAD + CUT)
+    told = graphdoc(tmp_path, "run", "train.py").stderr
+    assert "--> train.py:14" in told, told
+
+
+NOT_A_NUMBER = """\
+def forward(x):
+    return (head(net(x)) * 0 - 1).sqrt()
+for i in range(3):
+    loss = apart(forward, torch.randn(2, 3)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_second_run_sees_where_a_short_thread_has_made_a_nan(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(IN_THREAD + NOT_A_NUMBER)
+    told = graphdoc(tmp_path, "run", "train.py").stderr
+    assert "--> train.py:14" in told and "sqrt" in told, told
+
+
+CARRIED = """\
+cell = torch.nn.GRUCell(3, 4)
+opt.add_param_group({"params": [*cell.parameters()]})
+state = torch.zeros(2, 4)
+for i in range(4):
+    state = apart(cell, torch.randn(2, 3), state)
+    loss = head(state).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_a_helper_computes_in_its_thread_is_not_cut_there(tmp_path: Path) -> None:
+    """The stack begins in the thread, so that all it names is the call with which each pass is computed."""
+    (tmp_path / "train.py").write_text(IN_THREAD + CARRIED)
+    told = graphdoc(tmp_path, "run", "train.py").stderr
+    assert "error[GD101]" in told and "help:" not in told, told

@@ -124,7 +124,7 @@ class TermWatch(CutWatch):
 
     def end(self) -> None:
         """Look no more. Where a mode of the program's lies on top, ours stays below it and does nothing."""
-        self.over = self._busy = True
+        self.over = True
         modes = _modes()
         if self.entered and modes and modes[-1] is self:
             self.__exit__(None, None, None)
@@ -133,6 +133,8 @@ class TermWatch(CutWatch):
     # -- what ----------------------------------------------------------------------------------------------------
 
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        if self.over:
+            return
         self._operations += 1
         if self._operations >= MOST_OPERATIONS:
             return
