@@ -103,6 +103,7 @@ class Witness:
         self.undoing += self.switches.undo
         self._weave_call(zero_grad, "zero_grad")
         self._weave_call(torch.nn.Module.load_state_dict, "load_state_dict")
+        self._weave_emptying(torch.nn.Module.zero_grad)
         if not told_of_end:
             atexit.register(self.at_exit)
         self._watch_threads()
@@ -179,6 +180,22 @@ class Witness:
             self.undoing.append(insert_calls(function, before=before))
         except CannotInsert as e:
             self.degraded.append(f"{kind} calls were not observed: {e}")
+
+    def _weave_emptying(self, function: Any) -> None:
+        """A module clears gradients as well; the journal is the optimizers', so only the audit hears of it."""
+
+        def before(module: Any, *_: Any) -> None:
+            try:
+                if self.audit is not None and self.audit.clearing.looks:
+                    with self.modes.left():
+                        self.audit.emptied(module)
+            except Exception as e:
+                self.trouble(e)
+
+        try:
+            self.undoing.append(insert_calls(function, before=before))
+        except CannotInsert as e:
+            self.degraded.append(f"zero_grad calls of modules were not observed: {e}")
 
     # -- optimizers ----------------------------------------------------------------------------------------------
 

@@ -15,10 +15,13 @@ from graphdoc.story.wording import folded
 def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for an ``unregistered`` sign; None where the assignment is not found."""
     cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
-    found = _assigned(sources, cls.rpartition(".")[2], f"self.{attribute}")
+    short = cls.rpartition(".")[2]
+    found = _assigned(sources, short, f"self.{attribute}")
     if found is None:
         return None
     file, value = found
+    if sign.facts.get("single") and not _is_filled(sources, file, short, value, f"self.{attribute}"):
+        return None  # `[network]` is how a program keeps a network out of `parameters()` on purpose
     at = bindings.frame_of(sources, file, value)
     of_parameters = bool(sign.facts["parameters"])
     kind = "Parameter" if of_parameters else "Module"
@@ -43,6 +46,25 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; `{name}` holds other "
         "parameters of the same model",
     )
+
+
+def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name: str) -> bool:
+    """Whether a loop of the class makes what is in this container: it is to hold several, in this run there is one."""
+    if isinstance(value, ast.ListComp | ast.DictComp):
+        return True
+    filled = value.elts if isinstance(value, ast.List) else value.keys if isinstance(value, ast.Dict) else [value]
+    if filled:
+        return False
+    whole = ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    owners = [node for node in whole if isinstance(node, ast.ClassDef) and node.name == cls]
+    loops = [node for owner in owners for node in ast.walk(owner) if isinstance(node, ast.For)]
+    return any(_fills(node, name) for loop in loops for node in ast.walk(loop))
+
+
+def _fills(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Call):
+        return bindings.text_of(node.func) == f"{name}.append"
+    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and bindings.text_of(node.value) == name
 
 
 def _assigned(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.expr] | None:

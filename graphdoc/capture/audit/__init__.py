@@ -108,6 +108,10 @@ class Audit:
         self.clearing.zeroed(optimizer, seen)
         self.moved.zeroed(seen)
 
+    def emptied(self, module: Any) -> None:
+        """``module.zero_grad()`` is about to run."""
+        self.clearing.emptied(module)
+
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         self.unused.stepped(optimizer, seen)

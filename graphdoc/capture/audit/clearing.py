@@ -52,11 +52,14 @@ class Clearing:
         self._audit = audit
         self._followed: dict[int, _Followed] = {}
         self._latest: Noted | None = None
+        self._emptied: tuple[set[int], stacks.Stack] | None = None
+        """Parameters that a module has cleared since the latest backward call, before any optimizer was seen."""
+        self._early = 0
         self._found: list[Sign] = []
 
     def called(self, noted: Noted, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
-        self._latest = noted
+        self._latest, self._emptied = noted, None
         for seen in self._audit.journal.optimizers.values():
             followed = self._followed.get(seen.id)
             if followed is None:
@@ -93,17 +96,43 @@ class Clearing:
         """An optimizer is about to be cleared."""
         if seen.steps >= LAST:
             return
+        self._throws(optimizer, seen, stacks.stack_here(4))  # zeroed < Audit.zeroed < the woven callback < zero_grad
+
+    def _throws(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
         followed = self._followed.setdefault(seen.id, _Followed())
         if not followed.used and any(p.grad is not None for p in parameters_of(optimizer)):
             followed.backward = followed.backward or self._latest
-            followed.thrown = stacks.stack_here(4)  # zeroed < Audit.zeroed < the woven callback < zero_grad
+            followed.thrown = raw
+
+    @property
+    def looks(self) -> bool:
+        """Whether a module that is cleared is of interest: an optimizer is in its first steps, or before them."""
+        known = self._audit.journal.optimizers.values()
+        return any(seen.steps < LAST for seen in known) if known else self._latest is not None and self._early < LAST
+
+    def emptied(self, module: Any) -> None:
+        """A module is about to be cleared, and with it what optimizers hold of it."""
+        young = [seen for seen in self._audit.journal.optimizers.values() if seen.steps < LAST]
+        optimizers = [(o, seen) for seen in young if (o := seen.ref()) is not None]
+        mine = {id(p) for p in module.parameters() if p.grad is not None}
+        raw = stacks.stack_here(4)  # emptied < Audit.emptied < the woven callback < zero_grad
+        if not optimizers and mine:
+            self._early += 1
+            self._emptied = mine, raw
+        for optimizer, seen in optimizers:
+            if any(id(p) in mine for p in parameters_of(optimizer)):
+                self._throws(optimizer, seen, raw)
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if seen.steps > LAST:
             self._uses(seen)
             return
-        followed = self._followed.setdefault(seen.id, _Followed())
+        followed = self._followed.get(seen.id)
+        if followed is None:
+            followed = self._followed[seen.id] = _Followed()
+            if self._emptied is not None and any(id(p) in self._emptied[0] for p in parameters_of(optimizer)):
+                followed.backward, followed.thrown = self._latest, self._emptied[1]
         if seen.steps == LAST:
             self._uses(seen)
             followed.left.clear()

@@ -9,7 +9,8 @@ from typing import Any
 from graphdoc.capture.places import is_user_file
 
 FEWEST = 2
-"""Modules in the list: one alone is how a program keeps a network out of ``parameters()`` on purpose."""
+"""Modules in the list: one alone may be how a program keeps a network out of ``parameters()`` on purpose, so the source
+has to tell (``facts["single"]``)."""
 
 
 @dataclass
@@ -29,12 +30,13 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden |
         held: ids of those that are in one: a module with such parameters was given to it.
     """
     module, parameter = torch.nn.Module, torch.nn.Parameter
+    single = None
     for owner in gc.get_objects():
         if module not in type(owner).__mro__ or not _is_users(owner):
             continue
         for name, value in list(owner.__dict__.items()):
             items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-            if name.startswith("_") or len(items) < FEWEST:
+            if name.startswith("_") or not items:
                 continue
             if all(module in type(v).__mro__ for v in items):
                 within = {id(p): p for v in items for p in inside(v)}
@@ -51,8 +53,10 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden |
                 "file": type(owner).__init__.__code__.co_filename,
                 "line": type(owner).__init__.__code__.co_firstlineno,
             }
-            return Hidden(within, facts)
-    return None
+            if len(items) >= FEWEST:
+                return Hidden(within, {**facts, "single": False})
+            single = single or Hidden(within, {**facts, "single": True})
+    return single
 
 
 def _is_given(owner: Any, held: set[int], module: type) -> bool:
