@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphdoc.evidence import BYPASSED, Event, Evidence, EvidenceError, Process, Sign
-from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart, stoppable
+from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
@@ -92,6 +92,7 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
         return _told(evidence, f"it failed after {kept.seconds:.0f} s, longer than a second run may take")
     try:
         with stoppable() as stop:
+            check_ways(kept.request)
             if announce is not None:
                 looked_for = _LOOKED_FOR[mode.split(":")[1]]
                 announce(

@@ -11,7 +11,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
 from graphdoc.fixes.composing import told_of
 from graphdoc.fixes.kinds import keeps_numbers
-from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, stoppable
+from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.redaction import redact
 from graphdoc.verify import Trial
@@ -103,6 +103,8 @@ def try_out(
         return further
     with stoppable() as stop:
         try:
+            if not trying.asked:
+                check_ways(kept.request)
             if trying.announce is not None:
                 trying.announce(_announcement(kept, len(tried), trying.seconds))
             _try(kept, evidence, _Queue(tried, waiting, further, composer), trying, stop)

@@ -36,6 +36,15 @@ class CannotIsolate(Exception):
     """No way holds here; the text says why, as the end of a sentence."""
 
 
+_NO_WAY = "its writes cannot be kept from your files on this system"
+
+
+def check_ways(request: Request) -> None:
+    """Raise ``CannotIsolate`` where it is known without a run that none can be kept apart here."""
+    if not ways(request):
+        raise CannotIsolate(_NO_WAY)
+
+
 def launch_apart(
     request: Request,
     out: Path,
@@ -57,7 +66,7 @@ def launch_apart(
         UsageError: the command does not exist.
     """
     possible = ways(request)
-    why = "its writes cannot be kept from your files on this system"
+    why = _NO_WAY
     for way in possible:
         for processes in (True, False) if way == "namespaces" else (False,):
             if not _known.get(f"{way}{processes}", True):
