@@ -10,6 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
+_NUMBERS = ("item", "tolist")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 
 
@@ -102,7 +103,9 @@ def _is_number(node: ast.expr, scope: ast.AST) -> bool:
             for n in ast.walk(scope)
             if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets)
         ]
-        return bool(given) and any(isinstance(v, ast.Constant) for v in given)
+        # A sum begins with a number and goes on from itself; what is given another value is no such start.
+        others = [v for v in given if not isinstance(v, ast.Constant)]
+        return len(others) < len(given) and all(node.id in bindings.names_in(v) for v in others)
     return isinstance(node, ast.Constant)
 
 
@@ -116,12 +119,14 @@ def _loses(node: ast.AST) -> bool:
     if name.endswith("autograd.grad"):
         return not any(k.arg == "create_graph" for k in node.keywords)
     last = name.rpartition(".")[2]
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS and not node.args:
+        return True
     return last in _MAKERS and bool(node.args) and isinstance(node.args[0], ast.Name | ast.ListComp | ast.List)
 
 
 def _cuts(node: ast.AST) -> bool:
     """Anything that ends a graph: asked only where a loss passes by the optimizer that steps for it."""
-    if isinstance(node, ast.Call) and bindings.dotted(node.func).rpartition(".")[2] in _ENDS:
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _ENDS:
         return True
     return _loses(node) or _makes_leaf(node)
 

@@ -9,43 +9,54 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, listing
 
 
 def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
-    """The finding for an ``unregistered`` sign; None where the assignment is not found."""
-    cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
+    """The finding for an ``unregistered`` sign; None where no assignment is found that was meant otherwise."""
+    cls = str(sign.facts["class"])
     short = cls.rpartition(".")[2]
-    found = _assigned(sources, short, f"self.{attribute}")
-    if found is None:
+    found = [
+        (str(c["attribute"]), bool(c["parameters"]), *at)
+        for c in sign.facts["containers"]
+        if (at := _assigned(sources, short, f"self.{c['attribute']}")) is not None
+        and (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
+    ]
+    if not found:
         return None
-    file, value = found
-    if sign.facts.get("single") and not _is_filled(sources, file, short, value, f"self.{attribute}"):
-        return None  # `[network]` is how a program keeps a network out of `parameters()` on purpose
-    at = bindings.frame_of(sources, file, value)
-    of_parameters = bool(sign.facts["parameters"])
-    kind = "Parameter" if of_parameters else "Module"
-    group = f"nn.{kind}{'Dict' if isinstance(value, ast.Dict | ast.DictComp) else 'List'}"
     name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    args = {"place": place(at), "parameters": of_parameters}
-    note = f"`parameters()` finds {whose or 'them'}, so `{name}` trains them"
     label = f"a plain container: `{cls}.parameters()` finds nothing in it"
+    places = [bindings.frame_of(sources, file, value) for _, _, file, value in found]
+    groups = [_group(plain, value) for _, plain, _, value in found]
+    args = [{"place": place(at), "parameters": plain} for at, (_, plain, _, _) in zip(places, found, strict=True)]
+    note = f"`parameters()` finds {whose or 'them'}, so `{name}` trains them"
+    remedy = Remedy("module_list", f"make it an {groups[0]}", "unsafe", note, args[0])
+    if len(found) > 1:
+        edits = [{"kind": "module_list", "args": a} for a in args]
+        remedy = Remedy("several", f"make each an {groups[0]}", "unsafe", note, {"edits": edits})
+    attributes = listing([f"`self.{attribute}`" for attribute, *_ in found])
     return Finding(
         0.93,
         "certain",
-        f"`self.{attribute}` of `{cls}` is not registered: no optimizer holds {whose or 'what is in it'}",
+        f"{attributes} of `{cls}` {'is' if len(found) == 1 else 'are'} not registered: no optimizer holds "
+        f"{whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
         "ParameterList or ParameterDict. It does not look into a list or dict.",
         distinct(
             (
-                span("cause", at, label, sources),
+                *(span("cause", at, label, sources) for at in places),
                 *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
             )
         ),
-        remedies=(Remedy("module_list", f"make it an {group}", "unsafe", note, args),),
+        remedies=(remedy,),
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; `{name}` holds other "
         "parameters of the same model",
     )
+
+
+def _group(of_parameters: bool, value: ast.expr) -> str:
+    kind = "Parameter" if of_parameters else "Module"
+    return f"nn.{kind}{'Dict' if isinstance(value, ast.Dict | ast.DictComp) else 'List'}"
 
 
 def _is_filled(sources: SourceTexts, file: str, cls: str, value: ast.expr, name: str) -> bool:

@@ -44,6 +44,12 @@ SICK = {
         "    slope = torch.autograd.grad(y.sum(), x, retain_graph=True)[0]\n"
         "    penalty = slope.pow(2).mean()\n    loss = y.pow(2).mean() + penalty\n",
     ),
+    "number": (
+        "cut-by-conversion",
+        "    size = 0\n    if head is not None:\n        size = net(-x).pow(2).mean()\n"
+        "        size = size.detach().item()\n"
+        "    loss = head(net(x)).pow(2).mean() + size\n",
+    ),
     "leaf": (
         "cut-by-conversion",
         "    h = torch.tensor(net(x).tolist(), requires_grad=True)\n    loss = head(h).pow(2).mean()\n",
@@ -53,6 +59,8 @@ HEALTHY = {
     "a number for a start": "    loss = 0\n    for y in (net(x), net(-x)):\n        loss = loss + head(y).mean()\n",
     "a constant": "    loss = head(net(x)).pow(2).mean() + 1e-3\n",
     "a detached baseline": "    y = head(net(x))\n    loss = ((y - y.detach().mean()) * y).mean()\n",
+    "a number of the pass before": "    last = globals().get('kept', 0.0)\n    size = head(net(x)).pow(2).mean()\n"
+    "    loss = size + last\n    kept = size.item()\n",
     "data for a target": "    goal = head(net(-x)).data\n    loss = (head(net(x)) - goal).pow(2).mean()\n",
     "straight through": "    h = net(x)\n    h = h + (h.round() - h).detach()\n    loss = head(h).pow(2).mean()\n",
     "an unused head": "    loss = net(x).pow(2).mean()\n",
@@ -172,3 +180,49 @@ def test_stages_frozen_again_by_a_schedule_are_healthy(tmp_path: Path) -> None:
     schedule = STAGES.replace("        self.freeze()\n", "").replace("epoch WHEN 1", "epoch in (0, 1, 2)")
     schedule = schedule.replace("p.requires_grad = True", "p.requires_grad = epoch == 1")
     assert observe(tmp_path, schedule).slugs == []
+
+
+BLOCKS = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.first, self.last = nn.Linear(3, 4), nn.Linear(4, 1)
+        {kept}
+
+    def forward(self, x):
+        x = self.first(x)
+        for block in self.blocks:
+            x = block(x).tanh()
+        return self.last(x)
+
+
+torch.manual_seed(0)
+net = Net(1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(8, 8, 3):
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_list_that_a_loop_fills_with_a_single_module_is_not_registered(tmp_path: Path) -> None:
+    filled = BLOCKS.format(
+        kept="self.blocks = []\n        self.norms = []\n        for _ in range(depth):\n"
+        "            self.blocks.append(nn.Linear(4, 4))\n            self.norms.append(nn.LayerNorm(4))"
+    ).replace("x = block(x).tanh()", "x = self.norms[0](block(x).tanh())")
+    seen = observe(tmp_path, filled)
+    assert seen.slugs == ["parameters-never-reached"]
+    assert seen.lines("cause") == ["self.blocks = []", "self.norms = []"]
+    kind, texts = seen.patches()[0]
+    assert kind == "several"
+    assert texts["train.py"].count("nn.ModuleList([])") == 2
+
+
+def test_a_list_written_out_for_one_module_keeps_it_to_itself(tmp_path: Path) -> None:
+    seen = observe(tmp_path, BLOCKS.format(kept="self.blocks = [nn.Linear(4, 4)]"))
+    assert (seen.result.status, seen.found) == (0, [])

@@ -8,14 +8,17 @@ from typing import Any
 
 from graphdoc.capture.places import is_user_file
 
-FEWEST = 2
-"""Modules in the list: one alone may be how a program keeps a network out of ``parameters()`` on purpose, so the source
-has to tell (``facts["single"]``)."""
+MOST_CONTAINERS = 20
+"""Lists and dicts of one module that are told."""
 
 
 @dataclass
 class Hidden:
-    """What lies in attribute ``facts["attribute"]`` of a module of class ``facts["class"]``."""
+    """What lies in plain containers of a module of class ``facts["class"]``.
+
+    ``facts["containers"]`` has for each its ``attribute``, whether it holds ``parameters`` and not modules, and their
+    ``count``: a list of a single one may be how a program keeps a network out of ``parameters()`` on purpose.
+    """
 
     parameters: dict[int, Any]
     facts: dict[str, Any]
@@ -23,40 +26,46 @@ class Hidden:
 
 
 def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden | None:
-    """The first list or dict of modules, or of parameters, all of which are among ``unheld``; None where there is none.
+    """The lists and dicts of modules, or of parameters, of one module, all of which are among ``unheld``; None where
+    there are none. A module with a container of several comes before one with only single ones.
 
     Args:
         unheld: parameters that get gradients and are in no optimizer, by id.
         held: ids of those that are in one: a module with such parameters was given to it.
     """
-    module, parameter = torch.nn.Module, torch.nn.Parameter
-    single = None
+    module = torch.nn.Module
+    single: Hidden | None = None
     for owner in gc.get_objects():
         if module not in type(owner).__mro__ or not _is_users(owner):
             continue
+        within: dict[int, Any] = {}
+        containers: list[dict[str, Any]] = []
         for name, value in list(owner.__dict__.items()):
-            items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-            if name.startswith("_") or not items:
-                continue
-            if all(module in type(v).__mro__ for v in items):
-                within = {id(p): p for v in items for p in inside(v)}
-            elif all(type(v) is parameter for v in items):
-                within = {id(p): p for p in items}
-            else:
-                continue
-            if not within or not within.keys() <= unheld.keys() or not _is_given(owner, held, module):
-                continue
-            facts = {
-                "class": type(owner).__qualname__,
-                "attribute": name,
-                "parameters": type(next(iter(items))) is parameter,
-                "file": type(owner).__init__.__code__.co_filename,
-                "line": type(owner).__init__.__code__.co_firstlineno,
-            }
-            if len(items) >= FEWEST:
-                return Hidden(within, {**facts, "single": False})
-            single = single or Hidden(within, {**facts, "single": True})
+            items = list(value.values() if type(value) is dict else value if type(value) in (list, tuple) else ())
+            mine = _parameters_in(torch, items) if items and not name.startswith("_") else {}
+            if mine and mine.keys() <= unheld.keys() and len(containers) < MOST_CONTAINERS:
+                within.update(mine)
+                plain = type(items[0]) is torch.nn.Parameter
+                containers.append({"attribute": name, "parameters": plain, "count": len(items)})
+        if not within or not _is_given(owner, held, module):
+            continue
+        facts = {
+            "class": type(owner).__qualname__,
+            "containers": containers,
+            "file": type(owner).__init__.__code__.co_filename,
+            "line": type(owner).__init__.__code__.co_firstlineno,
+        }
+        if any(c["count"] > 1 for c in containers):
+            return Hidden(within, facts)
+        single = single or Hidden(within, facts)
     return single
+
+
+def _parameters_in(torch: Any, items: list[Any]) -> dict[int, Any]:
+    """The parameters of a container of modules, or of parameters, and of nothing else, by id."""
+    if all(torch.nn.Module in type(v).__mro__ for v in items):
+        return {id(p): p for v in items for p in inside(v)}
+    return {id(p): p for p in items} if all(type(v) is torch.nn.Parameter for v in items) else {}
 
 
 def _is_given(owner: Any, held: set[int], module: type) -> bool:

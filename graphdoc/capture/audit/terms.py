@@ -167,11 +167,15 @@ class TermWatch(CutWatch):
         tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
             return
-        for value in tensors:
-            if value.requires_grad or value.dtype.is_floating_point is False:
+        for value in (*tensors, *(v for v in flat if type(v) is float)):
+            if type(value) is not float and (value.requires_grad or value.dtype.is_floating_point is False):
                 continue
             record = self._of(value)
             cut = next((r for r in _behind([record], 200) if r.origins), None) if record is not None else None
+            if cut is not None and type(value) is float and record is not None:
+                # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
+                record.behind, record.event = record.behind | cut.behind, cut.event
+                cut = record
             if cut is not None and cut.op not in _MEANT and cut.recording and not self._is_earlier(cut):
                 self.terms[result.grad_fn._sequence_nr()] = (cut, stacks.stack_here(4))
 
