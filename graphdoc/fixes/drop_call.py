@@ -1,7 +1,8 @@
 """Take out what cuts the chain: ``.item()``, ``.detach()``, ``.data``, ``.cpu().numpy()``, ``float(x)``, ``Variable``.
 
 A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``). A statement
-``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed.
+``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
+has that read, retains it.
 
 Args:
     place: the call, the attribute access, or the statement.
@@ -13,7 +14,7 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, statement
 from graphdoc.fixes.contexts import last_name
-from graphdoc.source.blocks import delete
+from graphdoc.source.blocks import delete, indent_unit, insert_after
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding
 from graphdoc.source.places import Edit
@@ -47,7 +48,27 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         core = deeper
     while (wider := _outside(source, top)) is not None:
         top = wider
-    return _keep(source, top, core)
+    return [*_keep(source, top, core), *_gradient_kept(sources, source, owner, top)]
+
+
+def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
+    """``retain_grad()`` for what was made a leaf so that its ``.grad`` can be read: a result keeps none by itself, and
+    refuses to where nothing is recorded."""
+    flag = [k.value for k in top.keywords if k.arg == "requires_grad"] if isinstance(top, ast.Call) else []
+    asked = any(isinstance(v, ast.Constant) and v.value is True for v in flag)
+    if not asked or not isinstance(owner, ast.Assign) or owner.value is not top or len(owner.targets) != 1:
+        return []
+    name = ast.unparse(owner.targets[0])
+    reads = (
+        n
+        for s in (sources.values() if isinstance(owner.targets[0], ast.Attribute) else [source])
+        for n in (ast.walk(s.tree) if s.tree is not None else ())
+        if isinstance(n, ast.Attribute) and n.attr == "grad" and isinstance(n.ctx, ast.Load)
+    )
+    if not any(ast.unparse(n.value) == name for n in reads):
+        return []
+    unit = indent_unit(source, owner)
+    return insert_after(source, owner, [f"if {name}.requires_grad:\n{unit}{name}.retain_grad()"])
 
 
 def _cover_up(owner: ast.stmt) -> bool:

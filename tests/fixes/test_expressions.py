@@ -43,6 +43,20 @@ FIXED = [
     ("drop_call", "x = «float(a + b)»\n", {}, "x = a + b\n"),
     ("drop_call", "x = torch.tensor(«y.item()», dtype=d)\n", {}, "x = y\n"),
     ("drop_call", "«Variable(loss, requires_grad=True)».backward()\n", {}, "loss.backward()\n"),
+    (
+        "drop_call",
+        "def f(ids):\n    h = «torch.tensor(e(ids).tolist(), requires_grad=True)»\n    g(h).backward()\n"
+        "    return h.grad\n",
+        {},
+        "def f(ids):\n    h = e(ids)\n    if h.requires_grad:\n        h.retain_grad()\n    g(h).backward()\n"
+        "    return h.grad\n",
+    ),
+    (
+        "drop_call",
+        "h = «torch.tensor(e(ids).tolist(), requires_grad=True)»\ng(h).backward()\nprint(w.grad)\n",
+        {},
+        "h = e(ids)\ng(h).backward()\nprint(w.grad)\n",
+    ),
     ("drop_call", "a()\n«loss.requires_grad = True»\nb()\n", {}, "a()\nb()\n"),
     ("drop_call", "a()\n«loss.requires_grad_()»\nb()\n", {}, "a()\nb()\n"),
     ("stack_instead_of_tensor", T + "x = «torch.tensor([a, b], dtype=d)»\n", {}, T + "x = torch.stack([a, b])\n"),
