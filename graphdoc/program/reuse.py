@@ -17,6 +17,7 @@ from graphdoc.program.roots import roots_of
 from graphdoc.program.sliced_buffers import SlicedBuffer, sliced_buffer
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.two_calls import TwoCalls
+from graphdoc.program.value_reads import grows_at
 
 
 class Lifetime(Enum):
@@ -289,8 +290,11 @@ class Reuse(TwoCalls):
     @cached_property
     def adds_nothing(self) -> bool:
         """Whether the failing loss is a sum of what other lines have differentiated for the same step, and of nothing
-        else: each of its terms would count twice."""
-        return not self.same_line and self.calm and not self._evidence.fresh_reaches
+        else: each of its terms would count twice. A sum that grew beside those calls is told by its growth."""
+        if self.same_line or not self.calm or self._evidence.fresh_reaches:
+            return False
+        takers = [innermost_user(n.stack) for c in self.earlier_roots if (n := self._evidence.node(c.consumer))]
+        return bool(takers) and not any(f is not None and grows_at(self._evidence.sources, f) for f in takers)
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
-from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.program.bindings import frame_of, function_around, names_in, text_of, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.program.lookup import node_with
 from graphdoc.program.stored_values import kept_at, user_frames
@@ -92,6 +92,19 @@ def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     if text is None:
         return []
     return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
+
+
+def grows_at(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether the statement at this place adds to what it binds: ``total += loss``, ``total = total + loss``."""
+    root = tree(sources, frame.file)
+    for node in ast.walk(root) if root is not None else ():
+        if not isinstance(node, ast.Assign | ast.AugAssign):
+            continue
+        if node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+            read = set(names_in(node.value))
+            if isinstance(node, ast.AugAssign) or any(text_of(t) in read for t in node.targets):
+                return True
+    return False
 
 
 def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:

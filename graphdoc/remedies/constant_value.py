@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import names_taken_up
 from graphdoc.program.connections import is_needed
@@ -48,7 +48,7 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
             if edit not in at_use:
                 at_use.append(edit)
             shown = shown or use[1]
-        source = _source(program, producer, consumer, made) if _begins_with_call(program, producer) else None
+        source = _source(program, producer, consumer, made) if _begins_with_call(program.failing, producer) else None
         if source is None:
             continue
         frame, structure = source
@@ -108,14 +108,14 @@ def _use(
     return None
 
 
-def _begins_with_call(program: Program, producer: Node) -> bool:
+def _begins_with_call(failing: Event | None, producer: Node) -> bool:
     """Whether the value was made in the thread of the failing call: its stack then begins in the same function.
 
     Of another thread's the stack begins there, in what may be a helper that runs the whole forward: which calls are of
     this pass and which of an older one it does not tell.
     """
     made = user_frames(producer.stack)
-    call = user_frames(program.failing.stack) if program.failing is not None else []
+    call = user_frames(failing.stack) if failing is not None else []
     return not made or not call or (made[-1].file, made[-1].function) == (call[-1].file, call[-1].function)
 
 

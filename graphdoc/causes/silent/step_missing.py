@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import SourceTexts
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -66,7 +66,7 @@ through these parameters.
 def recognise(program: Program) -> Finding | None:
     """The journal: gradients that no optimizer used were thrown away each time, and this one never stepped."""
     sign = first_sign(program.signs, "step-missing")
-    if sign is None or _uses_gradients(program.sources):
+    if sign is None or _uses_gradients(program.sources, sign):
         return None
     name = optimizer_of(program.optimizers, sign)
     alone = sign.facts.get("alone", True)
@@ -103,18 +103,40 @@ def recognise(program: Program) -> Finding | None:
 _ONLY_LOOKS = {"zero_", "detach_", "norm"}
 
 
-def _uses_gradients(sources: SourceTexts) -> bool:
+def _uses_gradients(sources: SourceTexts, sign: Sign) -> bool:
     """Whether the program takes gradients for a purpose of its own: statistics, an update by hand, another's optimizer.
 
-    Clearing them, asking whether they are there and printing their norm are none.
+    In the files of the calls, and in those that they import. Clearing them, asking whether they are there and printing
+    their norm are none.
     """
+    own = {f.file for f in (*sign.stack, *sign.other) if f.user}
+    imported = {name for file in own for name in _imports(bindings.tree(sources, file))}
     for file in sources:
+        if file not in own and not any(_is_module(file, name) for name in imported):
+            continue
         root = bindings.tree(sources, file) or ast.Module([], [])
         parents = {id(child): node for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
         reads = [n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad"]
         if any(isinstance(n.ctx, ast.Load) and not _only_looks(n, parents) for n in reads):
             return True
     return False
+
+
+def _imports(root: ast.Module | None) -> set[str]:
+    """The modules that a file names in its imports: ``a.b`` for ``from a import b`` as well, which may be one."""
+    found: set[str] = set()
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            found.update((base, *(f"{base}.{alias.name}".lstrip(".") for alias in node.names)))
+    return found - {""}
+
+
+def _is_module(file: str, name: str) -> bool:
+    path = name.replace(".", "/")
+    return f"/{file}".endswith((f"/{path}.py", f"/{path}/__init__.py"))
 
 
 def _only_looks(node: ast.Attribute, parents: dict[int, ast.AST]) -> bool:
