@@ -27,6 +27,8 @@ MOST_LOOKS = 16
 """Backward calls whose terms are walked through."""
 MOST_TERMS = 20
 MOST_WAITING = 20
+LAST = 40
+"""Steps of an optimizer after which nothing is waited for any more."""
 ENOUGH = 2
 """Calls whose gradients were cleared before they were used."""
 
@@ -104,6 +106,10 @@ class Unused:
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         calls, self._calls = self._calls, []
+        if seen.steps > LAST:
+            self._waiting.clear()
+        if not calls and not self._waiting:
+            return
         every = parameters_of(optimizer)
         mine = frozenset(id(p) for p in every if p.requires_grad)
         self._held.update(mine)
