@@ -59,7 +59,11 @@ class Frame:
 
 @dataclass
 class Step:
-    """One step of an access path: ``kind`` is name, attribute, key, index or cell; ``type`` the class found there."""
+    """One step of an access path.
+
+    ``kind`` is name, attribute, field, key, index or cell; ``type`` the class found there. A field is an attribute that
+    no statement can assign: of a named tuple or a frozen dataclass.
+    """
 
     kind: str
     key: str

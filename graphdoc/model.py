@@ -118,7 +118,11 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Run:
-    """How the observed program was started and how it ended. ``seconds`` is wall-clock time."""
+    """How the observed program was started and how it ended. ``seconds`` is wall-clock time.
+
+    ``fixed_by`` is the command that mends it, no part of the contract: a notebook has one of its own, which tries
+    nothing.
+    """
 
     command: tuple[str, ...] = ()
     python: str = ""
@@ -126,6 +130,7 @@ class Run:
     exit_status: int = 0
     seconds: float = 0.0
     ranks: int = 1
+    fixed_by: str = "graphdoc fix"
 
     def to_json(self) -> dict[str, Any]:
         return {

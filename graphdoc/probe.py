@@ -47,7 +47,7 @@ _LOOKED_FOR = {
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:writes``, ``probe:hidden``,
     ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told),
-    ``probe:nonfinite:START[:only]``, or empty for none.
+    ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
         return ""
@@ -56,6 +56,8 @@ def question(evidence: Evidence) -> str:
         scaler = sign.facts.get("scaler")
         if scaler:
             return f"probe:nonfinite:{scaler['from']}:only"  # before that, infinities are a scaler's way
+        if sign.facts.get("all"):
+            return "probe:nonfinite:0:all"
         start = 0 if evidence.seconds < WHOLE else max(sign.facts.get("good", 0) - BEFORE, 0)
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:

@@ -35,12 +35,14 @@ _CHOOSING = ("WhereBackward0", "NansumBackward0", "NanToNumBackward0", "MaskedFi
 
 class CloseLook:
     """Takes the place of ``FiniteWatch`` in a second run. ``start``: the journal's event from which to look closely;
-    with ``only`` what was not finite before is none of its business."""
+    with ``only`` what was not finite before is none of its business; with ``every`` a run that ends well is told of the
+    first operation whose result was not finite, whatever became of it."""
 
-    def __init__(self, witness: Witness, start: int, only: bool = False) -> None:
+    def __init__(self, witness: Witness, start: int, only: bool = False, every: bool = False) -> None:
         self._witness = witness
         self._start = start
         self._only = only
+        self._every = every
         self._births = Births(witness.trouble)
         self._roots: list[Any] = []
         self._leaves: dict[int, Any] = {}
@@ -57,9 +59,9 @@ class CloseLook:
 
     @classmethod
     def start(cls, witness: Witness, detail: str) -> CloseLook:
-        """From the mode ``probe:nonfinite[:START[:only]]``."""
+        """From the mode ``probe:nonfinite[:START[:only|:all]]``."""
         start, _, only = detail.partition(":")
-        look = cls(witness, int(start) if start.lstrip("-").isdigit() else 0, only == "only")
+        look = cls(witness, int(start) if start.lstrip("-").isdigit() else 0, only == "only", only == "all")
         from torch.optim import optimizer
 
         witness.undoing.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
@@ -145,7 +147,9 @@ class CloseLook:
 
     def found(self) -> bool:
         """Whether something is told already, or the run ends by an exception and was not looked at yet."""
-        return self.sign is not None or (not self.over and bool(self._witness.frames or self._bad_leaves()))
+        return self.sign is not None or (
+            not self.over and bool(self._every or self._witness.frames or self._bad_leaves())
+        )
 
     def _bad_leaves(self) -> list[Any]:
         """Leaves of the latest backward call whose gradient is not finite, used by no optimizer yet."""
@@ -162,10 +166,20 @@ class CloseLook:
                 bad = self._bad_leaves()
                 if bad:
                     self._close(self._tell("gradient", [p.grad for p in bad], bad, census))
+                elif self._every and not self._witness.frames:
+                    first = self._first()
+                    if first is not None:
+                        self._close(self._about([first], "value", [], [], census))
                 elif found:
                     self._close(self._tell("value", found[:5], [], census))
         if self.sign is not None:
             evidence.signs.append(self.sign)
+
+    def _first(self) -> Record | None:
+        """The first operation that met a nan; where none has, that made an inf of finite numbers."""
+        met = [r for r in self._births.since(0) if r.kind != "empty" and self._frames(r.raw)]
+        made = [r for r in met if r.kind == "birth"]
+        return next((r for r in met if r.shows == "nan"), made[0] if made else None)
 
     def _close(self, look: dict[str, Any]) -> None:
         """Keep what was found; nothing is looked at any more."""

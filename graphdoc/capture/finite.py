@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 KIND = "nonfinite"
 """Of the sign that is left: ``facts`` has ``good``, the journal index of the last call known to be finite before it,
 ``roots`` (indices of calls whose loss was not) and ``values`` (how the program holds single numbers that are not);
-``scaler`` tells of a GradScaler that leaves out every step (``ScalerCalls.starved``)."""
+``scaler`` tells of a GradScaler that leaves out every step (``ScalerCalls.starved``); ``all`` is there where the user
+asks for the values of any operation, which only the second run sees."""
 LIMIT = 1e300
 REMEMBERED = 400
 """The latest backward calls whose loss was not finite; as many as the journal keeps of all."""
@@ -55,6 +56,8 @@ class FiniteWatch:
         self.good = -1
         """Journal index of the latest before it that was looked at and finite."""
         self.bad: deque[int] = deque(maxlen=REMEMBERED)
+        self.wanted = "nan-all" in witness.mode.split(":")
+        """The user asks for the values of every operation (``--nan all``)."""
 
     def root(self, outputs: Any, index: int) -> None:
         """A backward call begins. Never raises, and leaves alone whatever is not a plain tensor of one element."""
@@ -94,7 +97,7 @@ class FiniteWatch:
     def found(self) -> bool:
         """Whether a look at the end is worth its while: something was not finite, or an exception ends the run."""
         witness = self._witness
-        return bool(self.bad or witness.frames or witness.starved()) or bool(self._parameters({}))
+        return bool(self.wanted or self.bad or witness.frames or witness.starved()) or bool(self._parameters({}))
 
     def tell(self, evidence: Evidence) -> None:
         """Add what is wrong at the end of the run, if all that can still be seen is not finite.
@@ -109,7 +112,7 @@ class FiniteWatch:
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
             starved = witness.starved()
             roots = [] if witness.scaled() and not starved else self._still_bad(autopsy)
-            if not (parameters or roots or values or starved or witness.stopping is not None):
+            if not (self.wanted or parameters or roots or values or starved or witness.stopping is not None):
                 return
             if not evidence.events:
                 autopsy.fill_program(evidence)
@@ -122,6 +125,8 @@ class FiniteWatch:
     def _add(self, evidence: Evidence, parameters: list[str], values: list[str], roots: list[int]) -> None:
         first = self.first if self.first >= 0 else roots[0] if roots else -1
         facts: dict[str, Any] = {"good": self.good, "values": values, "roots": roots, "calls": len(self.bad)}
+        if self.wanted:
+            facts["all"] = True
         starved = self._witness.starved()
         if starved is not None:
             frames = frames_of(starved["stack"], self._witness.cwd)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from graphdoc.capture import cells
 from graphdoc.capture.places import OURS, characters, is_user_file, position, shown_file, spot
 from graphdoc.capture.stacks import RawStack, Stack
 from graphdoc.evidence import Frame
@@ -36,17 +37,16 @@ def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
         if not user and not any(f.user for f in out):
             continue
         line, column, end_line, end_column = position(code, lasti)
-        out.append(
-            Frame(
-                file=shown_file(name, cwd),
-                line=line,
-                column=characters(name, line, column),
-                end_line=end_line,
-                end_column=characters(name, end_line, end_column),
-                function=code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
-                user=user,
-            )
+        frame = Frame(
+            file=shown_file(name, cwd),
+            line=line,
+            column=characters(name, line, column),
+            end_line=end_line,
+            end_column=characters(name, end_line, end_column),
+            function=code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
+            user=user,
         )
+        out.append(cells.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
     return out[-limit:]
 
 

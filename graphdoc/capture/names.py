@@ -188,7 +188,7 @@ class Census:
             fields = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
             for i, v in enumerate(list(value)[:MOST_PER_CONTAINER]):
                 if fields and i < len(fields):
-                    yield Step("attribute", str(fields[i]), type(v).__name__), v
+                    yield Step("field", str(fields[i]), type(v).__name__), v
                 else:
                     yield Step("index", str(i), type(v).__name__), v
         elif kind == "callable":
@@ -197,6 +197,7 @@ class Census:
             yield from self._attributes(value, kind)
 
     def _attributes(self, value: Any, kind: str) -> Iterator[tuple[Step, Any]]:
+        word = "field" if kind == "object" and is_frozen(type(value)) else "attribute"
         try:
             values = object.__getattribute__(value, "__dict__")
         except AttributeError:
@@ -207,7 +208,7 @@ class Census:
                     for inner, w in list((v or {}).items()):
                         yield Step("attribute", inner, type(w).__name__), w
                 elif not (kind == "module" and name.startswith("_") and name.endswith(("_hooks", "_pre_hooks"))):
-                    yield self._privates.note(value, Step("attribute", str(name), type(v).__name__)), v
+                    yield self._privates.note(value, Step(word, str(name), type(v).__name__)), v
         for cls in type(value).__mro__:
             names = cls.__dict__.get("__slots__", ())
             for name in (names,) if isinstance(names, str) else names:
@@ -215,7 +216,7 @@ class Census:
                     v = object.__getattribute__(value, name)
                 except AttributeError:
                     continue
-                yield self._privates.note(value, Step("attribute", str(name), type(v).__name__)), v
+                yield self._privates.note(value, Step(word, str(name), type(v).__name__)), v
 
     # -- naming --------------------------------------------------------------------------------------------------
 
@@ -324,7 +325,18 @@ def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
             return None
         name = "dict" if isinstance(value, dict) else type(value).__name__
         return {name: kinds[0]}
+    if is_frozen(type(value)):
+        fields = {name: getattr(value, name, None) for name in type(value).__dataclass_fields__}
+        found = {name: structure_of(v, torch, depth + 1) for name, v in fields.items()}
+        kept = {name: s for name, s in found.items() if s != "value"}
+        return {"dataclass": kept} if kept and None not in found.values() else None
     return None
+
+
+def is_frozen(cls: type) -> bool:
+    """Whether a class is a frozen dataclass, whose fields no statement can assign (``dataclasses.dataclass``)."""
+    params = cls.__dict__.get("__dataclass_params__")
+    return bool(getattr(params, "frozen", False))
 
 
 def _cost(path: Path, root: Root) -> int:
@@ -339,7 +351,7 @@ def text_of(path: Path) -> str:
     """The access path as Python text; children of nn.Sequential and ModuleList as PyTorch names them (``net.0``)."""
     out = path[0].key
     for step in path[1:]:
-        if step.kind == "attribute":
+        if step.kind in ("attribute", "field"):
             out += f".{step.key}"
         elif step.kind == "cell":
             out += f".<closure>.{step.key}"

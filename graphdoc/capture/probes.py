@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def attach(witness: Witness, kind: str) -> None:
     """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``hidden``, ``cuts``,
-    ``nonfinite[:START[:only]]`` or ``verify``.
+    ``nonfinite[:START[:only|:all]]`` or ``verify``.
     """
     kind, _, detail = kind.partition(":")
     if kind == "audit":

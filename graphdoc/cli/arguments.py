@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 KIND = "graphdoc.kind"
 """Under this key the context of ``run`` keeps how the rest of the command line is to be read (a ``Kind``)."""
 AUDITS = ("on", "off", "all")
-NANS = ("report", "stop", "off")
+NANS = ("report", "all", "stop", "off")
 WITH_VALUE = frozenset({"--report", "--audit", "--nan"})
 """Options of ``run`` that take the next word."""
 _FLAGS: dict[str, dict[str, Any]] = {
@@ -48,8 +48,9 @@ def split(words: Sequence[str], with_value: Container[str]) -> tuple[list[str], 
 class Asked:
     """How a user wants a program to be observed: the options of ``graphdoc run`` but its reports.
 
-    ``nan`` is ``report`` (where the first nan or inf came from, at the end), ``stop`` (end the program there) or
-    ``off``; ``audit`` is ``off``, ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run.
+    ``nan`` is ``report`` (where the first nan or inf that reached the training came from, at the end), ``all`` (of any
+    operation, with or without a backward call), ``stop`` (end the program there) or ``off``; ``audit`` is ``off``,
+    ``on`` or ``all`` (weak findings too); ``strict`` makes any finding fail the run.
     """
 
     rerun: bool = True

@@ -231,6 +231,8 @@ def _why_none(result: Report) -> str:
 
         if not_observed(result):
             return not_observed(result)
+        if result.outcome == "autograd-failure":
+            return "there is no patch: the run does not show which cause its failure has (`graphdoc show`)"
         return "there is nothing to fix: no fault of the graph was found in this run"
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):

@@ -28,8 +28,9 @@ def command(
         str,
         typer.Option(
             "--nan",
-            metavar="report|stop|off",
-            help="Tell at the end where the first nan or inf came from, or stop the program where nan is met.",
+            metavar="report|all|stop|off",
+            help="Tell at the end where the first nan or inf of the training came from, or of any operation (all), or "
+            "stop the program where nan is met.",
         ),
     ] = "report",
     audit: Annotated[

@@ -7,6 +7,8 @@ one cell makes, another one uses. A session cannot be run again, so nothing is t
 from __future__ import annotations
 
 import atexit
+import sys
+from types import FrameType
 from typing import Any
 
 from graphdoc.capture import cells
@@ -15,6 +17,8 @@ from graphdoc.doors.telling import tell_cell
 from graphdoc.launch import Request
 
 _NAME = "_graphdoc_notebook"
+_BODIES = ("<timed exec>", "<timed eval>", "<magic-timeit>")
+"""What ``%%time`` and ``%%timeit`` call the code that they compile, in each cell (IPython/core/magics/execution.py)."""
 _USAGE = "%graphdoc fix: the last failed cell as the first fix has it; %graphdoc show: its report once more"
 
 
@@ -41,7 +45,11 @@ class Notebook:
         self.last: Failed | None = None
         self._raw: dict[str, str] = {}
         """What was typed, by what IPython has made of it, where these are not the same."""
-        cells.called.append(self.name_of)
+        self._bodies: dict[str, tuple[int, str]] = {}
+        """Of each cell that a magic runs, by what IPython has made of it: the lines above the code, and the text."""
+        self._cell = ""
+        """The cell that was met last on the stack."""
+        cells.sessions.append(self)
         shell.events.register("pre_run_cell", self.before)
         shell.events.register("post_run_cell", self.after)
         shell.register_magic_function(self.magic, "line", "graphdoc")
@@ -54,12 +62,33 @@ class Notebook:
         self.shell.events.unregister("pre_run_cell", self.before)
         self.shell.events.unregister("post_run_cell", self.after)
         self.pieces.close()
-        cells.called.remove(self.name_of)
+        cells.sessions.remove(self)
 
     def name_of(self, code_name: str) -> str:
         """The cell that a code object comes from, as IPython's own tracebacks call it; empty for all other code."""
+        if self.is_body(code_name):
+            return self._running() or code_name
         told = self.shell.compile.format_code_name(code_name)
         return str(told[1]) if told else ""
+
+    def _running(self) -> str:
+        """The cell that is under way: the next one on the stack, or the last one that was."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            told = self.shell.compile.format_code_name(frame.f_code.co_filename)
+            if told:
+                self._cell = str(told[1])
+                break
+            frame = frame.f_back
+        return self._cell
+
+    def is_body(self, code_name: str) -> bool:
+        """Whether code has the name that a magic gives to what it compiles."""
+        return code_name in _BODIES
+
+    def body_of(self, text: str) -> tuple[int, str] | None:
+        """For a cell that begins with a magic for time: the lines down to it, and the cell with it as a comment."""
+        return self._bodies.get(text.rstrip())
 
     def before(self, info: Any) -> None:
         """A cell is about to run: remember what was typed, should IPython make something else of it."""
@@ -67,8 +96,25 @@ class Notebook:
             made = getattr(info, "transformed_cell", None) or self.shell.transform_cell(info.raw_cell)
             if made.splitlines() != info.raw_cell.splitlines():
                 self._raw[made] = info.raw_cell
+                self._remember_body(made, info.raw_cell)
         except Exception as e:
             self.pieces.troubles.append(f"{type(e).__name__}: {e}")
+
+    def _remember_body(self, made: str, raw: str) -> None:
+        """A cell under ``%%time``: its lines as Python has them, in their places."""
+        lines = raw.splitlines()
+        at = next((i for i, line in enumerate(lines) if line.strip()), 0)
+        if not lines or not lines[at].startswith("%%time"):  # %%timeit as well
+            return
+        at = (
+            next((i for i, line in enumerate(lines) if i > at and line.strip()), at + 1) - 1
+        )  # IPython drops blank lines
+        body = "\n".join(lines[at + 1 :]) + "\n"
+        plain = self.shell.transform_cell(body)
+        head = "\n".join(f"# {line}" if line.strip() else "" for line in lines[: at + 1]) + "\n"
+        text = head + (plain if len(plain.splitlines()) == len(body.splitlines()) else body)
+        self._bodies[made.rstrip()] = (at + 1, text)
+        self._raw[text] = raw
 
     def after(self, result: Any) -> None:
         """A cell has ended, by an exception or without one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -62,8 +63,8 @@ def tell_cell(folder: Path, _: bool = False) -> Told:
 
 def _told(text: str, document: dict[str, Any]) -> Told:
     diagnoses = document["diagnoses"]
-    spans = [s for d in diagnoses[:1] for s in d["spans"]]
-    place = next((f"{s['file']}:{s['line']}" for s in spans if s["role"] == "cause"), "")
+    first = re.search(r"^ *--> (.+:\d+):\d+$", text, re.MULTILINE) if diagnoses else None
+    place = first[1] if first is not None else ""
     return Told(text, tuple(d["code"] for d in diagnoses), place, tuple(document["notes"]))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
+
+from graphdoc.line_changes import LineMatcher
 
 _MISSING = "\\ No newline at end of file\n"
 
@@ -31,7 +32,7 @@ def _one(file: str, before: str, after: str, context: int) -> str:
     stop = max(0, tail - context)
     a, b = left[start : len(left) - stop], right[start : len(right) - stop]
     out = [f"--- {_header('a', file)}\n", f"+++ {_header('b', file)}\n"]
-    for group in difflib.SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(context):
+    for group in LineMatcher(a, b).get_grouped_opcodes(context):
         i1, i2, j1, j2 = group[0][1], group[-1][2], group[0][3], group[-1][4]
         out.append(f"@@ -{_range(i1 + start, i2 - i1)} +{_range(j1 + start, j2 - j1)} @@\n")
         for tag, i, i_end, j, j_end in group:

@@ -61,6 +61,26 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     return [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
 
 
+def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list[str]:
+    """The local names that hold, at a place, what one of these paths holds: ``h = self.h``, or that or a start value
+    (``h = self.h if self.h is not None else zeros``). One that may be None is none of them."""
+    root = tree(sources, frame.file)
+    scope = function_around(root, frame.line) if root is not None else None
+    last: dict[str, ast.expr] = {}
+    for s in statements(scope) if scope is not None else ():
+        if s.lineno < frame.line:
+            last.update({t.id: value for t, value in pairs(s) if isinstance(t, ast.Name)})
+    return [name for name, value in last.items() if _holds_one(value, paths)]
+
+
+def _holds_one(value: ast.expr, paths: list[str]) -> bool:
+    if not isinstance(value, ast.IfExp):
+        return ast.unparse(value) in paths
+    sides = (value.body, value.orelse)
+    none = any(isinstance(s, ast.Constant) and s.value is None for s in sides)
+    return not none and any(ast.unparse(s) in paths for s in sides)
+
+
 def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
     """Where the value was made and where it was taken up, in the innermost function that does both."""
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)

@@ -79,7 +79,7 @@ def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list
         if hits:
             hits = [_built(scope, s, entry) or s for s in reversed(hits[-2:])] if scope is not None else []
             return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
-        if scope is not None and entry.field is not None and entry.field.kind == "attribute":
+        if scope is not None and entry.field is not None and entry.field.kind in ("attribute", "field"):
             # The object in the container keeps it itself: `self.state = …` in one of its methods.
             for s in statements(scope):
                 if any(isinstance(t, ast.Attribute) and t.attr == entry.field.key for t in targets_of(s)):
@@ -140,7 +140,7 @@ def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr |
     if isinstance(value, ast.Tuple | ast.List) and wanted.kind == "index":
         plain = not any(isinstance(e, ast.Starred) for e in value.elts)
         return value.elts[int(wanted.key)] if plain and int(wanted.key) < len(value.elts) else None
-    if isinstance(value, ast.Call) and _last(value.func) == entry.type and wanted.kind == "attribute":
+    if isinstance(value, ast.Call) and _last(value.func) == entry.type and wanted.kind in ("attribute", "field"):
         named = next((k.value for k in value.keywords if k.arg == wanted.key), None)
         if named is not None or any(isinstance(a, ast.Starred) for a in value.args):
             return named

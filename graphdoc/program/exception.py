@@ -84,7 +84,7 @@ def _is(text: str, ids: tuple[str, ...]) -> bool:
     return any({m.id, *m.also} & {*ids} for m in recognise(text[:LONGEST]))
 
 
-def weight(from_text: bool, strength: float, confidence: Confidence = "certain") -> tuple[float, Confidence]:
+def weight(from_text: bool, strength: float, confidence: Confidence) -> tuple[float, Confidence]:
     """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""
     if not from_text:
         return strength, confidence

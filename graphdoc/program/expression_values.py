@@ -53,7 +53,7 @@ def _above(holder: Holder) -> Iterator[str]:
     for step in holder.steps[:-1]:
         if step.kind in ("index", "key"):
             text += f"[{step.key}]"
-        elif step.kind in ("name", "attribute"):
+        elif step.kind in ("name", "attribute", "field"):
             text += f".{step.key}" if text else step.key
         else:
             return

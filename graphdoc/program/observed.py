@@ -92,6 +92,22 @@ class Program:
         ] + self.evidence.held_tensors
         return tuple(h for tensor in known for h in tensor.holders)
 
+    @cached_property
+    def _cells(self) -> frozenset[str]:
+        return frozenset(str(c) for c in self.evidence.extras.get("cells") or ())
+
+    def same_scope(self, a: Frame | Holder, b: Frame) -> bool:
+        """Whether two places see the same local names; all cells of a notebook share those of their module."""
+        if a.function != b.function:
+            return False
+        return a.file == b.file or (a.function == "<module>" and {a.file, b.file} <= self._cells)
+
+    def reaches_in(self, holder: Holder, frame: Frame) -> bool:
+        """Whether code at a frame reaches what a holder reaches: a name of its scope, an attribute of a global."""
+        if self.same_scope(holder, frame):
+            return True
+        return holder.file == frame.file and holder.function == "<module>" and "." in holder.base
+
     def tensor_named(self, path: str) -> Reached | None:
         """The tensor that the program reaches under this very name, or None."""
         return next((t for t in self.tensors if t.path == path), None) if path else None
@@ -142,7 +158,7 @@ class Program:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
         return exception.raised_span(self.sources, self.evidence.raised, label)
 
-    def weight(self, strength: float, confidence: Confidence = "certain") -> tuple[float, Confidence]:
+    def weight(self, strength: float, confidence: Confidence) -> tuple[float, Confidence]:
         """What a message proves: ``strength`` where this very run raised it, less where it was only pasted."""
         return exception.weight(self.evidence.from_text, strength, confidence)
 

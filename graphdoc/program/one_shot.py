@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.name_filters import lets_through
 
 ITERATORS = {"parameters", "named_parameters", "modules", "named_modules", "children", "named_children"}
 """Methods of a module that give a generator."""
@@ -15,12 +16,14 @@ _COPIES = {"list", "tuple", "iter", "sorted"}
 
 @dataclass(frozen=True)
 class OneShot:
-    """``name`` is bound, by the expression at ``frame``, to an iterator over the parameters of ``module``."""
+    """``name`` is bound, by the expression at ``frame``, to an iterator over the parameters of ``module``, or over a
+    ``part`` of them that a condition on their names chooses."""
 
     name: str
     module: str
     frame: Frame
     statement: Frame
+    part: bool = False
 
 
 def one_shot(sources: SourceTexts, parameters: list[Parameter], at: Frame, given: ast.expr | None) -> OneShot | None:
@@ -37,9 +40,10 @@ def one_shot(sources: SourceTexts, parameters: list[Parameter], at: Frame, given
         return None
     statement, value = found[0]
     module = _module(value)
-    if not module or not _learns(parameters, module):
+    if not module or not any(_kept(value, own) for own in _learning(parameters, module)):
         return None
-    return OneShot(name, module, bindings.frame_of(sources, statement.file, value), statement)
+    part = isinstance(value, ast.GeneratorExp) and not all(_asks_for_gradient(c) for c in value.generators[0].ifs)
+    return OneShot(name, module, bindings.frame_of(sources, statement.file, value), statement, part)
 
 
 def _module(value: ast.expr) -> str:
@@ -47,7 +51,7 @@ def _module(value: ast.expr) -> str:
     if isinstance(value, ast.GeneratorExp) and len(value.generators) == 1:
         loop = value.generators[0]
         plain = isinstance(value.elt, ast.Name) and bindings.text_of(value.elt) in bindings.names_in(loop.target)
-        return _module(loop.iter) if plain and all(_asks_for_gradient(c) for c in loop.ifs) else ""
+        return _module(loop.iter) if plain else ""
     if not isinstance(value, ast.Call):
         return ""
     function = bindings.dotted(value.func)
@@ -62,10 +66,26 @@ def _asks_for_gradient(node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "requires_grad"
 
 
-def _learns(parameters: list[Parameter], module: str) -> bool:
-    """Whether the run's parameters have some of this module that require gradients."""
+def _kept(value: ast.expr, own: str) -> bool:
+    """Whether a generator's conditions surely let a trainable parameter through whose name in its module is ``own``."""
+    if not isinstance(value, ast.GeneratorExp):
+        return True
+    loop = value.generators[0]
+    pair = loop.target.elts if isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2 else []
+    named = isinstance(loop.iter, ast.Call) and bindings.dotted(loop.iter.func).endswith(".named_parameters")
+    variable = pair[0].id if named and pair and isinstance(pair[0], ast.Name) else ""
+    return all(_asks_for_gradient(c) or lets_through(c, variable, own) is True for c in loop.ifs)
+
+
+def _learning(parameters: list[Parameter], module: str) -> list[str]:
+    """The names, within this module, of those of the run's parameters in it that require gradients."""
     last = module.rpartition(".")[2]
-    return any(
-        p.requires_grad and not p.buffer and (p.name.startswith(f"{module}.") or f".{last}." in f".{p.name}")
-        for p in parameters
-    )
+    found = []
+    for p in parameters:
+        if p.buffer or not p.requires_grad:
+            continue
+        if p.name.startswith(f"{module}."):
+            found.append(p.name.removeprefix(f"{module}."))
+        elif f".{last}." in f".{p.name}":
+            found.append(f".{p.name}".rpartition(f".{last}.")[2])
+    return found

@@ -43,6 +43,26 @@ def made(sources: SourceTexts, name: str) -> Made | None:
     return found[0] if len(found) == 1 else None
 
 
+def returned(sources: SourceTexts, making: Made) -> tuple[Frame, ast.expr] | None:
+    """Where a function of the program's own makes and returns the optimizer, ``optimizer = build(net)``: the place and
+    the value of its one ``return``; None for any other call."""
+    call = making.statement.value
+    name = call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else ""
+    found = [
+        (file, n)
+        for file in sources
+        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        if isinstance(n, ast.FunctionDef) and n.name == name
+    ]
+    if len(found) != 1:
+        return None
+    file, function = found[0]
+    returns = [n for n in bindings.shallow(function) if isinstance(n, ast.Return)]
+    if len(returns) != 1 or returns[0].value is None:
+        return None
+    return bindings.frame_of(sources, file, returns[0], function.name), returns[0].value
+
+
 def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt | None:
     """The first statement behind, in the same block, that replaces what these parameters belong to; or None."""
     owners = {".".join(parts[:n]) for name in names for parts in (name.split("."),) for n in range(1, len(parts))}

@@ -50,10 +50,26 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
             written = _stores(sources, user_frames(producer.stack), name, entries=True)
             if written:
                 return written
+        bound = _stores(sources, _declaring(sources, user_frames(producer.stack), name), name, plain=True)
+        if bound:
+            return bound
         scopes = [f for f in (*user_frames(raised), *user_frames(producer.stack)) if f.function == holder.function]
         return _stores(sources, scopes[:1], name, plain=True)
     found = _stores(sources, user_frames(producer.stack), name) or _stores(sources, user_frames(raised), name)
     return found or _anywhere(sources, name)
+
+
+def _declaring(sources: SourceTexts, frames: Sequence[Frame], name: str) -> list[Frame]:
+    """The frames in functions that bind a name of an outer scope: ``global state``, ``nonlocal state``."""
+    out = []
+    for frame in frames:
+        root = tree(sources, frame.file)
+        scope = function_around(root, frame.line) if root is not None else None
+        if scope is not None and any(
+            isinstance(s, ast.Global | ast.Nonlocal) and name in s.names for s in statements(scope)
+        ):
+            out.append(frame)
+    return out
 
 
 def _stores(

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts, Tensor
+from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.carried_names import stored_on
@@ -58,7 +58,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths = _paths_in(program, reuse, call)
         if not paths:
             continue
-        paths += [p for p in _held_in(program.evidence.held_tensors, call, paths) if p not in paths]
+        paths += [p for p in _held_in(program, call, paths) if p not in paths]
         anchor, step = behind_the_step(program.sources, program.evidence.events, call)
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
@@ -144,7 +144,7 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
 def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
-        here = [h for h in c.tensor.holders if _in_frame(h, call) and h.structure is not None]
+        here = [h for h in c.tensor.holders if program.reaches_in(h, call) and h.structure is not None]
         if not here:
             found = _carried_in(program, reuse.carrying(c), call)
             if found is None:
@@ -169,21 +169,15 @@ def _carried_in(program: Program, found: tuple[Frame, str] | None, call: Frame) 
     return (found[1], structure) if structure is not None and structure is not UNKNOWN else None
 
 
-def _in_frame(holder: Holder, call: Frame) -> bool:
-    if holder.file != call.file:
-        return False
-    return holder.function == call.function or (holder.function == "<module>" and "." in holder.base)
-
-
-def _held_in(held_tensors: list[Tensor], call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+def _held_in(program: Program, call: Frame, paths: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """What the same object, or its sibling in a list of layers, keeps besides with a graph from before: the next
     to fail."""
     owners = {_owner(p) for p, _ in paths if "." in p}
     out: list[tuple[str, Any]] = []
-    for tensor in held_tensors:
+    for tensor in program.evidence.held_tensors:
         for h in tensor.holders:
             if (
-                _in_frame(h, call)
+                program.reaches_in(h, call)
                 and h.structure is not None
                 and _owner(h.base) in owners
                 and (h.base, h.structure) not in out

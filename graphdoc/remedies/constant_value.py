@@ -7,7 +7,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.carried_names import names_taken_up
+from graphdoc.program.carried_names import local_names_of, names_taken_up
 from graphdoc.program.connections import is_needed
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
@@ -99,9 +99,10 @@ def _use(
         if place(frame) == place(made) and not once_a_batch(program.driver, program.sources, taking, frame):
             continue  # in a loop over time it would cut within the pass, too
         bound = names_taken_up(program.sources, program.nodes, c) if level == 0 else []
-        for name in operands_in(program.sources, frame, [*bound, *paths_of(c)]):
+        local = local_names_of(program.sources, frame, bound) if level == 0 else []
+        for name in operands_in(program.sources, frame, [*bound, *local, *paths_of(c)]):
             structure = known(program, frame.file, frame.function, name)
-            if structure is UNKNOWN and name in bound:
+            if structure is UNKNOWN and name in (*bound, *local):
                 structure = value_at(program, producer.stack, made) if len(bound) == 1 else UNKNOWN
             if structure is not None and structure is not UNKNOWN:
                 return frame, name, structure

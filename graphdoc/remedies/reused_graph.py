@@ -13,6 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import from_carrying
+from graphdoc.remedies.computed_anew import value_computed_anew
 from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
@@ -79,7 +80,7 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     if reuse.role is Role.DATA and reuse.lifetime is Lifetime.SAME_PASS:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
-    return ways
+    return [*(value_computed_anew(program.sources, ways[0]) if ways else []), *ways]
 
 
 def kept_for_each(reuse: Reuse) -> list[Remedy]:

@@ -36,6 +36,7 @@ _WEIGHT: dict[Role, int] = {
     "consumed": 4,
     "related": 5,
 }
+_FIX = "graphdoc fix"
 _CODE = re.compile(r"`[^`]+`")
 NO_TORCH = "torch was not imported in any process that was observed: there was no graph to look at."
 _EARLY, _LATE = (-1, 0), (1 << 62, 0)
@@ -211,15 +212,24 @@ def more(report: Report, diagnosis: Diagnosis) -> str:
     others = len(diagnosis.fixes) - 1
     if patched(report) is not diagnosis:
         return text
+    if report.run.fixed_by != _FIX:
+        return f"{text}, `{report.run.fixed_by}`"
     if others < 1:
-        return f"{text}, `graphdoc fix --diff`"
-    return f"{text}; {others} other fix{'es' if others > 1 else ''}: `graphdoc fix --list`"
+        return f"{text}, `{_FIX} --diff`"
+    return f"{text}; {others} other fix{'es' if others > 1 else ''}: `{_FIX} --list`"
 
 
 def commands(report: Report, diagnosis: Diagnosis) -> list[str]:
     """The commands that say or do more; only the first diagnosis with a patch names ``fix``, which works on that."""
     found = [f"graphdoc explain {diagnosis.code}"]
-    return [*found, "graphdoc fix --diff"] if patched(report) is diagnosis else found
+    mends = f"{_FIX} --diff" if report.run.fixed_by == _FIX else report.run.fixed_by
+    return [*found, mends] if patched(report) is diagnosis else found
+
+
+def offer(report: Report, fix: Fix) -> str:
+    """The command that tries a patch which has not been tried; empty where none does."""
+    untried = fix.diff and not fix.verification and fix.safety != "display"
+    return _FIX if untried and report.run.fixed_by == _FIX else ""
 
 
 def repository_path(file: str) -> str:

@@ -65,15 +65,16 @@ def _rows(
     for word, sentence in zip(words, story.evidence(diagnosis)[:sentences], strict=False):
         rows += _paragraph(word, "note", sentence, margin, width)
     if diagnosis.fixes:
-        rows += _best_fix(diagnosis, diagnosis.fixes[0], width, gutter, patch_rows)
+        rows += _best_fix(report, diagnosis, diagnosis.fixes[0], width, gutter, patch_rows)
     return rows + _paragraph("more: ", "note", story.more(report, diagnosis), margin, width)
 
 
-def _best_fix(diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
+def _best_fix(report: Report, diagnosis: Diagnosis, fix: Fix, width: int, gutter: int, most: int) -> list[Row]:
     margin = " " * gutter + " = "
     badge = story.badge(fix)
-    offer = ": `graphdoc fix` tries it" if fix.diff and not fix.verification and fix.safety != "display" else ""
-    rows = _paragraph("help: ", "help", f"{fix.title} [{badge}{offer}]", "", width)
+    command = story.offer(report, fix)
+    tries = f": `{command}` tries it" if command else ""
+    rows = _paragraph("help: ", "help", f"{fix.title} [{badge}{tries}]", "", width)
     if fix.verified:
         text, _ = rows[-1].pop()
         title, bracket, told = text.rpartition("[")

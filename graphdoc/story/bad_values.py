@@ -8,6 +8,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program.bad_value_kind import kind_of
 from graphdoc.program.bad_values import Birth, Numbers, Trouble, frame_of
 from graphdoc.program.exception import raised_span
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, where
 
 STRENGTH = 0.94
@@ -73,7 +74,7 @@ def tell(
     explanation: str,
     remedies: tuple[Remedy, ...] = (),
     *,
-    confidence: Confidence = "certain",
+    confidence: Confidence = Proof.BIRTH.confidence,
     at: Frame | None = None,
     more: tuple[Span, ...] = (),
     makers: bool = True,

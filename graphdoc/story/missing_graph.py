@@ -11,6 +11,7 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.exception import NO_GRAPH, message_of
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, span_of, where
 from graphdoc.program.tensors import frames
 
@@ -78,7 +79,7 @@ def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
     whole = bool(made) and bool(cut.stack) and innermost(made) == innermost(cut.stack)
     meant = cut.reason not in _RANK or is_gradient(cut) or whole or is_learned(program, cut)
     if cut.certain and alone and meant:
-        return 0.95, "certain"
+        return 0.95, Proof.GRAPH_END.confidence
     return (0.9, "likely") if cut.certain else (0.8, "likely")
 
 

@@ -7,6 +7,7 @@ import ast
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
@@ -37,7 +38,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     attributes = listing([f"`self.{attribute}`" for attribute, *_ in found])
     return Finding(
         0.93,
-        "certain",
+        Proof.SOURCE.confidence,
         f"{attributes} of `{cls}` {'is' if len(found) == 1 else 'are'} not registered: no optimizer holds "
         f"{whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "

@@ -6,6 +6,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.one_shot import OneShot
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span
 
 _WHY = (
@@ -33,7 +34,7 @@ def nothing_left(
     fix = f"keep a list in `{found.name}`, not an iterator"
     return Finding(
         0.93,
-        "certain",
+        Proof.SOURCE.confidence,
         title,
         _WHY,
         distinct(spans),

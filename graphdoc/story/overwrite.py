@@ -10,6 +10,7 @@ from graphdoc.program.exception import raised_span
 from graphdoc.program.installed import deed_of
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, moment, span, span_of, where
 from graphdoc.program.writers import By, Writer, writer_of
 
@@ -125,7 +126,7 @@ def _by(program: Program, stale: Stale) -> str:
 def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
     """Strength and confidence: certain where the writers account for every version."""
     if found.exact:
-        return most, "certain"
+        return most, Proof.WRITERS.confidence
     return (most - 0.03, "likely") if found.writers else (most - 0.12, "possible")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of
 from graphdoc.story.wording import folded
@@ -19,7 +20,7 @@ def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     )
     return Finding(
         0.93,
-        "certain",
+        Proof.STEPS.confidence,
         f"`{code}` stops every gradient: {whose} only receive zeros",
         "Rounding and signs are flat between their jumps, so PyTorch defines their derivative as zero. The graph goes "
         "on through them, which is why nothing fails. A straight-through estimator sends the gradient past them: "

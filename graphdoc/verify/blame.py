@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-import difflib
 import os
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from graphdoc.evidence import Frame
+from graphdoc.line_changes import LineMatcher
 from graphdoc.source.paths import targets_of
 
 _NOBODYS = frozenset({"self", "cls", "torch", "np", "numpy", "nn", "F", "math", "os", "sys", "print"})
@@ -46,7 +46,7 @@ def changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
     """The numbers of the lines of each text that the other does not have."""
     before: set[int] = set()
     after: set[int] = set()
-    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), False).get_opcodes():
+    for tag, i1, i2, j1, j2 in LineMatcher(old.splitlines(), new.splitlines()).get_opcodes():
         if tag != "equal":
             before |= set(range(i1 + 1, i2 + 1))
             after |= set(range(j1 + 1, j2 + 1))

@@ -6,6 +6,7 @@ import difflib
 import os
 from collections.abc import Callable, Mapping
 
+from graphdoc.line_changes import LineMatcher
 from graphdoc.verify.traces import Call, Line, Trace
 
 
@@ -31,7 +32,7 @@ def original_line(old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> C
 def _table(old: str, new: str) -> dict[int, int]:
     """Patched line to original line. A line that is new altogether has none (its number is told negative)."""
     found: dict[int, int] = {}
-    matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+    matcher = LineMatcher(old.splitlines(), new.splitlines())
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             found.update((j + 1, i1 + (j - j1) + 1) for j in range(j1, j2))

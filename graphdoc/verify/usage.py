@@ -13,7 +13,8 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
 
     Where their optimizer has not stepped yet in the patched run, it is enough that a gradient flows. One whose
     gradient was exactly zero in every step of the original (neurons that never fire) has lost nothing while it still
-    gets one.
+    gets one. Neither has one of an optimizer that the original never stepped, where the patched step is given zeros
+    for it beside gradients for others: they cancel (the last bias of a critic whose loss is a difference of scores).
     """
     steps = patched.used_keys()
     flows = {key for _, key in patched.flows()}
@@ -23,6 +24,8 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     names = {base.name(key): key for key in (*base.names, *before)}
     zero = {key for step in base.steps for key in step.each} - base.used_keys()
     given = {key for step in patched.steps for key in step.each}
+    unknown = {owner_of(key) for key in steps} - {s.optimizer for s in base.steps}
+    zero |= {key for key in given if owner_of(key) in unknown}
     before |= {names[name] for name in expected if name in names} - (zero & given)
     known = set(patched.names) | flows
     # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.

@@ -180,6 +180,32 @@ def test_state_of_the_batchs_function_is_cut_where_it_is_read(folder: Path) -> N
     assert (done.status, done.stdout) == (0, "True\n")
 
 
+@pytest.mark.parametrize(
+    ("start", "told_first"),
+    [
+        ("self.state if self.state is not None else torch.zeros(2, 8)", True),
+        ("self.state if self.state is not None else None", False),  # what may be None has no detach
+    ],
+)
+def test_state_that_is_read_under_a_local_name(folder: Path, start: str, told_first: bool) -> None:
+    short = program(CARRIED).replace(
+        "        loss = self(batch).pow(2).mean()\n        return loss",
+        f"        h = {start}\n"
+        "        self.state = self.cell(batch, h)\n"
+        "        return self.head(self.state).pow(2).mean()",
+    )
+    told = observe(folder, short)
+    texts = [text["train.py"] for text in patched(told)]
+    cut = "self.state = self.cell(batch, h.detach())"
+    assert told.slugs[0] == "carried-state" and any(cut in text for text in texts) == told_first
+    if told_first:
+        assert cut in texts[0]
+        learns = "print(all(p.grad.any() for p in trainer._connector._module.cell.parameters()))\n"
+        (folder / "patched.py").write_text(texts[0] + learns)
+        done = run_forked(folder / "patched.py")
+        assert (done.status, done.stdout) == (0, "True\n")
+
+
 def test_names_are_the_users_and_not_the_librarys(folder: Path) -> None:
     told = observe(folder, program(CARRIED))
     assert "_connector" not in spoken(told) and "_module" not in spoken(told)

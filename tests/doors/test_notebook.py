@@ -85,3 +85,39 @@ def test_what_one_cell_makes_another_one_uses(tmp_path: Path) -> None:
     assert printed(cells[4]) == ""
     assert "before it was observed" in printed(cells[5])
     assert printed(cells[6]).strip() == "caught"
+
+
+def test_a_cell_under_a_magic_for_time_is_the_cell_itself(tmp_path: Path) -> None:
+    timed = "\n%%time\n\n# höhe\n%precision 3\ny = torch.exp(w)\ny.mul_(2); y.sum().backward()"
+    cells = run(
+        tmp_path,
+        "%load_ext graphdoc\nimport torch\nw = torch.ones(3, requires_grad=True)",
+        timed,
+        "%graphdoc fix",
+        "%time y = torch.exp(w); y.mul_(2); y.sum().backward()",
+        "%%time\nkept = torch.exp(w * 2).sum()\nkept.backward()",
+        "%%time\nkept.backward()",
+        "%%timeit -n 1 -r 1\ny = w.sigmoid()\ny.mul_(2).sum().backward()",
+    )
+    told = printed(cells[1])
+    assert "error[GD203]: `y` is overwritten in place" in told and "--> In[2]:7:1" in told, told
+    assert "%graphdoc fix" in told and "`graphdoc fix" not in told and "not tried]" in told
+    assert timed.replace("y.mul_(2);", "y = y.mul(2);").strip() in printed(cells[2])
+    line = printed(cells[3])
+    assert "--> In[4]:1" in line and "ipython" not in line.replace("get_ipython", "") and "help:" not in line
+    twice = printed(cells[5])
+    assert "--> In[5]:3\n3 | kept.backward()" in twice and "--> In[6]:2:1" in twice, twice
+    assert "--> In[7]:3" in printed(cells[6])
+
+
+def test_a_function_of_another_cell_that_binds_a_name_of_the_session(tmp_path: Path) -> None:
+    step = "def step(x):\n    global state\n    state = torch.tanh(cell(state) + x)\n    state.sum().backward()\n"
+    cells = run(
+        tmp_path,
+        "%load_ext graphdoc\nimport torch\ncell = torch.nn.Linear(4, 4)\nstate = torch.zeros(1, 4)",
+        step,
+        "for _ in range(3):\n    step(torch.ones(4))",
+        "%graphdoc fix",
+    )
+    assert "error[GD101]" in printed(cells[2]) and "--> In[2]:3:5" in printed(cells[2])
+    assert "    step(torch.ones(4))\n    state = state.detach()\n" in printed(cells[3])

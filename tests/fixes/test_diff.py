@@ -37,6 +37,15 @@ def test_several_files_in_one_patch():
     assert patch.count("--- a/") == 2 and patch.index("a/a.py") < patch.index("a/b.py")
 
 
+def test_of_a_repeated_line_the_repetition_is_the_one_that_goes():
+    old = "a\nloss.backward()\nloss.backward()\nb\n"
+    assert unified({"a.py": old}, {"a.py": "a\nloss.backward()\nb\n"}).endswith(
+        "@@ -1,4 +1,3 @@\n a\n loss.backward()\n-loss.backward()\n b\n"
+    )
+    at_the_end = unified({"a.py": "a\nb\na\nb\n"}, {"a.py": "a\nb\n"})
+    assert at_the_end.endswith("@@ -1,4 +1,2 @@\n a\n b\n-a\n-b\n")
+
+
 def test_every_kind_has_a_page_of_args():
     import importlib
 

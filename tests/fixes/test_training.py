@@ -251,6 +251,15 @@ PROGRAMS: list[tuple[Any, ...]] = [
         {"silent": True},
     ),
     (
+        "call_flag",
+        {},
+        "«net.requires_grad = False»\nopt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)\n"
+        "for i in range(4):\n    opt.zero_grad()\n    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
+        "opt = torch.optim.SGD(other.parameters(), lr=0.1)\n"
+        "for i in range(4):\n    opt.zero_grad()\n    other(net(x).tanh()).pow(2).sum().backward()\n    opt.step()\n",
+        {"silent": True},
+    ),
+    (
         "deepcopy_expression",
         {},
         "target = «net»\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\nfor i in range(3):\n    opt.zero_grad()\n"

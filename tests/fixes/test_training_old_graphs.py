@@ -64,6 +64,52 @@ CASES = [
         """,
     ),
     Case(
+        "use_instead",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        painter = nn.Linear(3, 4)
+        judge = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 1))
+        nets = [painter, judge]
+        painting = torch.optim.SGD(painter.parameters(), lr=0.1)
+        judging = torch.optim.SGD(judge.parameters(), lr=0.1)
+        noise, real = torch.randn(3, 6, 3), torch.randn(6, 4)
+        """,
+        sick="""\
+        class Pair:
+            def judge_it(self, drawn):
+                self.score = judge(drawn.detach())
+                (judge(real) - self.score - 1).square().mean().backward()
+
+            def paint_it(self, drawn):
+                score = judge(drawn)
+                (self.score + 1).square().mean().backward()
+
+        pair = Pair()
+        for z in noise:
+            drawn = painter(z)
+            judging.zero_grad()
+            pair.judge_it(drawn)
+            judging.step()
+            painting.zero_grad()
+            pair.paint_it(drawn)
+            painting.step()
+        """,
+        right="""\
+        for z in noise:
+            with torch.no_grad():
+                drawn = painter(z)
+            judging.zero_grad()
+            (judge(real) - judge(drawn) - 1).square().mean().backward()
+            judging.step()
+            painting.zero_grad()
+            (judge(painter(z)) + 1).square().mean().backward()
+            painting.step()
+        """,
+    ),
+    Case(
         "delete_statement",
         start=NETS,
         loop=True,

@@ -175,6 +175,37 @@ def test_a_gradient_of_exactly_zero_is_lost_only_where_it_is_gone(tmp_path, edit
     assert verdict.verified is verified, verdict.summary
 
 
+DIFFERENCE_OF_SCORES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+for _ in range(3):
+    real, fake = torch.randn(5, 3), torch.rand(5, 3)
+    hidden = critic[1](critic[0](real))
+    scores = critic[2](hidden)
+    hidden *= 2
+    loss = critic(fake).mean() - scores.mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("scores", "verified"), [("critic[2](hidden)", True), ("critic[2](hidden.detach()).detach()", False)]
+)
+def test_gradients_that_cancel_are_not_lost_in_a_program_that_never_stepped(tmp_path, scores, verified):
+    sick = Sick(tmp_path, DIFFERENCE_OF_SCORES)
+    edits = [("    hidden *= 2", "    hidden = hidden * 2"), ("critic[2](hidden)", scores)]
+    if not verified:
+        edits += [("critic(fake).mean()", "critic(fake).detach().mean() + 0 * critic[2].weight.sum()")]
+    verdict = sick.judge(sick.edited(*edits))
+    assert verdict.verified is verified, verdict.summary
+
+
 def _trace(*order: Call | Step) -> Trace:
     return Trace(order=list(order), names={"0.0": "actor.weight", "1.0": "critic.weight"})
 

@@ -13,6 +13,7 @@ from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
+from graphdoc.capture.audit.flagged import Flagged
 from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
@@ -66,10 +67,11 @@ class Audit:
         self.clips = Clips(self)
         self.deadends = DeadEnds(self)
         self.refrozen = Refrozen(self)
+        self.flagged = Flagged(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
-            *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused),
+            *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
         ]
 
     @classmethod
@@ -126,6 +128,8 @@ class Audit:
             self.deadends.stepped(optimizer, seen)
         if seen.steps == 1 or self.refrozen.followed:
             self.refrozen.stepped(optimizer, seen)
+        if seen.steps == 1 or self.flagged.followed:
+            self.flagged.stepped(optimizer, seen)
 
     # -- names ---------------------------------------------------------------------------------------------------
 

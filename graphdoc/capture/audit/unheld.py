@@ -61,7 +61,7 @@ class Unheld:
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
     list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
-    with nothing in it; whether that is meant, the source has to tell."""
+    with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -122,7 +122,9 @@ class Unheld:
             return
         if seen.steps == ENOUGH and not all(group["params"] for group in groups):
             self._audit.snapshot()
-            self._empty.append(Sign("empty-group", optimizer=seen.id, count=ENOUGH))
+            empty = [i for i, group in enumerate(groups) if not group["params"]]
+            facts = {"empty": empty, "groups": len(groups)}
+            self._empty.append(Sign("empty-group", optimizer=seen.id, count=ENOUGH, facts=facts))
             self._audit.tell_early()
         first, last = groups[0]["params"], groups[-1]["params"]
         if not first or not last:

@@ -10,6 +10,7 @@ from graphdoc.program import name_usage
 from graphdoc.program.checkpoints import checkpoint_calls, checkpointed, ran_inside
 from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 
 TITLE = "A checkpointed function computed something else when it was run again for backward"
@@ -94,7 +95,7 @@ def recognise(program: Program) -> Finding | None:
     shapes = found.id in _SHAPES
     calls = checkpoint_calls(program.sources)
     written = _written_state(program.sources, program.nodes)
-    strength, confidence = program.weight(0.95, "certain" if len(calls) == 1 else "likely")
+    strength, confidence = program.weight(0.95, Proof.RAISED.where(len(calls) == 1))
     proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
     others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
     marks: list[Span] = proven[:2]

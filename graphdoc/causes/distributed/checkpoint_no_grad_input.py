@@ -10,6 +10,7 @@ from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, r
 from graphdoc.program.exception import raised_at, raised_span, warned
 from graphdoc.program.installed import Deed, deed_of, deed_span, turned_on
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
 from graphdoc.remedies.places import remedy_at
@@ -70,7 +71,7 @@ def recognise(program: Program) -> Finding | None:
     inside = program.message("checkpoint-no-output-grad")
     grad = program.message("checkpoint-grad-incompatible")
     if inside or grad:
-        strength, confidence = program.weight(0.9, "likely" if inside else "certain")
+        strength, confidence = program.weight(0.9, Proof.RAISED.where(not inside))
         return _finding(
             program.sources,
             program.raised,
@@ -111,7 +112,7 @@ def _configured(program: Program, deed: Deed | None) -> Finding | None:
     at = f" at {deed.place}" if deed is not None else ""
     return Finding(
         0.97 if deed is not None else 0.9,
-        "certain" if deed is not None else "likely",
+        Proof.GRAPH_END.where(deed is not None),
         TITLE,
         f"{turned_on(program.sources, switch)} lets {package} run each block under the reentrant checkpoint{at}. "
         f"{_DATA}",
@@ -149,7 +150,7 @@ def _finding(
     frames = calls or [f for f in [raised_at(raised)] if f]
     return Finding(
         strength,
-        "certain" if certain else "likely",
+        Proof.GRAPH_END.where(certain),
         _title(sources, calls, text),
         text,
         distinct(

@@ -7,6 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -66,7 +67,7 @@ def recognise(program: Program) -> Finding | None:
     """The compiled function's own refusal; the place is the call that asks for the graph to be kept."""
     if program.message("aot-donated-buffers") is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     event = program.failing
     call = bindings.call_at(program.sources, frame)

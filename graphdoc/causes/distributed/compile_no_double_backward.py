@@ -8,6 +8,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.bindings import argument, call_at, dotted
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, span_of
 
 TITLE = "Compiled code has no second derivative"
@@ -66,7 +67,7 @@ def recognise(program: Program) -> Finding | None:
     """The compiled node's own refusal; the place is where the model was compiled."""
     if program.message("aot-double-backward", "compile-higher-order") is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     compiled = library_calls(program.sources, "compile")
     what = argument(call_at(program.sources, compiled[0]), 0, "model") if len(compiled) == 1 else None
     name = dotted(what) if what is not None else ""

@@ -12,6 +12,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.exception import VERSION
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -87,7 +88,7 @@ def recognise(program: Program) -> Finding | None:
     used = span_of("created", node.stack, f"{name} is used here", program.sources) if node else ()
     frame = innermost_user(write.stack) if write else None
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
-    strength, confidence = program.weight(0.96)
+    strength, confidence = program.weight(0.96, Proof.WRITERS.confidence)
     return Finding(
         strength,
         confidence,

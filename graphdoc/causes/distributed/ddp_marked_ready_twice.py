@@ -8,6 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import name_usage
 from graphdoc.program.checkpoints import in_checkpoint, reentrant_calls
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -82,7 +83,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     checkpoints = reentrant_calls(program.sources)
     proven = program.raised is not None and in_checkpoint(program.raised.stack)
-    strength, confidence = program.weight(0.95, "certain" if proven and checkpoints else "likely")
+    strength, confidence = program.weight(0.95, Proof.RAISED.where(proven and bool(checkpoints)))
     outside = _outside(program.sources)
     marks = [
         span("cause", f, "a reentrant checkpoint runs a backward of its own", program.sources) for f in checkpoints[:2]

@@ -9,6 +9,7 @@ from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.exception import field_of, message_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.program.untaken_branches import not_taken
 from graphdoc.remedies.places import remedy_at
@@ -91,7 +92,7 @@ def recognise(program: Program) -> Finding | None:
     """The reducer's message; the place is where the module was wrapped, if the source shows it."""
     if program.message("ddp-unused-parameters", *_NAMED) is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
     blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
     frame = program.raised_at

@@ -16,6 +16,7 @@ from graphdoc.program.exception import (
 )
 from graphdoc.program.flows import Flow, flow
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of, where
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -118,7 +119,7 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
     code = short_code(program.sources, frame)
     return Finding(
         strength,
-        "certain" if certain else "likely",
+        Proof.GRAPH_END.where(certain),
         f"`{code}` runs without `create_graph=True`, and its gradient is differentiated again" if code else TITLE,
         f"The gradient computed{at} is a plain tensor: without `create_graph=True` the backward that made it was not "
         f"recorded. {end}",

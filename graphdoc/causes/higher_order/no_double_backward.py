@@ -12,6 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.remedies.places import remedy_at
 
@@ -105,7 +106,7 @@ def recognise(program: Program) -> Finding | None:
     op = program.field("op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
     if not op.endswith("_backward"):
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = _forward(program.sources, program.nodes, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", program.sources),) if frame else ()
     call = bindings.call_at(program.sources, frame)
@@ -135,7 +136,7 @@ def _marked_once(program: Program) -> Finding:
     every = [f for f in custom_functions.used(program.evidence.extras) if f.once]
     marked = [f for f in every if f.seen] or every
     proven = any(f.seen for f in marked) and len(marked) == 1
-    strength, confidence = program.weight(0.95, "certain" if proven or not marked else "likely")
+    strength, confidence = program.weight(0.95, Proof.RAISED.where(proven or not marked))
     spans: list[Span] = []
     remedies: tuple[Remedy, ...] = ()
     for function in marked[:3]:

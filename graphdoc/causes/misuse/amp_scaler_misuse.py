@@ -8,6 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.remedies.places import remedy_at
 
@@ -129,7 +130,7 @@ def recognise(program: Program) -> Finding | None:
     )
     if found is not None:
         return _again(program.sources, found)
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     raised = program.raised_span("finds none")
     lost = None
@@ -175,7 +176,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         )
         why = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
         title = f"The gradients of one optimizer are {done} twice in one iteration"
-        return Finding(0.95, "certain", title, why + _ORDER, distinct(spans), facts)
+        return Finding(0.95, Proof.CALLS.confidence, title, why + _ORDER, distinct(spans), facts)
     exits, update = scaler_calls.ways_out(sources, found)
     since = (
         f"The gradients of this optimizer were {done} at {where(found.earlier)} in an earlier iteration, and no "
@@ -197,7 +198,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         )
         return Finding(
             0.95,
-            "certain" if len(exits) == 1 else "likely",
+            Proof.CALLS.where(len(exits) == 1),
             _LEFT_OUT,
             why,
             distinct(spans),
@@ -211,7 +212,7 @@ def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
         *(span("related", f, "the last `update()` was made here", sources) for f in (found.update,) if f and not test),
     )
     remedies = _always(sources, found) if test is not None and found.zeroed else ()
-    return Finding(0.95, "certain", _LEFT_OUT, since + _ORDER.strip(), distinct(spans), facts, remedies)
+    return Finding(0.95, Proof.CALLS.confidence, _LEFT_OUT, since + _ORDER.strip(), distinct(spans), facts, remedies)
 
 
 def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, ...]:

@@ -11,7 +11,9 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
+from graphdoc.remedies.fitted_gradient import fitted_gradient
 from graphdoc.remedies.places import remedy_at
 
 TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
@@ -69,7 +71,10 @@ Safe for arguments that are no tensors, or tensors that never require gradients:
 Unsafe for a tensor that should learn: None means that it gets no gradient through this function, without any message.
 Compute its gradient, and use `ctx.needs_input_grad[i]` to skip the work where nobody asks for it.
 
-For a shape that does not fit, look at the formula: for `y = x @ w.T` they are `grad @ w` and `grad.T @ x`. Where
+Unsafe where a gradient only has a dimension of size 1 too many or too few, or is the transpose of what it should be,
+written as a product: the numbers stay, and their shape is made to fit.
+
+For another shape that does not fit, look at the formula: for `y = x @ w.T` they are `grad @ w` and `grad.T @ x`. Where
 forward broadcast an argument, sum its gradient over the dimensions that were added: `grad.sum_to_size(x.shape)`.
 """,
     not_this="""\
@@ -104,7 +109,7 @@ def recognise(program: Program) -> Finding | None:
     found = count or other or shape or outputs
     if found is None and program.message("function-grad-not-variable") is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     cls = re.sub(r"Backward\d*$", "", found.fields["fn"].removesuffix(".backward")) if found else ""
     seen = [f for f in custom_functions.used(program.evidence.extras) if f.name == cls]
     function = seen[0] if len(seen) == 1 else None
@@ -143,7 +148,8 @@ def recognise(program: Program) -> Finding | None:
             )
         ),
         (program.first_line if found else "a gradient that is no tensor",),
-        _remedies(returns, function, forward, expected, got),
+        _remedies(returns, function, forward, expected, got)
+        or (fitted_gradient(program.raised, returns) if shape else ()),
     )
 
 

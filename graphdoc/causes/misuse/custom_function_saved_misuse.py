@@ -13,6 +13,7 @@ from graphdoc.messages import Match
 from graphdoc.program import bindings
 from graphdoc.program.exception import unpacked_wrongly
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 
 TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
@@ -152,7 +153,7 @@ def recognise(program: Program) -> Finding | None:
     known = next((m for m in _MISUSES if (said := program.message(*m.ids)) and not _is_backward(said)), None)
     if known is None:
         return _saved_twice(program)
-    strength, confidence = program.weight(0.9)
+    strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
     name, places = _statements(program.sources, frame, known.looks_for)
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []

@@ -11,6 +11,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import Reached, reached
 from graphdoc.remedies.places import remedy_at
@@ -91,7 +92,7 @@ def recognise(program: Program) -> Finding | None:
     frame = program.raised_at
     copied = bindings.text_of(bindings.argument(bindings.call_at(program.sources, frame), 0, "x"))
     found, proven = _inside(program.evidence.extras, copied)
-    strength, confidence = program.weight(0.95, "certain" if found and proven else "likely")
+    strength, confidence = program.weight(0.95, Proof.NODE.where(bool(found) and proven))
     made = [(f"`{t.path}`", _store(program.sources, t) or t.made) for t in found if t.made]
     stored = [(n, f) for n, f in made if f] or [
         (f"`{n}`", f) for n, f in (_stored_in(program.sources, copied) or _stored_by_forward(program.sources))

@@ -10,6 +10,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -65,7 +66,7 @@ def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the line that set the flag, and where its tensor was made."""
     if program.message("non-float-requires-grad", "non-float-requires-grad-setattr") is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     name, origin = ("", ()) if program.raised_in_module else _origin(program.sources, frame)
     marks = (span("cause", frame, "whole numbers cannot require gradients", program.sources),) if frame else ()

@@ -11,6 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.source.arguments import weights_of
@@ -77,7 +78,7 @@ def recognise(program: Program) -> Finding | None:
         return _misfit(program, shapes.fields)
     if program.message("grad-implicit-scalar", "grad-implicit-real-scalar") is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     if program.message("grad-implicit-real-scalar") is not None:
         failed = program.raised_span("a real number is needed here")
@@ -132,7 +133,7 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     made = _made(program.sources, frame, given)
     had, wanted = (shapes.get(name, "").removeprefix("torch.Size(").rstrip(")") for name in ("shape", "shape2"))
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))
     return Finding(
         strength,

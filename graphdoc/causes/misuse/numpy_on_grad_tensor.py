@@ -11,6 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.array_calls import ArrayCall, array_call
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -70,7 +71,7 @@ def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
     if program.message("numpy-requires-grad", "legacy-variable-numpy") is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     code = code_at(program.sources, frame)
     marks = (

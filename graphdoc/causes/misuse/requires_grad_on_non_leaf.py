@@ -10,6 +10,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span
 
 TITLE = "The `requires_grad` flag of a computed tensor cannot be switched"
@@ -70,7 +71,7 @@ def recognise(program: Program) -> Finding | None:
     said = program.message("requires-grad-flag-nonleaf")
     if said is None:
         return None
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     off = "hint" in said.fields and "True" not in code_at(program.sources, frame)
     name, statement = ("", None) if program.raised_in_module else _switched(program.sources, frame)

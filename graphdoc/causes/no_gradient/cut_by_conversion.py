@@ -10,6 +10,7 @@ from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
 
@@ -147,7 +148,7 @@ def _makes_tensor(code: str) -> bool:
 
 def _float_loss(program: Program) -> Finding | None:
     """``loss = ....item()`` and then ``loss.backward()``: the assignment is the place, where the source is there."""
-    strength, confidence = program.weight(0.9)
+    strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
     frame = program.raised_at
     receiver = bindings.call_at(program.sources, frame)
     name = bindings.text_of(receiver.func.value) if receiver and isinstance(receiver.func, ast.Attribute) else ""

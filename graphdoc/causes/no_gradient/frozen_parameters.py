@@ -11,10 +11,12 @@ from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.unfreezing import unfreeze
 from graphdoc.remedies.used_up import used_up
+from graphdoc.story.flag_of_module import flag_of_module
 from graphdoc.story.frozen_again import frozen_again
 from graphdoc.story.missing_graph import (
     facts_of,
@@ -37,6 +39,9 @@ gradients: `requires_grad_(False)` or a loop with `p.requires_grad = False` has 
 new head was frozen together with the backbone (it was put in *before* the loop), the freezing of one phase (the
 generator while the discriminator trains) was not undone for the next, or a function returns a frozen copy and the
 copy is trained.
+
+Or nothing was frozen at all: `module.requires_grad = False`, without the underscore and the call, sets an attribute
+that PyTorch never reads, and the module goes on training.
 """,
     why="""\
 A result requires gradients if at least one of its inputs does. With frozen parameters and plain data there is no such
@@ -93,8 +98,11 @@ def recognise(program: Program) -> Finding | None:
     again = first_sign(program.signs, "frozen-again")
     if again is not None and program.raised is None:
         return frozen_again(program.sources, program.optimizers, again)
+    flag = first_sign(program.signs, "flag-of-module")
+    if flag is not None and program.raised is None:
+        return flag_of_module(program.sources, program.optimizers, flag)
     if program.message("ddp-no-grad-parameters"):
-        strength, confidence = program.weight(0.9)
+        strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
         frame = program.raised_at
         marks = _freezing(program.sources, _frozen(program.parameters))
         here = (span("cause", frame, "every parameter of this module is frozen", program.sources),) if frame else ()

@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.places import remedy_at
 
@@ -101,7 +102,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.93 if known else 0.8 if warning else 0.6,
-        "certain" if known else "likely",
+        Proof.NODE.where(bool(known)),
         f"`{name}.grad` is None: `{name}` is the result of an operation, and backward stores nothing there",
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "

@@ -10,6 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.story.missing_graph import find_cut, story, weigh, without_graph
 
@@ -69,7 +70,7 @@ gradient stops at `x`, which is usually what is meant, and the other network get
 def recognise(program: Program) -> Finding | None:
     """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
     if program.message("grad-input-no-requires-grad"):
-        strength, confidence = program.weight(0.95)
+        strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
         frame = program.raised_at
         return _finding(program, frame, _inputs(program.sources, frame), strength, confidence == "certain")
     if program.met_none:
@@ -104,7 +105,7 @@ def _missing_grad(program: Program) -> Finding | None:
     known = program.tensor_named(name)
     if known is not None and (known.requires_grad or not known.is_leaf):
         return None
-    strength, _ = program.weight(0.85 if known else 0.4)
+    strength, _ = program.weight(0.85 if known else 0.4, "likely")
     return _finding(program, frame, [name], strength, known is not None, known is not None)
 
 
@@ -139,7 +140,11 @@ def _finding(
     told = f" (`{', '.join(inputs[:3])}`)" if inputs else ""
     return Finding(
         strength,
-        "certain" if certain else "likely" if strength > 0.5 and not program.evidence.from_text else "possible",
+        Proof.NODE.confidence
+        if certain
+        else "likely"
+        if strength > 0.5 and not program.evidence.from_text
+        else "possible",
         f"the gradient of `{inputs[0]}` is asked for, and it {label}" if inputs else TITLE,
         (_UNFLAGGED if seen else _UNSEEN).format(told=told),
         (*spans, *program.raised_span("there is no gradient here")),

@@ -11,6 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, innermost, span
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.places import remedy_at
@@ -83,7 +84,7 @@ def recognise(program: Program) -> Finding | None:
     if not updates:
         return None
     known = program.tensor_named(name)
-    strength, confidence = program.weight(0.95, "certain" if known is not None and not known.is_leaf else "likely")
+    strength, confidence = program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf))
     return Finding(
         strength,
         confidence,
@@ -121,7 +122,7 @@ def _given(sources: SourceTexts, frame: Frame | None) -> list[str]:
 
 def _refused(program: Program, frame: Frame | None) -> Finding:
     """The constructor's call; and the line that made the tensor, from the run or from the source."""
-    strength, confidence = program.weight(0.95)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     given = _given(program.sources, frame)
     candidates = [t for n in given if (t := program.tensor_named(n)) and t.requires_grad and not t.is_leaf]
     candidates = candidates or [t for t in program.tensors if t.requires_grad and not t.is_leaf]

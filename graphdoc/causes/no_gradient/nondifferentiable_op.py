@@ -9,6 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import innermost, place, span
 from graphdoc.remedies.sampling import draw_remedies
@@ -164,7 +165,7 @@ def recognise(program: Program) -> Finding | None:
     op = (named.fields.get("op") or named.fields.get("name", "")).removeprefix("aten::")
     if op.endswith("backward"):
         return None
-    strength, confidence = program.weight(0.9)
+    strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
     frame = program.raised_at
     marks = (span("cause", frame, f"{op} has no derivative", program.sources),) if frame else ()
     text = f"PyTorch knows no derivative for `{op}`, and a tensor that requires gradients was given to it. "

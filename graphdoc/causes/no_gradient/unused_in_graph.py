@@ -13,6 +13,7 @@ from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_inputs import OfAnother, of_another_output
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.wording import folded
@@ -87,7 +88,7 @@ def recognise(program: Program) -> Finding | None:
         program.evidence.sources, program.evidence.events, program.evidence.failing_call, frame
     ):
         return None  # a derivative that is constant: nothing was forgotten
-    strength, confidence = program.weight(0.85)
+    strength, confidence = program.weight(0.85, Proof.RAISED.confidence)
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
     name = another.name if another is not None else _input_name(program.sources, frame, at)

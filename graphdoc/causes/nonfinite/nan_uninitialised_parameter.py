@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import function, tell, trouble_with
 
@@ -65,7 +66,7 @@ def recognise(program: Program) -> Finding | None:
             "unsafe",
             "Right for biases and buffers; weights need an initialisation that tells them apart.",
         ),
-        confidence="certain" if empty else "likely",
+        confidence=Proof.BIRTH.where(empty),
     )
 
 

@@ -10,6 +10,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import INFERENCE, raised_span
 from graphdoc.program.inference_mode import Origin, origin_of
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.story.message_alone import from_message
 
@@ -85,7 +86,7 @@ def recognise(program: Program) -> Finding | None:
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""
     return Finding(
         0.96 if origin.sure else 0.85,
-        "certain" if origin.sure else "likely",
+        Proof.MODE.where(origin.sure),
         f"{named} was made in inference mode and is {'written' if writes else 'used'} in training",
         f"{named} was made in inference mode{source}, and {where(frame)} {'writes it' if writes else 'uses it'} in a "
         "computation that autograd records. Such tensors never take part in one. Use torch.no_grad() where it is made, "

@@ -12,6 +12,7 @@ from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.freezing import frozen_behind
 from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.story.message_alone import from_message
@@ -96,7 +97,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.96,
-        "certain",
+        Proof.RAISED.confidence,
         f"{what} is {leaf}, and is written in place while autograd records" if target.path else TITLE,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",

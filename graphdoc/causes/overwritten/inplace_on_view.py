@@ -10,6 +10,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import message_of
 from graphdoc.program.in_place_writes import Target, bound_before, builders, is_statement, target_of
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, place, span, where
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.in_place_write import together
@@ -96,7 +97,7 @@ def recognise(program: Program) -> Finding | None:
         spans.append(span("cause", made, f"{what} comes from here", program.sources))
     return Finding(
         0.96,
-        "certain",
+        Proof.RAISED.confidence,
         f"{what} is written in place, and {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",

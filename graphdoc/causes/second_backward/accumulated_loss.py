@@ -8,6 +8,7 @@ from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
@@ -89,7 +90,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.97,
-        "certain",
+        Proof.OLDER_EDGE.confidence,
         f"{named} adds up the losses with their graphs, which an earlier backward has walked" if named else TITLE,
         "The loss of an earlier backward call is still a term of this one, so this call walks the earlier graph again, "
         "which is used up. Start each sum anew, and keep numbers where only the total is wanted.",

@@ -7,6 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
@@ -114,7 +115,7 @@ def recognise(program: Program) -> Finding | None:
     places = cause_places(program, reuse, kept, "made here with its graph")
     return Finding(
         0.95 if proven else 0.85,
-        "certain" if proven else "likely",
+        Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
         f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
         "to it. The earlier call has already used that graph up. Keep the numbers and let go of the graph once each "

@@ -7,6 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Lifetime, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.reused_graph import remedies_for
@@ -101,7 +102,7 @@ def recognise(program: Program) -> Finding | None:
         advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
     return Finding(
         0.9,
-        "certain" if reuse.made_before_all and reuse.role is not Role.UNKNOWN else "likely",
+        Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN),
         f"{named} {'were' if ' and ' in named else 'was'} computed once, and every backward walks the same graph"
         if named
         else TITLE,

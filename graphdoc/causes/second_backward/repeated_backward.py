@@ -9,6 +9,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Lifetime, Reuse
 from graphdoc.program.spans import code_at, distinct, innermost_user, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
@@ -90,7 +91,7 @@ def recognise(program: Program) -> Finding | None:
         failed, freed = made, span_of("freed", first, "the first call on this result frees its graph", program.sources)
     return Finding(
         0.94,
-        "certain" if reuse.from_one_root else "likely",
+        Proof.OLDER_EDGE.where(reuse.from_one_root),
         _title(program.sources, reuse),
         f"{_what(reuse, call_name(reuse.failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
@@ -153,7 +154,7 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     ]
     return Finding(
         0.94,
-        "certain",
+        Proof.OLDER_EDGE.confidence,
         f"autograd.grad frees the graph of {name}, which is also a part of this loss" if name else TITLE,
         f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees its graph; the tensor "
         f"then becomes a part of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "

@@ -9,6 +9,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
+from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, moment, span_of
 from graphdoc.remedies.merged_backward import can_merge
@@ -110,7 +111,7 @@ def recognise(program: Program) -> Finding | None:
     exact = reuse.only_heads_stepped or reuse.both_seen
     return Finding(
         0.92 if exact else 0.8,
-        "certain" if exact and reuse.role is Role.TRAINED else "likely",
+        Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED),
         f"two losses share the graph behind {named}, and the first backward frees it for the second"
         if named
         else TITLE,

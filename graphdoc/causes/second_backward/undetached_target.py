@@ -11,6 +11,7 @@ from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
+from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
@@ -114,7 +115,7 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     return Finding(
         0.93 if reuse.meant_known else 0.7,
-        "certain" if reuse.owned_by_others else "likely",
+        Proof.OLDER_EDGE.where(reuse.owned_by_others),
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
         f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
@@ -152,7 +153,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
-        "certain" if reuse.both_seen else "likely",
+        Proof.OLDER_EDGE.where(reuse.both_seen),
         f"{what} bring{'' if several else 's'} a graph into two losses that neither of them trains" if what else TITLE,
         f"Both losses take {what or 'a value'} with the graph that made it, behind which lie {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",

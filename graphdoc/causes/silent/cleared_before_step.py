@@ -6,6 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
@@ -60,7 +61,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.96,
-        "certain",
+        Proof.STEPS.confidence,
         f"`{name}` steps without gradients: they are cleared between backward and step",
         "A step leaves parameters as they are whose `.grad` is None.",
         distinct(spans),

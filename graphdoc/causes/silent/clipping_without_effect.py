@@ -11,6 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.remedies.clipping import moved_with
@@ -88,7 +89,7 @@ def recognise(program: Program) -> Finding | None:
     here, there = _LABELS[how]
     return Finding(
         0.93,
-        "certain",
+        Proof.STEPS.confidence,
         _TITLES[how],
         "Clipping changes the `.grad` that is there when it is called, and nothing else.",
         distinct(
@@ -127,7 +128,8 @@ def _nothing_given(evidence: Evidence, sign: Sign) -> Finding | None:
         evidence.sources,
         found,
         clip,
-        f"`{found.name}` is used up: the gradients of `{found.module}` are not clipped",
+        f"`{found.name}` is used up: the gradients of {'a part of ' if found.part else ''}`{found.module}` are not "
+        "clipped",
         "finds nothing in it: no gradient is bounded",
         f"{sign.count} calls in a row were given no parameter at all, while `{name}` stepped",
         span_of("related", sign.other, "uses the gradients as they are", evidence.sources),

@@ -10,6 +10,7 @@ from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of
 from graphdoc.story.wording import folded
@@ -68,7 +69,7 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     code = code_at(sources, frame)
     return Finding(
         0.93,
-        "certain",
+        Proof.STEPS.confidence,
         f"the loss trains {whose or 'a network'}, which is only meant to be copied",
         "The goal of this loss carries the graph of the network that is copied from the trained one.",
         distinct(
@@ -107,7 +108,7 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     ]
     return Finding(
         0.95,
-        "certain",
+        Proof.STEPS.confidence,
         f"`{name}` and `{source}` are one network: the copy does nothing, and the loss trains its own target",
         "Loading the network's own state changes nothing. The value that should be a constant goal has the graph of "
         "the network that is trained.",

@@ -10,6 +10,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 
@@ -66,7 +67,7 @@ def recognise(program: Program) -> Finding | None:
     note = "nothing else changes: what is dropped has been used up by backward"
     return Finding(
         0.85,
-        "possible" if sign.weak else "certain",
+        "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
         distinct((span("cause", at, gathers, program.sources), *more)),

@@ -12,6 +12,7 @@ from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded
@@ -80,7 +81,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.94,
-        "certain" if change is not None else "likely",
+        Proof.STEPS.where(change is not None),
         f"`{name}` holds parameters that the model no longer has: {whose} stay as they are",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",

@@ -11,7 +11,8 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
-from graphdoc.program.optimizer_places import binding_behind, made
+from graphdoc.program.optimizer_places import binding_behind, made, returned
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.bypassed import bypassed
@@ -85,7 +86,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.9,
-        "certain",
+        Proof.STEPS.confidence,
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
         distinct(spans),
@@ -103,14 +104,16 @@ def _used_up(
     making = made(sources, name) if is_named(optimizers, sign) else None
     if making is None:
         return None
-    at = making.frame(sources)
+    at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
     groups = [
         value
-        for node in ast.walk(making.statement.value)
+        for node in ast.walk(call)
         if isinstance(node, ast.Dict)
         for key, value in zip(node.keys, node.values, strict=True)
         if isinstance(key, ast.Constant) and key.value == "params"
     ]
+    if len(groups) == sign.facts.get("groups"):
+        groups = [groups[i] for i in sign.facts["empty"]]
     found = [o for value in groups if (o := one_shot(sources, parameters, at, value)) is not None]
     if len(found) != 1:
         return None
@@ -118,7 +121,8 @@ def _used_up(
         sources,
         found[0],
         at,
-        f"`{found[0].name}` is used up: `{name}` is given nothing of `{found[0].module}`",
+        f"`{found[0].name}` is used up: `{name}` is given nothing of "
+        f"{'that part of ' if found[0].part else ''}`{found[0].module}`",
         "makes a group with no parameter in it",
         f"in {sign.count} steps `{name}` had a group without parameters",
     )

@@ -7,6 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import kind_of
 from graphdoc.program.bad_values import frame_of
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span
 from graphdoc.story.bad_values import starved
@@ -68,7 +69,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     return Finding(
         0.9,
-        "certain",
+        Proof.STEPS.confidence,
         TITLE,
         f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
         "them, so no scale can help.",

@@ -11,6 +11,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
@@ -109,7 +110,7 @@ def _hidden(evidence: Evidence, sign: Sign) -> Finding | None:
     )
     return Finding(
         0.97,
-        "certain",
+        Proof.STEPS.confidence,
         f"{whose} {'is' if len(sign.parameters) == 1 else 'are'} overwritten through `.data` between a forward and its "
         "backward, unnoticed",
         "`.data` has a version counter of its own, so PyTorch does not refuse this backward. Its gradient is one of "

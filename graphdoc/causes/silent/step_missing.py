@@ -11,6 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost, span_of
 from graphdoc.remedies.complete_gradient import step_place
@@ -87,7 +88,7 @@ def recognise(program: Program) -> Finding | None:
         remedies.append(Remedy("add_statement", title, "unsafe", note, args))
     return Finding(
         0.95,
-        "certain",
+        Proof.STEPS.confidence,
         f"`{name}` never steps: {folded(sign.parameters) or 'its parameters'} keep their initial values",
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared in the next iteration "
         "without having been used."

@@ -7,6 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
@@ -61,7 +62,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.94,
-        "certain",
+        Proof.STEPS.confidence,
         f"the straight-through estimator cancels: {whose} only receive zeros",
         "The derivatives of the two occurrences of the value are 1 and -1. The difference has to be a constant.",
         distinct(spans),

@@ -8,6 +8,7 @@ from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
+from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.story.wording import folded
@@ -60,7 +61,7 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.95,
-        "certain",
+        Proof.STEPS.confidence,
         f"the gradients of `{name}` are never cleared: each step uses the sum of all so far",
         "`backward()` adds to `.grad`. Between two steps of this optimizer nothing sets its gradients to None or zero.",
         distinct(spans),

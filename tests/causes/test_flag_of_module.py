@@ -1,0 +1,71 @@
+"""``module.requires_grad = False`` sets an attribute and freezes nothing; a flag of the author's own is left alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from seen import observe
+
+TEXT = """\
+import torch
+from torch import nn
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+        self.top = nn.Linear(16, 3)
+        FREEZE
+
+    def forward(self, x):
+        return self.top(self.backbone(x))
+
+
+def train():
+    torch.manual_seed(0)
+    tagger = Tagger()
+    optimizer = torch.optim.Adam(tagger.parameters(), 1e-3)
+    for _ in range(5):
+        x, y = torch.randn(12, 8), torch.randint(0, 3, (12,))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(tagger(x), y).backward()
+        optimizer.step()
+
+
+train()
+"""
+
+
+def test_a_flag_set_on_a_module_is_told_and_mended(tmp_path: Path) -> None:
+    seen = observe(tmp_path, TEXT.replace("FREEZE", "self.backbone.requires_grad = False"))
+    assert seen.slugs[:1] == ["frozen-parameters"]
+    assert seen.lines("cause") == ["self.backbone.requires_grad = False"]
+    kind, texts = seen.patches()[0]
+    assert kind == "call_flag"
+    assert "        self.backbone.requires_grad_(False)\n" in texts["train.py"]
+    assert observe(tmp_path / "mended", texts["train.py"]).mended
+
+
+def test_a_module_whose_flag_is_true_and_whose_parameters_are_frozen_is_told(tmp_path: Path) -> None:
+    text = "self.backbone.requires_grad_(False)\n        self.backbone.requires_grad = True"
+    seen = observe(tmp_path, TEXT.replace("FREEZE", text))
+    assert seen.lines("cause") == ["self.backbone.requires_grad = True"]
+    assert seen.patches()[0][0] == "call_flag"
+
+
+def test_a_flag_that_agrees_with_its_parameters_is_healthy(tmp_path: Path) -> None:
+    text = "self.backbone.requires_grad_(False)\n        self.backbone.requires_grad = False"
+    assert observe(tmp_path, TEXT.replace("FREEZE", text)).slugs == []
+
+
+def test_a_flag_that_the_program_reads_is_its_own(tmp_path: Path) -> None:
+    text = TEXT.replace("FREEZE", "self.backbone.requires_grad = False")
+    text = text.replace(
+        "return self.top(self.backbone(x))",
+        "h = self.backbone(x)\n        return self.top(h if self.backbone.requires_grad else 0.5 * h)",
+    )
+    assert observe(tmp_path, text).slugs == []

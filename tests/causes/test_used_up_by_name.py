@@ -1,0 +1,59 @@
+"""A generator of parameters with a filter by name, used up before the optimizer that a function makes and returns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from seen import observe
+
+TEXT = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.tip = nn.Linear(6, 12), nn.Linear(12, 2)
+
+    def forward(self, x):
+        return self.tip(self.trunk(x).tanh())
+
+
+def build(net):
+    slow = (p for n, p in net.named_parameters() if FILTER)
+    fast = (p for n, p in net.named_parameters() if n.startswith("tip"))
+    print(sum(p.numel() for p in slow))
+    return torch.optim.AdamW([{"params": fast}, {"params": slow, "lr": 1e-4}], lr=1e-2)
+
+
+torch.manual_seed(0)
+net = Net()
+optimizer = build(net)
+for _ in range(14):
+    x = torch.randn(16, 6)
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(x), (x.sum(1) > 0).long()).backward()
+    optimizer.step()
+"""
+
+
+def test_a_named_part_that_was_counted_first_is_told_and_mended(tmp_path: Path) -> None:
+    seen = observe(tmp_path, TEXT.replace("FILTER", 'n.startswith("trunk")'))
+    assert seen.slugs[:1] == ["parameters-never-reached"]
+    assert seen.lines("cause") == ['slow = (p for n, p in net.named_parameters() if n.startswith("trunk"))']
+    assert seen.found[0].finding.title == "`slow` is used up: `optimizer` is given nothing of that part of `net`"
+    kind, texts = seen.patches()[0]
+    assert kind == "wrap_in_list"
+    assert observe(tmp_path / "mended", texts["train.py"]).mended
+
+
+def test_a_filter_that_no_parameter_passes_is_healthy(tmp_path: Path) -> None:
+    assert observe(tmp_path, TEXT.replace("FILTER", '"adapter" in n and not n.endswith("bias")')).slugs == []
+
+
+def test_a_filter_that_the_source_does_not_tell_is_left_alone(tmp_path: Path) -> None:
+    assert observe(tmp_path, TEXT.replace("FILTER", "n.split('.')[0] in {'trunk'}")).slugs == []

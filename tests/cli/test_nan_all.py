@@ -1,0 +1,65 @@
+"""``--nan all``: the values of every operation, with or without a backward call, and nothing of a mask's infinities."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHARES = """\
+import torch
+
+def share(counts):
+    return counts / counts.sum(dim=1, keepdim=True)
+
+def entropy():
+    p = share(torch.tensor([[2.0, 1.0, 1.0], [0.0, 0.0, 0.0], [4.0, 4.0, 0.0]]))
+    return -(p * (p + 1e-9).log()).sum(1).mean().item()
+
+print(entropy())
+"""
+ODDS = """\
+import torch
+
+scores = torch.tensor([1.0, 2.0, 200.0])
+odds = torch.exp(scores)
+print(odds.clamp(max=5).sum().item())
+"""
+MASKED = """\
+import torch
+
+best = torch.tensor(float("inf"))
+scores = torch.zeros(2, 3).masked_fill(torch.tensor([False, True, False]), -float("inf"))
+best = torch.minimum(best, scores.softmax(-1).sum())
+print(best.item())
+"""
+
+
+def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "evaluate.py").write_text(text)
+    words = [sys.executable, "-m", "graphdoc", "run", *options, "evaluate.py"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_nan_of_a_forward_pass_alone_is_told_where_it_was_made_on_request_only(tmp_path: Path) -> None:
+    asked = run(tmp_path, SHARES, "--nan", "all")
+    assert (asked.returncode, asked.stdout) == (0, "nan\n")
+    assert "GD604" in asked.stderr and "evaluate.py:4:" in asked.stderr
+    plain = run(tmp_path, SHARES)
+    assert (plain.returncode, plain.stdout, plain.stderr) == (0, "nan\n", "")
+
+
+@pytest.mark.slow
+def test_an_infinity_that_is_clamped_away_is_told_on_request(tmp_path: Path) -> None:
+    asked = run(tmp_path, ODDS, "--nan", "all")
+    assert asked.returncode == 0
+    assert "GD606" in asked.stderr and "evaluate.py:4:" in asked.stderr
+    assert run(tmp_path, ODDS).stderr == ""
+
+
+@pytest.mark.slow
+def test_infinities_that_the_program_wrote_itself_are_not_told(tmp_path: Path) -> None:
+    asked = run(tmp_path, MASKED, "--nan", "all")
+    assert (asked.returncode, asked.stdout) == (0, "2.0\n")
+    assert "GD6" not in asked.stderr

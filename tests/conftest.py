@@ -1,0 +1,3 @@
+"""What has to be set before torch is loaded, whichever file of tests comes first."""
+
+import forked  # noqa: F401  it keeps torch from starting threads, with which no process can be forked

@@ -1,0 +1,45 @@
+"""No module says ``certain`` by itself: each names the fact that proves it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import graphdoc
+from graphdoc.program.proof import Proof
+
+PACKAGE = Path(graphdoc.__file__).parent
+
+
+def _said(tree: ast.AST) -> list[int]:
+    """Lines that give the word as a value; a comparison with it gives nothing."""
+    compared = {id(c) for n in ast.walk(tree) if isinstance(n, ast.Compare) for c in ast.walk(n)}
+    return [
+        n.lineno
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Constant) and n.value == "certain" and id(n) not in compared
+    ]
+
+
+def _trees() -> dict[Path, ast.Module]:
+    files = [f for room in ("causes", "story", "remedies", "program") for f in (PACKAGE / room).rglob("*.py")]
+    return {f: ast.parse(f.read_text(encoding="utf-8")) for f in files}
+
+
+def test_a_word_that_is_given_is_found_and_one_that_is_compared_is_not() -> None:
+    assert _said(ast.parse('a = f("certain")\nb = a == "certain"\nc = a if b else "certain"\n')) == [1, 3]
+
+
+def test_certain_is_said_by_proofs_alone() -> None:
+    said = {file.name for file, tree in _trees().items() if _said(tree)}
+    assert said == {"proof.py"}
+
+
+def test_every_proof_is_asked_for() -> None:
+    used = {
+        n.attr
+        for tree in _trees().values()
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "Proof"
+    }
+    assert used == set(Proof.__members__)
