@@ -11,7 +11,7 @@ from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
 from graphdoc.fixes.composing import told_of
 from graphdoc.fixes.kinds import keeps_numbers
-from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, stoppable
+from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.redaction import redact
 from graphdoc.verify import Trial
@@ -108,6 +108,8 @@ def try_out(
             if trying.announce is not None:
                 trying.announce(_announcement(kept, len(tried), trying.seconds))
             _try(kept, evidence, _Queue(tried, waiting, further, composer), trying, stop)
+        except CannotStart as e:
+            _leave(tried, str(e))
         except CannotIsolate as e:
             _leave(tried, f"{e} (--verify runs it all the same)")
         except Interrupted as e:

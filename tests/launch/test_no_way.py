@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
 from commands import graphdoc
+
+import graphdoc as graphdoc_package
 
 OVERWRITTEN = """\
 import torch
@@ -23,3 +26,23 @@ def test_a_run_that_cannot_be_is_not_announced(tmp_path: Path) -> None:
     assert "GD2" in told and "cannot be kept from your files" in told and "once more" not in told, told
     tried = graphdoc(tmp_path, "fix", "--diff", GRAPHDOC_ISOLATION="none").stderr
     assert "cannot be kept from your files" in tried and "running train.py again" not in tried, tried
+
+
+def test_a_python_without_torch_tries_nothing(tmp_path: Path) -> None:
+    """graphdoc may be installed beside the environment that the program needs."""
+    (tmp_path / "train.py").write_text(OVERWRITTEN)
+    first = graphdoc(tmp_path, "run", "--no-rerun", "train.py")
+    assert "GD2" in first.stderr
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for place in (Path(typer.__file__).parents[1], Path(graphdoc_package.__file__).parents[1]):
+        for found in (p for p in place.iterdir() if p.name.split("-")[0] not in ("torch", "functorch", "torchgen")):
+            if not (bare / found.name).exists():
+                (bare / found.name).symlink_to(found)
+    tried = graphdoc(tmp_path, "fix", "--diff", flags=("-S",), PYTHONPATH=str(bare))
+    assert "has no torch" in tried.stderr and "running" not in tried.stderr, tried.stderr
+    assert tried.stdout.startswith("--- a/train.py"), tried.stderr
+    (kept,) = (tmp_path / ".graphdoc").glob("*/run.json")
+    assert not (kept.parent / "trials").exists()  # where there is one, it is tried
+    told = graphdoc(tmp_path, "fix", "--diff").stderr
+    assert "the crash is gone" in told, told

@@ -9,8 +9,8 @@ Three ways, the first that holds is taken:
 ``open``        nothing holds here: the program is run as it stands, and only for a user who has asked for it
 """
 
-from graphdoc.launch.isolation.apart import CannotIsolate, check_ways, launch_apart
+from graphdoc.launch.isolation.apart import CannotIsolate, CannotStart, check_ways, launch_apart
 from graphdoc.launch.isolation.forks import Forks
 from graphdoc.launch.isolation.stopping import Interrupted, Stop, stoppable
 
-__all__ = ["CannotIsolate", "Forks", "Interrupted", "Stop", "check_ways", "launch_apart", "stoppable"]
+__all__ = ["CannotIsolate", "CannotStart", "Forks", "Interrupted", "Stop", "check_ways", "launch_apart", "stoppable"]

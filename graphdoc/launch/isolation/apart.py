@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from graphdoc.launch import Ended, Request, as_environment, as_words, collect, observes
@@ -36,11 +37,17 @@ class CannotIsolate(Exception):
     """No way holds here; the text says why, as the end of a sentence."""
 
 
+class CannotStart(CannotIsolate):
+    """The program would not get as far as its graph here, however it is run; the text says why, likewise."""
+
+
 _NO_WAY = "its writes cannot be kept from your files on this system"
 
 
 def check_ways(request: Request) -> None:
-    """Raise ``CannotIsolate`` where it is known without a run that none can be kept apart here."""
+    """Raise ``CannotIsolate`` where it is known without a run that none can be kept apart here, or ``CannotStart``."""
+    if request.kind != "command" and find_spec("torch") is None:
+        raise CannotStart("the Python that runs graphdoc here has no torch; the one that ran the program has")
     if not ways(request):
         raise CannotIsolate(_NO_WAY)
 
