@@ -10,6 +10,13 @@ from marked import fixed
 from graphdoc.fixes.base import CannotFix
 
 REFUSED = [
+    ("detach_instead", "«y = h.detach_()»\n", {}, "larger statement"),
+    ("detach_instead", "«s[0].detach_()»\n", {}, "item of a container"),
+    ("detach_instead", "for g in grads:\n    «g.detach_()»\n    use(g)\n", {}, "may be one tensor"),
+    ("detach_instead", "def f(gs):\n    for g in gs:\n        «g.detach_()»\n    return gs\n", {}, "may be one tensor"),
+    ("detach_instead", "gs = [a, b]\nfor g in gs:\n    if g.dim():\n        «g.detach_()»\n", {}, "not each g"),
+    ("detach_instead", "gs = [a, b]\nfor g in gs:\n    use(g)\n    «g.detach_()»\n", {}, "used before"),
+    ("detach_instead", "h = a[0]\n«h.detach_()»\nuse(a)\n", {}, "h is a view of a"),
     ("move_statement", "«a()»\nb()\n", {"after": "@0"}, "own place"),
     ("move_statement", "«b()»\n«a()»\n", {"before": "@1"}, "already stands"),
     ("move_statement", "«a()»\nif x:\n    «b()»\n", {"after": "@1"}, "another block"),
@@ -243,6 +250,20 @@ FIXED = [
     ),
     ("require_input_grad", "x = «a + b»\n", {}, "x = (a + b).requires_grad_()\n"),
     ("retain_grad", "h = «f()»\ng(h)\n", {"name": "h"}, "h = f()\nh.retain_grad()\ng(h)\n"),
+    ("detach_instead", "h = out[-1]\n«h.detach_()»\nuse(h)\n", {}, "h = out[-1]\nh = h.detach()\nuse(h)\n"),
+    ("detach_instead", "for p in net:\n    «p.grad.detach_()»\n", {}, "for p in net:\n    p.grad = p.grad.detach()\n"),
+    (
+        "detach_instead",
+        "gs = torch.autograd.grad(y, w)\nfor g in gs:\n    «g.detach_()»\nuse(gs)\n",
+        {},
+        "gs = torch.autograd.grad(y, w)\ngs = [g.detach() for g in gs]\nuse(gs)\n",
+    ),
+    (
+        "detach_instead",
+        "from torch.autograd import grad\ngs = grad(y, w)\nfor i, g in enumerate(gs):\n    «g.detach_()»\n    use(i, g)\n",
+        {},
+        "from torch.autograd import grad\ngs = grad(y, w)\ngs = [g.detach() for g in gs]\nfor i, g in enumerate(gs):\n    use(i, g)\n",
+    ),
 ]
 
 

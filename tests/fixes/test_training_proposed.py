@@ -347,6 +347,31 @@ CASES = [
             opt.step()
         """,
     ),
+    Case(
+        "detach_instead",
+        start=NETS,
+        sick="""\
+        for step in range(3):
+            inner = head(body(x)).sub(y).abs().mean()
+            grads = torch.autograd.grad(inner, head.parameters(), create_graph=True)
+            for grad in grads:
+                grad.detach_()
+                grad.requires_grad = False
+            fast = {n: p - 0.5 * g for (n, p), g in zip(head.named_parameters(), grads)}
+            opt.zero_grad()
+            torch.func.functional_call(head, fast, (body(x),)).sub(y).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            inner = head(body(x)).sub(y).abs().mean()
+            grads = torch.autograd.grad(inner, head.parameters())
+            fast = {n: p - 0.5 * g for (n, p), g in zip(head.named_parameters(), grads)}
+            opt.zero_grad()
+            torch.func.functional_call(head, fast, (body(x),)).sub(y).square().mean().backward()
+            opt.step()
+        """,
+    ),
 ]
 
 

@@ -25,6 +25,7 @@ UNDER_INFERENCE = ("view-of-view-inference-mode-inplace", "view-inference-mode-i
 UNDER_NO_GRAD = ("view-no-grad-inplace", "view-of-view-no-grad-inplace", *UNDER_INFERENCE)
 CUSTOM = ("view-custom-function-inplace",)
 OVERLAP = ("expanded-inplace", "legacy-inplace-noversion")
+CUT = ("detach-view-inplace",)
 
 PAGE = Page(
     what_happened="""\
@@ -37,6 +38,9 @@ refused:
   gradient;
 - a view made **inside a custom Function**, which includes the output of any module with a full backward hook;
 - an **expanded** tensor, in which several elements are one memory cell.
+
+`detach_()` writes no numbers, but changes the tensor's history in place, and is refused on **every** view. A gradient
+that `torch.autograd.grad` has returned can be one: that of a `Linear` weight is a transposed product.
 """,
     why="""\
 A recorded write to a view has to change the history of its base, too: both are the same memory. For a single view
@@ -69,6 +73,10 @@ For a view made under `no_grad` PyTorch's message proposes moving both lines ins
 is not recorded and what is written gets no gradient. Outside, the write is recorded *and still changes the base*, which
 is often the caller's data: a batch that the next epoch reads again, now with a graph in it (`carried-state`). A
 `clone()` at the place where the view is made avoids both.
+
+For `detach_()`, use what `detach()` returns: `h = h.detach()`, or a new list, `grads = [g.detach() for g in grads]`. In a
+loop `g = g.detach()` alone changes nothing but the loop's own name. A gradient that is only wanted as a number needs no
+cut at all without `create_graph=True`.
 """,
     not_this="""\
 - The base is a parameter, "a view of a leaf Variable": `inplace-on-leaf`.
@@ -82,6 +90,8 @@ is often the caller's data: a batch that the next epoch reads again, now with a 
 
 def recognise(program: Program) -> Finding | None:
     """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
+    if program.message(*CUT) is not None:
+        return _cut(program)
     frame = program.raised_at
     known = program.message(*SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
     if program.evidence.from_text or frame is None or not frame.column or known is None:
@@ -104,6 +114,48 @@ def recognise(program: Program) -> Finding | None:
         distinct((*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program))),
         (),
         _remedies(program.sources, program.raised, places, target),
+    )
+
+
+def _cut(program: Program) -> Finding | None:
+    """``detach_()`` on a view: the message belongs to this alone, and its line is the call."""
+    frame = program.raised_at
+    if program.evidence.from_text or frame is None or not frame.column:
+        return from_message(
+            program,
+            "inplace-on-view",
+            *CUT,
+            confidence="likely",
+            title="`detach_()` cannot cut a view in place",
+            explanation="This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
+            "is that of the tensor that it is a view of. Use what `detach()` returns.",
+            role="cause",
+            label="cuts a view in place",
+        )
+    target = target_of(program.sources, program.raised, frame)
+    what = f"`{target.path}`" if target.path else "a view"
+    made = bound_before(program.sources, frame, target.path)
+    spans = [span("cause", frame, f"cuts {what} off in place", program.sources)]
+    if made is not None:
+        spans.append(span("created", made, f"{what} comes from here", program.sources))
+    note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
+    return Finding(
+        0.96,
+        Proof.RAISED.confidence,
+        f"{what} is a view, and `detach_()` cannot cut a view in place",
+        f"{where(frame)} calls `detach_()` on {what}, which shares the memory and the history of another tensor. Use "
+        "what `detach()` returns.",
+        distinct(tuple(spans)),
+        (),
+        (
+            Remedy(
+                "detach_instead",
+                f"use what `detach()` returns, at {where(frame)}",
+                "unsafe",
+                note,
+                {"place": place(frame)},
+            ),
+        ),
     )
 
 
