@@ -1,4 +1,4 @@
-"""Use what ``detach()`` returns where ``detach_()`` cannot cut the tensor in place: ``h.detach_()`` → ``h = h.detach()``.
+"""Use what ``detach()`` returns where ``detach_()`` cannot cut in place: ``h.detach_()`` → ``h = h.detach()``.
 
 A loop variable over a list or tuple of tensors would lose the new one, so the list is made anew before the loop:
 ``grads = [grad.detach() for grad in grads]``.

@@ -74,9 +74,9 @@ is not recorded and what is written gets no gradient. Outside, the write is reco
 is often the caller's data: a batch that the next epoch reads again, now with a graph in it (`carried-state`). A
 `clone()` at the place where the view is made avoids both.
 
-For `detach_()`, use what `detach()` returns: `h = h.detach()`, or a new list, `grads = [g.detach() for g in grads]`. In a
-loop `g = g.detach()` alone changes nothing but the loop's own name. A gradient that is only wanted as a number needs no
-cut at all without `create_graph=True`.
+For `detach_()`, use what `detach()` returns: `h = h.detach()`, or a new list, `grads = [g.detach() for g in grads]`.
+In a loop `g = g.detach()` alone changes nothing but the loop's own name. A gradient that is only wanted as a number
+needs no cut at all without `create_graph=True`.
 """,
     not_this="""\
 - The base is a parameter, "a view of a leaf Variable": `inplace-on-leaf`.
