@@ -186,7 +186,7 @@ class Witness:
 
         def before(module: Any, *_: Any) -> None:
             try:
-                if self.audit is not None and self.audit.clearing.looks:
+                if self.audit is not None and self.audit.hears:
                     with self.modes.left():
                         self.audit.emptied(module)
             except Exception as e:

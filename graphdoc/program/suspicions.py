@@ -31,12 +31,13 @@ def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether parameters moved before a backward call with no version telling, and not only by what the program writes
-    to ``.data`` right behind a step, where clipping weights and their like belong."""
+    to ``.data`` right behind a step, where clipping weights and their like belong, or by steps of its own making."""
     if not any(s.kind == "suspect-write" for s in signs):
         return False
     roots = [bindings.tree(sources, file) or ast.Module([], []) for file in sources]
-    writes = [(root, node) for root in roots for node in ast.walk(root) if _writes_data(node)]
-    return not writes or any(
+    every = [(root, node) for root in roots for node in ast.walk(root) if _writes_data(node)]
+    writes = [(root, node) for root, node in every if not _uses_gradient(node)]
+    return not every or any(
         not _is_behind_a_step(bindings.function_around(root, _line(node)) or root, node) for root, node in writes
     )
 
@@ -55,13 +56,19 @@ def _writes_data(node: ast.AST) -> bool:
     return isinstance(written, ast.Attribute) and written.attr == "data"
 
 
+def _uses_gradient(node: ast.AST) -> bool:
+    """``p.data -= rate * p.grad``, which belongs behind the backward call as a step does."""
+    return any(isinstance(n, ast.Attribute) and n.attr == "grad" for n in ast.walk(node))
+
+
 def _line(node: ast.AST) -> int:
     return int(getattr(node, "lineno", 0))
 
 
 def _is_behind_a_step(scope: ast.AST, node: ast.AST) -> bool:
-    """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step."""
-    calls = [
+    """Whether the nearest call of ``step`` or ``backward`` above, in the same function, is a step, or one by hand."""
+    calls = [(_line(n), "step") for n in ast.walk(scope) if _writes_data(n) and _uses_gradient(n)]
+    calls += [
         (_line(n), n.func.attr)
         for n in ast.walk(scope)
         if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("step", "backward")

@@ -91,7 +91,8 @@ class Audit:
         self.unused.called(noted, outputs, leaves)
         self.losses.called(noted, outputs, leaves)
         self.aliases.called(noted, leaves)
-        self.stale.called(noted, outputs)
+        self.stale.called(noted, outputs, leaves)
+        self.moved.called(noted, outputs, leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
         self.clearing.called(noted, leaves)
@@ -112,7 +113,15 @@ class Audit:
 
     def emptied(self, module: Any) -> None:
         """``module.zero_grad()`` is about to run."""
-        self.clearing.emptied(module)
+        if self.clearing.looks:
+            self.clearing.emptied(module)
+        if self.moved.closely:
+            self.moved.emptied()
+
+    @property
+    def hears(self) -> bool:
+        """Whether a module that clears gradients is of interest."""
+        return self.clearing.looks or self.moved.closely
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""

@@ -1,7 +1,8 @@
 """Parameters that moved between a step and the next backward call though no version tells: a write through ``.data``.
 
-One number of one parameter of each optimizer is read from memory, as ``FiniteWatch`` reads a loss: that is no operation
-and costs a microsecond. Whether the write came behind the forward, a second run has to tell, which sees it happen.
+Around an optimizer's first steps, and a few later ones, all that its parameters hold is compared; around the others one
+number of one of them, each in its turn, which costs a microsecond. Whether the write came behind the forward, a second
+run has to tell, which sees it happen.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks, walk
+from graphdoc.capture.audit.fingerprints import MOST_PARAMETERS, Fingerprint, fingerprints, is_readable
+from graphdoc.capture.audit.growing import LOOKS
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
@@ -24,34 +27,65 @@ ENOUGH = 2
 """Backward calls in which the same was seen."""
 MOST_LOOKS = 6
 """Graphs that are walked through for it."""
+CLOSELY = 12
+"""Steps of an optimizer around which all its parameters are read."""
+MOST_CALLS = 30
+"""Backward calls whose leaves without an optimizer are read."""
+TURN = 8
+"""Steps after which another parameter is sampled."""
 
 
 class _Sample:
     """One number of one parameter, as the optimizer's latest step has left it."""
 
-    __slots__ = ("kind", "memory", "offset", "ref", "since", "value", "version")
+    __slots__ = ("_kind", "_memory", "_offset", "_value", "ref", "version")
 
     def __init__(self, parameter: Any, kind: Any) -> None:
         self.ref = weakref.ref(parameter)
-        self.kind = kind
-        self.offset = parameter.numel() // 2 * parameter.element_size()
+        self._kind = kind
+        self._offset = parameter.numel() // 2 * parameter.element_size()
         self.again(parameter)
 
     def again(self, parameter: Any) -> None:
         """Read it anew."""
-        self.memory = parameter.data_ptr()
-        self.value, self.version = self._read(), parameter._version
-        self.since = -1
+        self._memory = parameter.data_ptr()
+        self._value, self.version = self._read(), parameter._version
 
     def _read(self) -> float:
-        return float(self.kind.from_address(self.memory + self.offset).value)
+        return float(self._kind.from_address(self._memory + self._offset).value)
 
     def moved(self) -> Any:
         """The parameter, if the number is another one in the same memory, and the version is the same; else None."""
         parameter = self.ref()
-        if parameter is None or parameter.data_ptr() != self.memory or self._read() == self.value:
+        if parameter is None or parameter.data_ptr() != self._memory or self._read() == self._value:
             return None  # memory that has been given up is never read
         return parameter if parameter._version == self.version else None
+
+
+class _Held:
+    """The parameters of one optimizer that get gradients, and what is read of them."""
+
+    __slots__ = ("before", "prints", "refs", "sample")
+
+    def __init__(self, parameters: list[Any]) -> None:
+        self.refs = [weakref.ref(p) for p in parameters]
+        self.sample: _Sample | None = None
+        self.prints: list[Fingerprint] = []
+        self.before: tuple[int, set[int | None]] | None = None
+        """What had moved when the optimizer was cleared: the sequence number and the memory."""
+
+    def again(self) -> None:
+        for read in (*self.prints, self.sample):
+            parameter = read.ref() if read is not None else None
+            if parameter is not None and read is not None:
+                read.again(parameter)
+
+    def moved(self) -> list[Any]:
+        """The parameters that have moved since the latest step, as far as they are read."""
+        if self.prints:
+            return [p for read in self.prints if (p := read.moved()) is not None]
+        p = self.sample.moved() if self.sample is not None else None
+        return [p] if p is not None else []
 
 
 class Moved:
@@ -63,65 +97,119 @@ class Moved:
         self._audit = audit
         self._modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
         self._kinds = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
-        self._samples: dict[int, _Sample | None] = {}
-        self._looks = self._seen = 0
+        self._held: dict[int, _Held | None] = {}
+        """By optimizer; None where its own steps move no version."""
+        self._others: dict[int, Fingerprint] = {}
+        """Leaves of the graphs that no optimizer steps, by id."""
+        self._calls = self._looks = self._seen = 0
+        self.closely = False
+        """All parameters of an optimizer are read until its next step."""
         self._found: list[Sign] = []
+
+    # -- what is read --------------------------------------------------------------------------------------------
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
         if self._looks >= MOST_LOOKS or self._modes():
+            self.closely = False
             return
-        sample = self._samples.get(seen.id)
+        if seen.id not in self._held:
+            self._held[seen.id] = _Held([p for p in parameters_of(optimizer) if p.grad is not None and self._plain(p)])
+        held = self._held[seen.id]
+        if held is None:
+            return
+        sample = held.sample
         parameter = sample.ref() if sample is not None else None
-        if parameter is not None and sample is not None:
-            if parameter._version == sample.version:
-                self._samples[seen.id] = None  # a fused step: the version tells nothing of this optimizer
-            else:
-                sample.again(parameter)
-        elif seen.id not in self._samples:
-            kind = self._audit.torch.nn.Parameter
-            plain = (
-                p
-                for p in parameters_of(optimizer)
-                if type(p) is kind and p.grad is not None and p.is_cpu and p.dtype in self._kinds and p.is_contiguous()
-            )
-            first = next(plain, None)
-            self._samples[seen.id] = _Sample(first, self._kinds[first.dtype]) if first is not None else None
+        had = sample is not None and parameter is not None and parameter.grad is not None
+        if had and parameter._version == sample.version:  # type: ignore[union-attr]
+            self._held[seen.id] = None  # a fused step: the version tells nothing of this optimizer
+            return
+        held.before = None
+        if seen.steps <= CLOSELY or seen.steps in LOOKS:
+            self.closely = True
+            held.prints = fingerprints([p for ref in held.refs[:MOST_PARAMETERS] if (p := ref()) is not None])
+        elif held.prints:
+            held.prints = []
+            self.closely = any(h is not None and h.prints for h in self._held.values())
+        if sample is None or parameter is None or seen.steps % TURN == 0:
+            self._sample(held, seen.steps // TURN)
+        elif parameter is not None:
+            sample.again(parameter)
+
+    def _plain(self, parameter: Any) -> bool:
+        return type(parameter) is self._audit.torch.nn.Parameter and is_readable(parameter)
+
+    def _sample(self, held: _Held, turn: int) -> None:
+        """Read another parameter from now on."""
+        held.sample = None
+        for number in range(turn, turn + min(TURN, len(held.refs))):
+            p = held.refs[number % len(held.refs)]()
+            if p is not None and p.grad is not None and p.dtype in self._kinds and is_readable(p):
+                held.sample = _Sample(p, self._kinds[p.dtype])
+                return
 
     def zeroed(self, seen: Seen) -> None:
         """An optimizer is about to be cleared: a write that came before is older than a forward that comes now."""
-        sample = self._samples.get(seen.id)
-        if sample is not None and self._looks < MOST_LOOKS and not self._modes():
-            parameter = sample.moved()
-            if parameter is not None:
-                sample.again(parameter)
-                sample.since = self._audit.torch.autograd._get_sequence_nr()
+        held = self._held.get(seen.id)
+        if held is not None and self._looks < MOST_LOOKS and not self._modes():
+            self._older(held)
+
+    def emptied(self) -> None:
+        """A module is about to be cleared."""
+        if self._looks < MOST_LOOKS and not self._modes():
+            for held in self._held.values():
+                if held is not None and held.prints:
+                    self._older(held)
+
+    def _older(self, held: _Held) -> None:
+        moved = held.moved()
+        if moved:
+            held.again()
+            held.before = self._audit.torch.autograd._get_sequence_nr(), self._memory(held, moved)
+
+    @staticmethod
+    def _memory(held: _Held, moved: list[Any]) -> set[int | None]:
+        """Of one parameter that was sampled: the first layer's weight is not needed for a backward, and whoever moves
+        one may have moved the others too."""
+        every = moved if held.prints else [p for ref in held.refs if (p := ref()) is not None]
+        return {storage_of(p) for p in every} - {None}
+
+    # -- what is asked -------------------------------------------------------------------------------------------
+
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
+        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
+        if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS or self._modes():
+            return
+        self._calls += 1
+        held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
+        mine = {i: p for i, p in leaves.items() if i not in held and self._plain(p)}
+        known = [(i, self._others[i]) for i in mine if i in self._others]
+        moved = [p for i, read in known if (p := read.moved()) is not None and p is mine[i]]
+        new = [p for i, p in mine.items() if i in self._others or len(self._others) < MOST_PARAMETERS]
+        self._others.update((id(p), Fingerprint(p)) for p in new[:MOST_PARAMETERS])
+        if moved:
+            self._look(noted, outputs, {storage_of(p) for p in moved}, 1 << 62)
 
     def began(self, noted: Noted, outputs: Any) -> None:
         """A backward call is about to run, whether it is looked at or not."""
         if self._looks >= MOST_LOOKS or self._modes():
             return
-        for ident, sample in self._samples.items():
-            if sample is None:
+        for held in self._held.values():
+            if held is None:
                 continue
-            parameter, since = sample.moved(), sample.since
-            if parameter is None and since < 0:
-                continue
-            sample.since = -1
-            if parameter is not None:
-                sample.again(parameter)
-                since = 1 << 62
-            self._look(noted, outputs, ident, since)
+            moved = held.moved()
+            if moved:
+                held.again()
+                self._look(noted, outputs, self._memory(held, moved), 1 << 62)
+            elif held.before is not None:
+                sequence, memory = held.before
+                self._look(noted, outputs, memory, sequence)
+            held.before = None
 
-    def _look(self, noted: Noted, outputs: Any, optimizer: int, since: int) -> None:
-        """Whether the graph holds memory of this optimizer's parameters that a forward before that moment has saved.
-
-        Of any: the first layer's weight is not needed for a backward, and whoever moves one moves the others too.
-        """
+    def _look(self, noted: Noted, outputs: Any, memory: set[int | None], since: int) -> None:
+        """Whether the graph holds this memory as a forward before that moment has saved it."""
         self._looks += 1
-        live = [s.ref() for s in self._audit.journal.optimizers.values() if s.id == optimizer]
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None):
-            memory = {storage_of(p) for o in live if o is not None for p in parameters_of(o)} - {None}
             order = walk.walk([grad_fn_of(t) for t in outputs if hasattr(t, "grad_fn")], walk.DEEP - 1)
             if not any(f.sequence < since and walk.saved_in(f.node, memory) for f in order):
                 return

@@ -54,9 +54,10 @@ class Stale:
             memory = {storage: version for storage, version in found if storage is not None}
         self._steps[seen.id] = (self._audit.torch.autograd._get_sequence_nr(), memory)
 
-    def called(self, noted: Noted, outputs: Any) -> None:
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call is about to run."""
         if self._writes is not None:
+            self._writes.called(leaves)
             self._audit.witness.looking = True
         if not (self._steps or self._writes) or self._evidence is not None:
             return

@@ -14,7 +14,7 @@ from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
+from graphdoc.remedies.update_order import covered_remedies, overwritten_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
@@ -72,7 +72,7 @@ def recognise(program: Program) -> Finding | None:
     """The evidence is that of the error which another optimizer would have caused; so are the remedies."""
     sign = program.evidence.as_if
     if sign is not None and sign.facts.get("hidden"):
-        return _hidden(program.evidence, sign)
+        return _hidden(program, program.evidence, sign)
     found = program.overwrite if sign is not None and sign.kind == "stale-parameter" else None
     if sign is None or found is None or found.saved is not Saved.PARAMETER or not found.by_step:
         return None
@@ -93,8 +93,9 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
-def _hidden(evidence: Evidence, sign: Sign) -> Finding | None:
+def _hidden(program: Program, evidence: Evidence, sign: Sign) -> Finding | None:
     """A write through ``.data``, which a second run has seen happen."""
+    found = program.overwrite
     sources = evidence.sources
     writer, stale = innermost_user(sign.other), next(iter(evidence.stale), None)
     node = evidence.node(stale.node) if stale is not None else None
@@ -117,6 +118,7 @@ def _hidden(evidence: Evidence, sign: Sign) -> Finding | None:
         "neither the old parameters nor the new. Write before the forward or behind the step, and put back what was "
         "there if the write was for a measurement only.",
         distinct(spans),
+        remedies=overwritten_remedies(program, found) if found is not None and found.saved is Saved.PARAMETER else (),
         covers="GD2",
         because="in a second run the values that the forward had saved were others when the backward began, and their "
         "version was the same",

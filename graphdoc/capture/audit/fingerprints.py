@@ -1,0 +1,65 @@
+"""What stands in a parameter's memory, read as ``FiniteWatch`` reads a loss: that is no operation of the program's."""
+
+from __future__ import annotations
+
+import weakref
+from ctypes import string_at
+from typing import Any
+from zlib import crc32
+
+import torch
+
+WHOLE = 64 * 1024
+"""Bytes of a parameter that are read: all of them, or blocks from all over it."""
+BLOCKS = 16
+MOST_PARAMETERS = 256
+
+
+class Fingerprint:
+    """One parameter, as it stood when it was read last."""
+
+    __slots__ = ("_memory", "_print", "_size", "_version", "ref")
+
+    def __init__(self, parameter: Any) -> None:
+        self.ref = weakref.ref(parameter)
+        self._size = parameter.numel() * parameter.element_size()
+        self.again(parameter)
+
+    def again(self, parameter: Any) -> None:
+        """Read it anew."""
+        self._memory, self._version = parameter.data_ptr(), parameter._version
+        self._print = _read(self._memory, self._size)
+
+    def moved(self) -> Any:
+        """The parameter, if other numbers stand in the same memory and the version is the same; else None."""
+        parameter = self.ref()
+        if parameter is None or not is_readable(parameter) or parameter.data_ptr() != self._memory:
+            return None  # memory that has been given up is never read
+        if parameter._version != self._version or _read(self._memory, self._size) == self._print:
+            return None
+        return parameter
+
+
+def fingerprints(parameters: list[Any]) -> list[Fingerprint]:
+    """Those of the first so many that can be read."""
+    readable = (p for p in parameters if is_readable(p))
+    return [Fingerprint(p) for p, _ in zip(readable, range(MOST_PARAMETERS), strict=False)]
+
+
+def is_readable(parameter: Any) -> bool:
+    """Whether a parameter has memory of its own on the processor, which no other process writes to."""
+    if not parameter.is_cpu or parameter.layout is not torch.strided or not parameter.is_contiguous():
+        return False
+    storage = parameter.untyped_storage()
+    end = (parameter.storage_offset() + parameter.numel()) * parameter.element_size()
+    return bool(storage.nbytes() >= end > 0 and not storage.is_shared())
+
+
+def _read(memory: int, size: int) -> int:
+    if size <= WHOLE:
+        return crc32(string_at(memory, size))
+    length, apart = WHOLE // BLOCKS, (size - WHOLE // BLOCKS) // (BLOCKS - 1)
+    out = 0
+    for block in range(BLOCKS):
+        out = crc32(string_at(memory + block * apart, length), out)
+    return out
