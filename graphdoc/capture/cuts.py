@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import stacks
+from graphdoc.capture.containers import elements
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.places import is_user_file
@@ -228,7 +229,7 @@ class CutWatch(TorchFunctionMode):
 
     def _leaves_of(self, values: Iterable[Any]) -> frozenset[int]:
         """The ids of the leaves behind the graphs of these values, as far as the run's share of nodes allows."""
-        flat = [v for a in values for v in (a[:MOST_INSIDE] if isinstance(a, list | tuple) else (a,))]
+        flat = [v for a in values for v in (elements(a, MOST_INSIDE) if isinstance(a, list | tuple) else (a,))]
         tensors = [v for v in flat if isinstance(v, self._torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
         graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
@@ -247,7 +248,7 @@ class CutWatch(TorchFunctionMode):
 
     def _gather(self, record: Record, values: Any, depth: int) -> None:
         torch = self._torch
-        for value in list(values)[:MOST_INSIDE]:
+        for value in elements(values, MOST_INSIDE):
             if isinstance(value, torch.Tensor):
                 if value.requires_grad:
                     node = value.grad_fn

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
+from graphdoc.capture.containers import elements, size
 from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.privates import Privates
 from graphdoc.evidence import Holder, Step
@@ -185,8 +186,8 @@ class Census:
                     text = repr(k)
                     yield Step("key", text if len(text) < 80 else "…", type(v).__name__), v
         elif kind == "sequence":
-            fields = getattr(type(value), "_fields", None) if isinstance(value, tuple) else None
-            for i, v in enumerate(list(value)[:MOST_PER_CONTAINER]):
+            fields = getattr(type(value), "_fields", None) if tuple in type(value).__mro__ else None
+            for i, v in enumerate(elements(value, MOST_PER_CONTAINER)):
                 if fields and i < len(fields):
                     yield Step("field", str(fields[i]), type(v).__name__), v
                 else:
@@ -205,7 +206,7 @@ class Census:
         if type(values) is dict:
             for name, v in list(values.items())[:MOST_PER_CONTAINER]:
                 if kind == "module" and name in ("_parameters", "_buffers", "_modules"):
-                    for inner, w in list((v or {}).items()):
+                    for inner, w in list(dict.items(v)) if isinstance(v, dict) else ():
                         yield Step("attribute", inner, type(w).__name__), w
                 elif not (kind == "module" and name.startswith("_") and name.endswith(("_hooks", "_pre_hooks"))):
                     yield self._privates.note(value, Step(word, str(name), type(v).__name__)), v
@@ -243,7 +244,8 @@ class Census:
         try:
             own = object.__getattribute__(module, "__dict__")
             for table, buffer in (("_parameters", False), ("_buffers", True)):
-                for name, tensor in (own.get(table) or {}).items():
+                held = own.get(table)
+                for name, tensor in list(dict.items(held)) if isinstance(held, dict) else ():
                     if tensor is not None and id(tensor) not in self.parameter_names:
                         full = f"{prefix}.{name}"
                         self.parameter_names[id(tensor)] = full
@@ -293,9 +295,9 @@ def resolve(root: Root, path: Path) -> Any:
             value = own[step.key]
         else:
             tables = [own.get(t) for t in ("_parameters", "_buffers", "_modules")]
-            table = next((t for t in tables if isinstance(t, dict) and step.key in t), None)
+            table = next((t for t in tables if isinstance(t, dict) and dict.__contains__(t, step.key)), None)
             if table is not None:
-                value = table[step.key]
+                value = dict.__getitem__(table, step.key)
             else:
                 try:
                     value = object.__getattribute__(value, step.key)
@@ -312,25 +314,32 @@ def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
         return "value"
     if depth > 2:
         return None
-    if isinstance(value, tuple):
-        inner = [structure_of(v, torch, depth + 1) for v in value[:16]]
-        if not inner or None in inner or len(value) > 16:
+    mro = type(value).__mro__
+    if tuple in mro:
+        inner = [structure_of(v, torch, depth + 1) for v in elements(value, 16)]
+        if not inner or None in inner or size(value) > 16:
             return None
         return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner}
-    if type(value) in (list, deque) or isinstance(value, dict):
-        elements = list(value.values()) if isinstance(value, dict) else list(value)
-        kinds = [structure_of(v, torch, depth + 1) for v in elements[:200]]
+    if type(value) in (list, deque) or dict in mro:
+        kinds = [structure_of(v, torch, depth + 1) for v in elements(value, 200)]
         # What is detached by one comprehension must look the same throughout.
         if not kinds or any(k != kinds[0] for k in kinds) or kinds[0] in (None, "value"):
             return None
-        name = "dict" if isinstance(value, dict) else type(value).__name__
+        name = "dict" if dict in mro else type(value).__name__
         return {name: kinds[0]}
     if is_frozen(type(value)):
-        fields = {name: getattr(value, name, None) for name in type(value).__dataclass_fields__}
+        fields = {name: _field(value, name) for name in type(value).__dataclass_fields__}
         found = {name: structure_of(v, torch, depth + 1) for name, v in fields.items()}
         kept = {name: s for name, s in found.items() if s != "value"}
         return {"dataclass": kept} if kept and None not in found.values() else None
     return None
+
+
+def _field(value: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
 
 
 def is_frozen(cls: type) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from observed import run, script
 
 from graphdoc.capture.names import loop_names
@@ -73,3 +74,66 @@ def test_only_what_a_loop_binds_counts() -> None:
         return 0 if last else total
 
     assert loop_names(sample.__code__) == {"i", "first", "rest", "j"}
+
+
+STRANGE = """
+from collections import namedtuple
+
+
+class State(namedtuple("State", "mean deter")):
+    def __getitem__(self, i):
+        return type(self)(*(field[i] for field in self._ours()))
+
+    def __iter__(self):
+        print("iterated", flush=True)
+        return super().__iter__()
+
+    def __len__(self):
+        print("measured", flush=True)
+        return super().__len__()
+
+    def _ours(self):
+        return tuple.__iter__(self)
+
+
+class Bag(list):
+    def __iter__(self):
+        raise Exception("not by iteration")
+
+    def __getitem__(self, i):
+        raise Exception("not by index")
+
+
+class Table(dict):
+    def values(self):
+        raise Exception("not by values")
+
+    def items(self):
+        raise Exception("not by items")
+
+
+cell = torch.nn.Linear(3, 3)
+h = torch.zeros(2, 3)
+for _ in range(2):
+    KEPT
+    h = torch.tanh(cell(READ))
+    h.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "name", "structure"),
+    [
+        ("state = State(h * 0, h)", "state.deter", {"namedtuple": ["tensor", "tensor"]}),
+        ("bag = Bag([h])", "bag[0]", None),
+        ("table = Table(a=h)", "table['a']", {"dict": "tensor"}),
+    ],
+)
+def test_a_container_is_read_by_none_of_its_own_methods(
+    kept: str, name: str, structure: object, tmp_path: Path
+) -> None:
+    """A recurrent state may index each of its fields (``state[0]``); what observes it must not call that."""
+    seen = run(script(tmp_path, STRANGE.replace("KEPT", kept).replace("READ", "h + 0")))
+    assert seen.result.stdout == ""
+    holders = [h for edge in seen.only.older_edges for h in edge.tensor.holders]
+    assert {h.path: h.structure for h in holders if h.path == name} == {name: structure}

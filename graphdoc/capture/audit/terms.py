@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
+from graphdoc.capture.containers import elements
 from graphdoc.capture.cuts import CONVERSIONS, DETACHES, CutWatch, Record, _behind
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.journal import leaves_behind
@@ -149,7 +150,7 @@ class TermWatch(CutWatch):
             self._note_leaving(args[0], result)
 
     def _note_taking(self, values: Any, node: Any) -> None:
-        flat = [v for a in values for v in (a if isinstance(a, list | tuple) else (a,))]
+        flat = [v for a in values for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
         for value in flat[:MOST_TAKEN]:
             record = self._of(value) if isinstance(value, self._torch.Tensor) and not value.requires_grad else None
             if record is not None and not record.integral:
@@ -163,7 +164,7 @@ class TermWatch(CutWatch):
         return [r for r in _behind([self._taking[n] for n in numbers if n in self._taking], MOST_FOLLOWED) if r.origins]
 
     def _note_sum(self, args: Any, result: Any) -> None:
-        flat = [v for a in args for v in (a if isinstance(a, list | tuple) else (a,))]
+        flat = [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
         tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
             return
