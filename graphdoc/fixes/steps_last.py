@@ -5,19 +5,22 @@ later stays as it is. Both losses are then differentiated with the weights of th
 
 Args:
     step: the ``step()`` that comes too early.
-    backward: the call of ``backward`` that needs the weights from before it.
-    inputs: False leaves the second call as it is (it reaches none of the first optimizer's parameters).
+    others: more of them, of other optimizers; each stays under the condition under which it was made.
+    backward: the call of ``backward`` that needs the weights from before them.
+    inputs: False leaves the second call as it is (it reaches none of the parameters that are stepped too early).
+    learners: how many optimizers step with the second call's gradient; each step has to stand behind it.
     keepers: first names by which the stepped parameters can be reached.
 """
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.arguments import set_keyword
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
 from graphdoc.source.effects import binds_any, built_objects, is_bare_call, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
@@ -30,45 +33,102 @@ _KNOWN = frozenset({"zero_grad", "backward", "step"})
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, step = statement(sources, required(args, "step"))
     other, node = call(sources, required(args, "backward"))
     owner = other.node_owner(node)
+    found = [_early(sources, p, other, owner) for p in (required(args, "step"), *args.get("others", ()))]
+    early = sorted(found, key=lambda e: e.step.lineno)
+    assert owner is not None  # _early has refused
+    for e in early:
+        _check(other, e, frozenset(args.get("keepers") or ()))
+    anchor = early[0].anchor
+    if any(e.anchor is not anchor for e in early):
+        raise CannotFix("the steps stand in different blocks")
+    indent = indent_of(other, anchor)
+    edits = place_text(other, anchor, [_text(other, e, indent) for e in early], after=True)
+    for e in early:
+        edits += delete(other, e.moved)
+    if args.get("inputs", True):
+        edits += _inputs(other, node, owner, int(args.get("learners", 1)))
+    return edits
+
+
+@dataclass(frozen=True)
+class _Early:
+    """A step that comes too early: what moves, under which condition, and the statements that it is moved over."""
+
+    step: ast.stmt
+    optimizer: ast.expr
+    moved: ast.stmt
+    under: ast.If | None
+    anchor: ast.stmt
+    crossed: list[ast.stmt]
+
+
+def _early(sources: Sources, place: object, other: Source, owner: ast.stmt | None) -> _Early:
+    source, step = statement(sources, place)
     if other is not source or owner is None or source.node_function(owner) is not source.node_function(step):
         raise CannotFix("the step and the backward call stand in different functions")
     method, optimizer = method_of(step)
     if method != "step" or optimizer is None:
         raise CannotFix("the step is part of a larger statement")
     moved = _whole(source, step)
-    found = source.node_block(moved)
-    anchor = next((a for a in (owner, *source.node_ancestors(owner)) if found is not None and a in found[0]), None)
-    if found is None or not isinstance(anchor, ast.stmt) or found[0].index(anchor) <= found[1]:
+    around, crossed, under = moved, [], None
+    anchor = _in_block(source, moved, owner)
+    parent = source.parents.get(moved)
+    if anchor is None and isinstance(parent, ast.If) and moved in parent.body:
+        under, around = parent, parent
+        crossed = parent.body[parent.body.index(moved) + 1 :]
+        anchor = _in_block(source, parent, owner)
+    block = source.node_block(around)
+    if block is None or anchor is None or block[0].index(anchor) <= block[1]:
         raise CannotFix("the step does not stand before the backward call in the block of both")
-    crossed = found[0][found[1] + 1 : found[0].index(anchor) + 1]
-    _check(source, optimizer, crossed, frozenset(args.get("keepers") or ()))
-    edits = place_text(source, anchor, [text_of(source, moved, indent_of(source, anchor))], after=True)
-    edits += delete(source, moved)
-    if args.get("inputs", True):
-        edits += _inputs(source, node, owner)
-    return edits
+    crossed = [*crossed, *block[0][block[1] + 1 : block[0].index(anchor) + 1]]
+    return _Early(step, optimizer, moved, under, anchor, crossed)
+
+
+def _in_block(source: Source, node: ast.stmt, owner: ast.stmt) -> ast.stmt | None:
+    """The statement around the backward call that stands in the block of a node."""
+    found = source.node_block(node)
+    above = (a for a in (owner, *source.node_ancestors(owner)) if found is not None and a in found[0])
+    return next((a for a in above if isinstance(a, ast.stmt)), None)
 
 
 def _whole(source: Source, step: ast.stmt) -> ast.stmt:
-    """The step, or the loop that does nothing else than step."""
+    """The step, or the loop or branch that does nothing else than step."""
     above = source.parents.get(step)
-    while isinstance(above, ast.For) and len(above.body) == 1 and not above.orelse:
+    while isinstance(above, ast.For | ast.If) and len(above.body) == 1 and not above.orelse:
         step, above = above, source.parents.get(above)
     return step
 
 
-def _check(source: Source, optimizer: ast.expr, crossed: list[ast.stmt], keepers: frozenset[str]) -> None:
+def _text(source: Source, early: _Early, indent: str) -> str:
+    if early.under is None:
+        return text_of(source, early.moved, indent)
+    unit = indent_unit(source, early.under)
+    header = f"if {source.segment(early.under.test)}:"
+    newline = source.lines.newline_at(1)
+    return f"{header}{newline}{indent}{unit}{text_of(source, early.moved, indent + unit)}"
+
+
+def _conditions(early: _Early) -> list[ast.expr]:
+    """The conditions that are asked later than they were."""
+    inside = [n.test for n in ast.walk(early.moved) if isinstance(n, ast.If)]
+    return [*inside, early.under.test] if early.under is not None else inside
+
+
+def _check(source: Source, early: _Early, keepers: frozenset[str]) -> None:
     """Nothing that the step crosses reads what it writes, or writes what it reads."""
-    names = {key(n) for n in ast.walk(optimizer) if isinstance(n, ast.Name | ast.Attribute)}
-    if bound := binds_any(crossed, names):
+    conditions = _conditions(early)
+    if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
+        raise CannotFix("the condition of the step may have another answer behind the backward call")
+    asked = {key(n) for c in conditions for n in ast.walk(c) if isinstance(n, ast.Name | ast.Attribute)}
+    names = {key(n) for n in ast.walk(early.optimizer) if isinstance(n, ast.Name | ast.Attribute)}
+    if bound := binds_any(early.crossed, names | asked):
         raise CannotFix(f"{bound} is another one behind the backward call")
-    mine = key(optimizer)
+    mine = key(early.optimizer)
     roots = keepers | {n.split(".")[0] for n in names}
     objects = built_objects(source.tree) if source.tree is not None else frozenset()
-    for top in crossed:
+    for top in early.crossed:
         for node in ast.walk(top):
             if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
                 raise CannotFix("not every way leads from the step to behind the backward call")
@@ -84,18 +144,23 @@ def _check(source: Source, optimizer: ast.expr, crossed: list[ast.stmt], keepers
             raise CannotFix(f"`{text}` stands between, and may use what the step changes")
 
 
-def _inputs(source: Source, node: ast.Call, owner: ast.stmt) -> list[Edit]:
-    """``inputs=`` with the parameters of the optimizer that steps behind this call."""
+def _inputs(source: Source, node: ast.Call, owner: ast.stmt, learners: int) -> list[Edit]:
+    """``inputs=`` with the parameters of the optimizers that step behind this call."""
     if not isinstance(node.func, ast.Attribute) or node.func.attr != "backward" or node.args:
         raise CannotFix("the backward call has a gradient of its own")
     if any(k.arg == "inputs" for k in node.keywords):
         return []
     found = source.node_block(owner)
+    stepping: list[str] = []
     for later in found[0][found[1] + 1 :] if found is not None else ():
         method, optimizer = method_of(later)
         if method == "backward":
             break
         if method == "step" and optimizer is not None and is_path(optimizer):
-            text = f'[p for g in {source.segment(optimizer)}.param_groups for p in g["params"]]'
-            return set_keyword(source, node, "inputs", text)
-    raise CannotFix("which optimizer steps with this loss's gradient cannot be seen there")
+            stepping.append(source.segment(optimizer))
+    if len(stepping) < learners:
+        raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
+    used = stepping[:learners]
+    groups = f"{used[0]}.param_groups" if len(used) == 1 else f"o in ({', '.join(used)}) for g in o.param_groups"
+    text = f'[p for {"g in " if len(used) == 1 else ""}{groups} for p in g["params"]]'
+    return set_keyword(source, node, "inputs", text)

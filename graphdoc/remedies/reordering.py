@@ -4,7 +4,7 @@ differentiated with the weights of its own forward pass, and each optimizer uses
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, SourceTexts
+from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
@@ -25,7 +25,7 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     earlier = program.journal.earlier(failing)
     if earlier is not None and earlier.kind == "backward":
         return _once(earlier, failing)
-    return [remedy for event in writers[-1:] for remedy in _last(program, event, failing)]
+    return _last(program, writers, failing)
 
 
 def step_behind_loop(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:
@@ -64,29 +64,43 @@ def _once(earlier: Event, failing: Event) -> list[Remedy]:
     ]
 
 
-def _last(program: Program, event: Event, failing: Event) -> list[Remedy]:
-    """Move a step behind the backward call of a loss of another optimizer."""
-    step, call = innermost_user(event.stack), innermost_user(failing.stack)
-    works_for = program.journal.works_for(failing)
-    if event.kind != "step" or step is None or call is None or step.file != call.file:
+def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy]:
+    """Move the steps behind the backward call of a loss of another optimizer."""
+    call, works_for = innermost_user(failing.stack), program.journal.works_for(failing)
+    places: dict[tuple[int, int], Frame] = {}
+    for event in sorted(writers, key=lambda e: e.index):
+        step = innermost_user(event.stack)
+        if event.kind != "step" or step is None or call is None or step.file != call.file:
+            return []
+        if not works_for or event.optimizer in works_for:
+            return []  # the same optimizer steps with both: no step is to be put between
+        places.setdefault((step.line, step.column), step)
+    if not places or call is None:
         return []
-    if not works_for or event.optimizer in works_for:
-        return []  # the same optimizer steps with both: no step is to be put between
-    stepped = program.owners.parameters([event.optimizer])
+    stepped = program.owners.parameters([e.optimizer for e in writers])
     reached = stepped & set(failing.reaches or program.evidence.reaches)
-    if reached and len(works_for) > 1:
-        return []  # told to give gradient to one optimizer's parameters, the call would end what another learns
     keepers = {name.split(".")[0].split("[")[0] for name in stepped}
-    note = "Both losses are differentiated with the weights of their own forward pass."
+    note = "Both losses are" if len(places) == 1 else "All losses are"
+    note += " differentiated with the weights of their own forward pass."
     if reached:
-        note += " The second call gives gradient to its own optimizer's parameters alone, so that both steps are those "
+        note += " The last call gives gradient to its own optimizer's parameters alone, so that all steps are those "
         note += "that were meant."
+    first, *others = places.values()
+    at = ", ".join(where(f) for f in places.values())
     return [
         Remedy(
             "steps_last",
-            f"step at {where(step)} when both losses have been differentiated, behind {where(call)}",
+            f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, behind "
+            f"{where(call)}",
             "safe",
             note,
-            {"step": place(step), "backward": place(call), "inputs": bool(reached), "keepers": sorted(keepers)},
+            {
+                "step": place(first),
+                "others": [place(f) for f in others],
+                "backward": place(call),
+                "inputs": bool(reached),
+                "learners": len(works_for),
+                "keepers": sorted(keepers),
+            },
         )
     ]

@@ -14,6 +14,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, moment, span, span_of, where
 from graphdoc.program.writers import By, Writer, writer_of
 
+MOST_CAUSES = 3
 MOST_FACTS = 4
 MOST_WRITERS = 6
 
@@ -136,7 +137,7 @@ def story(
     """Causes (at most three), every write, where it was saved, and the call that failed."""
     return distinct(
         (
-            *distinct(causes)[:3],
+            *distinct(causes)[:MOST_CAUSES],
             *write_spans(found, label),
             *saved_spans(sources, found),
             *failed_spans(sources, raised, found),
@@ -144,14 +145,25 @@ def story(
     )
 
 
+def steps_of(found: Overwrite) -> list[Writer]:
+    """The steps that wrote, one for each optimizer, that of what backward met first in front."""
+    out: dict[int, Writer] = {}
+    for writer in found.writers:
+        if writer.by is By.STEP and writer.frame is not None:
+            out.setdefault(writer.event.optimizer if writer.event is not None else -1, writer)
+    return list(out.values())
+
+
 def stepped_and_before(
-    sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame]
+    sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame], most: int = MOST_CAUSES
 ) -> tuple[list[Span], list[Span]]:
-    """The step that wrote, and the forwards that had run before it."""
-    writer = found.writers[0] if found.writers else None
+    """The steps that wrote, and the forwards that had run before them: ``most`` places at most, both among them."""
+    before = list(forwards)
     step: list[Span] = []
-    if writer is not None and writer.frame is not None:
-        text = f"{writer.op} changes {called(found.stale)} in place"
+    for writer in steps_of(found)[: most - bool(before)]:
+        assert writer.frame is not None  # of a place that was seen
+        text = f"{writer.op} changes {called(writer.stale or found.stale)} in place"
         step.append(span("cause", writer.frame, text, sources, moment(writer.event)))
     label = "this forward ran with the weights from before the step"
-    return step, [span("cause", frame, label, sources, moment(found.node)) for frame in forwards]
+    spans = [span("cause", frame, label, sources, moment(found.node)) for frame in before]
+    return step, spans[: most - len(step)]

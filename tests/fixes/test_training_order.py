@@ -160,6 +160,46 @@ CASES = [
             of_actor.step()
         """,
     ),
+    Case(
+        "steps_last",
+        start=TWO
+        + """\
+second = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+nets.append(second)
+of_second = torch.optim.Adam(second.parameters(), lr=1e-2)
+twins = True
+""",
+        args={"first": "step", "others": ["@1"], "backward": "@2"},
+        sick="""\
+        for step in range(4):
+            out = actor(x)
+            actor_loss = -torch.min(critic(out), second(out)).mean()
+            critic_loss = (critic(out.detach()) - y).square().mean()
+            second_loss = (second(out.detach()) - y).square().mean()
+            of_critic.zero_grad()
+            critic_loss.backward()
+            «of_critic.step()»
+            if twins:
+                of_second.zero_grad()
+                second_loss.backward()
+                «of_second.step()»
+            of_actor.zero_grad()
+            «actor_loss.backward()»
+            of_actor.step()
+        """,
+        right="""\
+        for step in range(4):
+            out = actor(x)
+            of_actor_first = torch.autograd.grad(-torch.min(critic(out), second(out)).mean(), list(actor.parameters()))
+            for p, g in zip(actor.parameters(), of_actor_first):
+                p.grad = g
+            for net, opt in ((critic, of_critic), (second, of_second)):
+                opt.zero_grad()
+                (net(out.detach()) - y).square().mean().backward()
+                opt.step()
+            of_actor.step()
+        """,
+    ),
 ]
 
 
@@ -255,6 +295,26 @@ class Agent:
 def test_a_step_is_moved_over_nothing_that_it_acts_upon(between: str, why: str) -> None:
     with pytest.raises(CannotFix, match=why):
         fixed("steps_last", SICK_LAST.format(between=between), "step", backward="@1")
+
+
+@pytest.mark.parametrize("condition", ["self.due()", "step % 2 == 0"])
+def test_a_step_under_a_condition_is_moved_where_its_answer_stays(condition: str) -> None:
+    sick = SICK_LAST.replace("«self.of_critic.step()»", "if {condition}:\n            note()\n            {marked}")
+    sick = sick.format(condition=condition, marked="«self.of_critic.step()»", between="self.count += 1")
+    if condition == "self.due()":
+        with pytest.raises(CannotFix, match="condition of the step"):
+            fixed("steps_last", sick, "step", backward="@1")
+        return
+    lines = fixed("steps_last", sick, "step", backward="@1").splitlines()
+    at = next(i for i, line in enumerate(lines) if "pi_loss.backward(" in line)
+    assert lines[at + 1 : at + 3] == ["        if step % 2 == 0:", "            self.of_critic.step()"]
+    with pytest.raises(CannotFix, match="step is another one"):
+        fixed("steps_last", sick.replace("self.count += 1", "step += 1"), "step", backward="@1")
+
+
+def test_a_call_that_more_learn_from_than_step_behind_it_stays_as_it_is() -> None:
+    with pytest.raises(CannotFix, match="which optimizers step"):
+        fixed("steps_last", SICK_LAST.format(between="pass"), "step", backward="@1", learners=2)
 
 
 @pytest.mark.parametrize("between", ["logger.store(q=q_loss)", "total = q_loss.item() + 1", "print(q_loss)", "pass"])

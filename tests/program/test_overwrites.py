@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from questions import asked
 
+from graphdoc.fixes.kinds import build
 from graphdoc.remedies.update_order import stepped_remedies
+from graphdoc.source.module import Source
 
 PLAIN = "def layer(*size):\n    return nn.Linear(*size)\n"
 NORMED = "def layer(*size):\n    return nn.utils.spectral_norm(nn.Linear(*size))\n"
@@ -80,7 +82,7 @@ def test_a_step_and_a_backward_in_one_function_are_put_in_order_there(tmp_path: 
     assert stepped_remedies(program, program.overwrite)[0].kind == "steps_last"
 
 
-def test_a_loss_for_two_optimizers_is_not_told_to_be_for_one(tmp_path: Path) -> None:
+def test_a_loss_for_two_optimizers_gives_gradient_to_both(tmp_path: Path) -> None:
     """A loss of two networks in a row: differentiated for the parameters of one, it would teach the other nothing."""
     code = NORMED + NETS + "first = nn.Linear(3, 3)\nshaping = torch.optim.SGD(first.parameters(), lr=0.1)\n" + BELOW
     for call in ("zero_grad", "step"):
@@ -88,4 +90,7 @@ def test_a_loss_for_two_optimizers_is_not_told_to_be_for_one(tmp_path: Path) -> 
     code = code.replace("maker(torch.randn(5, 3))", "maker(first(torch.randn(5, 3)))") + CALLS[0]
     program = asked(tmp_path, code)
     assert program.overwrite is not None
-    assert [r.kind for r in stepped_remedies(program, program.overwrite)] == ["clone_parameters"]
+    first, *others = stepped_remedies(program, program.overwrite)
+    assert first.kind == "steps_last" and [r.kind for r in others] == ["clone_parameters"]
+    (mended,) = build(first.kind, {f: Source(f, t) for f, t in program.sources.items()}, first.args).values()
+    assert "o in (making, shaping) for g in o.param_groups" in mended

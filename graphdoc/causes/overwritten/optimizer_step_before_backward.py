@@ -16,7 +16,18 @@ from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph_places import keeping_places
-from graphdoc.story.overwrite import called, facts_of, quoted, reason, stepped_and_before, story, trust
+from graphdoc.story.overwrite import (
+    MOST_CAUSES,
+    called,
+    facts_of,
+    quoted,
+    reason,
+    stepped_and_before,
+    steps_of,
+    story,
+    trust,
+)
+from graphdoc.story.wording import listing
 
 TITLE = "An optimizer stepped between the forward pass and the backward that still needs the old weights"
 
@@ -128,11 +139,16 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _title(optimizers: list[Optimizer], found: Overwrite) -> str:
-    """The step by the optimizer's own name, and the parameter that it has moved."""
-    writer = found.writers[0] if found.writers else None
-    event = writer.event if writer is not None else None
-    known = next((o for o in optimizers if event is not None and o.id == event.optimizer), None)
-    step = f"`{known.name}.step()`" if known is not None and known.name else f"`{writer.op}`" if writer else "a step"
+    """The steps by their optimizers' own names, and the parameter that one of them has moved."""
+    steps = steps_of(found)
+    names: list[str] = []
+    for writer in steps:
+        of = writer.event.optimizer if writer.event is not None else None
+        known = next((o for o in optimizers if o.id == of), None)
+        names.append(f"`{known.name}.step()`" if known is not None and known.name else f"`{writer.op}`")
+    if len(set(names)) > 1:
+        return f"{listing(names)} change parameters before a backward that needs their old values"
+    step = names[0] if names else "a step"
     return f"{step} changes {quoted(found)} before a backward that needs its old value"
 
 
@@ -141,8 +157,9 @@ def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
         kept = keeping_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
-    lines = at.lines[: 2 - len(kept)] if at is not None else ()
-    step, forwards = stepped_and_before(program.sources, found, lines)
+    step, forwards = stepped_and_before(
+        program.sources, found, at.lines[:2] if at is not None else (), MOST_CAUSES - len(kept)
+    )
     return [*step, *forwards, *kept]
 
 
