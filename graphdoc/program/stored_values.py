@@ -21,7 +21,8 @@ def kept_at(sources: SourceTexts, raised: Raised | None, holders: Iterable[Holde
     """The statements that keep a value under the names by which it is held, most likely first.
 
     Looked for in the function of a local name; for an attribute in the functions on the producer's stack, innermost
-    first, then in those on the failing stack, then anywhere in the user's files.
+    first, then in those on the failing stack, then anywhere in the user's files. Of several statements of one function
+    it is the one that ran when the value was made, where it is among them.
     """
     out: list[Frame] = []
     for holder in holders:
@@ -39,23 +40,24 @@ def kept_name(holder: Holder) -> str:
 def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, producer: Node) -> list[Frame]:
     name = kept_name(holder)
     raised = error.stack if error else []
+    made = user_frames(producer.stack)
     entry = entry_of(holder)
     if entry is not None and entry.field:
-        put = [f for f, _ in putting(sources, user_frames(producer.stack), entry)]
+        put = [f for f, _ in putting(sources, made, entry)]
         if put:
             return put
     if not any(s.kind == "attribute" for s in holder.steps):
         if len(holder.steps) > 1:
             # An entry of a dict or list: the statement that puts it in may stand in another function.
-            written = _stores(sources, user_frames(producer.stack), name, entries=True)
+            written = _stores(sources, made, holder, made, entries=True)
             if written:
                 return written
-        bound = _stores(sources, _declaring(sources, user_frames(producer.stack), name), name, plain=True)
+        bound = _stores(sources, _declaring(sources, made, name), holder, made, plain=True)
         if bound:
             return bound
-        scopes = [f for f in (*user_frames(raised), *user_frames(producer.stack)) if f.function == holder.function]
-        return _stores(sources, scopes[:1], name, plain=True)
-    found = _stores(sources, user_frames(producer.stack), name) or _stores(sources, user_frames(raised), name)
+        scopes = [f for f in (*user_frames(raised), *made) if f.function == holder.function]
+        return _stores(sources, scopes[:1], holder, made, plain=True)
+    found = _stores(sources, made, holder, made) or _stores(sources, user_frames(raised), holder, made)
     return found or _anywhere(sources, name)
 
 
@@ -73,8 +75,15 @@ def _declaring(sources: SourceTexts, frames: Sequence[Frame], name: str) -> list
 
 
 def _stores(
-    sources: SourceTexts, frames: Sequence[Frame], name: str, plain: bool = False, entries: bool = False
+    sources: SourceTexts,
+    frames: Sequence[Frame],
+    holder: Holder,
+    made: Sequence[Frame],
+    plain: bool = False,
+    entries: bool = False,
 ) -> list[Frame]:
+    """Those of the first of these functions that has any; ``made`` is the stack on which the value was made."""
+    name = kept_name(holder)
     for frame in frames:
         root = tree(sources, frame.file)
         if root is None:
@@ -84,10 +93,40 @@ def _stores(
         if plain:
             # A loop variable is bound again and again: the binding that takes it out of a computation counts.
             hits = [s for s in hits if not _is_start(s)] or hits
+        # An operation on the tensor itself would have made the value, and one that made it was a statement that ran.
+        ran = [s for s in hits if _ran_in(s, frame.file, made)]
+        hits = ran or [s for s in hits if not _misses(s, holder)]
         if hits:
             # The last one is in force when the function ends or its loop goes round.
             return [frame_of(sources, frame.file, s, frame.function) for s in reversed(hits[-2:])]
     return []
+
+
+def _ran_in(statement: ast.stmt, file: str, made: Sequence[Frame]) -> bool:
+    last = statement.end_lineno or statement.lineno
+    return any(f.file == file and statement.lineno <= f.line <= last for f in made)
+
+
+def _misses(statement: ast.stmt, holder: Holder) -> bool:
+    """Whether no target of this name puts the tensor there: it writes inside the tensor (``state[0, row] = x`` where
+    ``state`` is one) or to an entry of a tuple, which has no place for it."""
+    last = max((i for i, s in enumerate(holder.steps) if s.kind in ("name", "attribute")), default=0)
+    inner = holder.steps[last + 1 :]
+    within = [n for t in targets_of(statement) if (n := _subscripts(t, kept_name(holder))) is not None]
+    return bool(within) and all(
+        n > len(inner) or (n > 0 and (holder.steps[last + n - 1].type == "tuple" or inner[n - 1].kind == "field"))
+        for n in within
+    )
+
+
+def _subscripts(target: ast.expr, name: str) -> int | None:
+    """How many subscripts stand behind a name in a target; None where it is another's."""
+    count = 0
+    while isinstance(target, ast.Subscript | ast.Starred):
+        count += isinstance(target, ast.Subscript)
+        target = target.value
+    word = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+    return count if word == name else None
 
 
 def _is_plain(statement: ast.stmt) -> bool:
