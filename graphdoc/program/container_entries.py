@@ -63,6 +63,8 @@ def entry_of(holder: Holder) -> Entry | None:
     """The entry of a list, deque or dict through which a tensor is held; None for a variable or attribute."""
     steps = holder.steps
     for i in range(len(steps) - 1, 0, -1):
+        if _is_record(steps, i - 1):
+            continue
         if steps[i].kind in ("index", "key") and steps[i - 1].type in _CONTAINERS:
             name = next((s.key for s in reversed(steps[:i]) if s.kind in ("name", "attribute")), "")
             rest = tuple(steps[i + 1 :])
@@ -70,12 +72,18 @@ def entry_of(holder: Holder) -> Entry | None:
     return None
 
 
+def _is_record(steps: list[Step], i: int) -> bool:
+    """Whether a dict is itself an entry of a list: it has fields then, and contains no entries."""
+    return i > 0 and steps[i].type == "dict" and steps[i].kind == "index" and steps[i - 1].type in ("list", "deque")
+
+
 def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
     """The statements of the functions on a stack, innermost first, that put such an entry into its container."""
     for frame in frames:
         root = tree(sources, frame.file)
         scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
-        hits = [s for s in statements(scope) if _puts(s, entry)] if scope is not None else []
+        every = list(statements(scope)) if scope is not None else []
+        hits = [s for s in every if _puts(s, entry)] or _only(s for s in every if _puts_like(s, entry))
         if hits:
             hits = [_built(scope, s, entry) or s for s in reversed(hits[-2:])] if scope is not None else []
             return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
@@ -95,6 +103,26 @@ def _puts(statement: ast.stmt, entry: Entry) -> bool:
         built = any(isinstance(a, ast.Call) and _last(a.func) == entry.type for a in call.args)
         return built or _last(call.func.value) == entry.container
     return any(isinstance(t, ast.Subscript) and _last(t.value) == entry.container for t in targets_of(statement))
+
+
+def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
+    """Whether a statement fills a list, whatever it is called there, with something written as such an entry is."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
+        return False
+    put, wanted = call.args[-1] if call.args else None, entry.field
+    if wanted is None:
+        return False
+    if isinstance(put, ast.Tuple) and entry.type == "tuple" and wanted.kind == "index":
+        return int(wanted.key) < len(put.elts)
+    keys = [ast.unparse(k) for k in put.keys if k is not None] if isinstance(put, ast.Dict) else []
+    return entry.type == "dict" and wanted.kind == "key" and wanted.key in keys
+
+
+def _only(found: Iterator[ast.stmt]) -> list[ast.stmt]:
+    """What was found, if it is one."""
+    several = list(found)
+    return several if len(several) == 1 else []
 
 
 def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None:
@@ -144,13 +172,13 @@ def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr |
         named = next((k.value for k in value.keywords if k.arg == wanted.key), None)
         if named is not None or any(isinstance(a, ast.Starred) for a in value.args):
             return named
-        fields = _fields(sources, entry.type)
+        fields = fields_of(sources, entry.type)
         position = fields.index(wanted.key) if wanted.key in fields else len(value.args)
         return value.args[position] if position < len(value.args) else None
     return None
 
 
-def _fields(sources: SourceTexts, name: str) -> list[str]:
+def fields_of(sources: SourceTexts, name: str) -> list[str]:
     """The fields of a dataclass or named tuple of the program, in order; empty where it is neither."""
     for file in sources:
         root = tree(sources, file)

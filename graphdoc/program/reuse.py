@@ -9,6 +9,7 @@ from functools import cached_property
 from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.compared_values import is_reference
+from graphdoc.program.container_entries import entry_of
 from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.gradient_reads import gradients_are_read
@@ -115,7 +116,7 @@ class Reuse(TwoCalls):
         if self._in_turn:
             return Lifetime.SAME_PASS
         if again:
-            return Lifetime.RECURS if self._made_per_call == 1 else Lifetime.STORED
+            return Lifetime.RECURS if self._made_per_call == 1 and not self._drawn_from_a_store else Lifetime.STORED
         if not self.same_line or self.one_step:
             return Lifetime.SAME_PASS  # another loss of this pass has used the part before
         if self._only_the_root_is_fresh:
@@ -383,6 +384,12 @@ class Reuse(TwoCalls):
             if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
                 return True
         return False
+
+    @cached_property
+    def _drawn_from_a_store(self) -> bool:
+        """One entry of many comes back: nothing but lists of such entries holds it, so no variable carries it on."""
+        holders = [h for c in self._crossing for h in c.tensor.holders if h.exact]
+        return bool(holders) and all(entry_of(h) is not None for h in holders) and self._one_of_a_list
 
     @cached_property
     def _only_the_root_is_fresh(self) -> bool:

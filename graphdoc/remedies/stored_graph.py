@@ -16,6 +16,7 @@ from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kep
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.recomputation import applies, compute_again, unique
+from graphdoc.remedies.recomputed_entries import entries_computed_again
 from graphdoc.story.older_graph import called, distinct_carries
 from graphdoc.story.older_graph_places import cached_with
 from graphdoc.story.wording import folded
@@ -42,7 +43,8 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     if not missing:
         return cuts
     note = f"The crash ends, and so does the training of {folded(missing, 2)}: nothing else leads there."
-    again = _made_together(program, reuse) or _in_words(program, reuse, missing)
+    beside = [r for r in entries_computed_again(program, reuse) if applies(program.sources, r)]
+    again = beside or _made_together(program, reuse) or _in_words(program, reuse, missing)
     return [*again, *(replace(cut, note=note) for cut in cuts)]
 
 

@@ -110,6 +110,46 @@ CASES = [
         """,
     ),
     Case(
+        "recompute_entries",
+        start="""\
+        import torch
+        from torch import nn
+        from torch.distributions import Categorical
+
+        torch.manual_seed(0)
+        policy = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        nets, xs = [policy], torch.randn(5, 3)
+        opt = torch.optim.SGD(policy.parameters(), lr=0.1)
+        """,
+        sick="""\
+        memory = []
+        for x in xs:
+            dist = Categorical(logits=policy(x))
+            action = (x.sum() > 0).long()
+            memory.append((x, action, dist.log_prob(action), x.mean()))
+
+        def learn():
+            loss = torch.zeros(())
+            for x, action, log_prob, reward in memory:
+                loss = loss - log_prob * reward
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+        for step in range(3):
+            learn()
+        """,
+        right="""\
+        actions = (xs.sum(1) > 0).long()
+        for step in range(3):
+            log_probs = policy(xs).log_softmax(1)[range(5), actions]
+            opt.zero_grad()
+            (-log_probs * xs.mean(1)).sum().backward()
+            opt.step()
+        """,
+        near="five forward passes of one row each are rounded otherwise than one of five rows",
+    ),
+    Case(
         "delete_statement",
         start=NETS,
         loop=True,

@@ -74,7 +74,7 @@ Unsafe, because two different changes end the error and only the purpose of the 
   detach it when storing, or collect under `torch.no_grad()`. No gradient is lost that the update was meant to have.
 - **It is what the update trains** (the log-probability of a policy gradient, the prediction in a loss): detaching would
   leave nothing to train, and the next message is *element 0 of tensors does not require grad*. Store the inputs and the
-  action, and compute the tensor again in every update.
+  action, and compute the tensor again in every update. Where they are stored beside it already, the patch does that.
 
 A buffer that is read by one single backward and then emptied needs neither.
 """,

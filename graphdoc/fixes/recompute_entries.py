@@ -1,0 +1,230 @@
+"""Compute the entries of a store again where they are read: ``torch.stack(log_probs)`` →
+``torch.stack([policy(x).log_prob(a) for x, a in zip(states, actions)])``.
+
+Args:
+    place: the statement that stores an entry.
+    reads: places of the statements in which entries are used; what their functions read of the store is changed.
+    containers: the last names under which the list that holds the entries is reached; the first is the list's own.
+    field: optional; ``["index", "2"]``, ``["attribute", "log_prob"]`` or ``["key", "'log_prob'"]`` where an entry has
+        several fields, of which this one is computed again.
+    value: the expression that computes one, over the names of its siblings.
+    siblings: pairs of a name in ``value`` and of the list, or the field, that holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, place, replace, required, source_of, statement
+from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import key, parse_expression
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import is_readable
+
+KIND = "recompute_entries"
+
+_ASKING = frozenset({"len", "print", "type", "isinstance", "id", "sum_of"})
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, stored = statement(sources, required(args, "place"))
+    edits: list[Edit] = []
+    done: list[ast.AST] = []
+    for read in required(args, "reads"):
+        if source_of(sources, place(read)) is not source:
+            raise CannotFix("the store is filled in one file and read in another")
+        _, node = statement(sources, read)
+        scope = source.node_function(node) or source.tree
+        if scope is None or any(scope is d for d in done):
+            continue
+        done.append(scope)
+        one = _Reads(source, scope, stored, args)
+        edits += one.of_fields() if args.get("field") else one.of_lists()
+    if not edits:
+        raise CannotFix("where the store is read its entries are not found by their names")
+    return edits
+
+
+class _Reads:
+    """What one function reads of the store, and what it is to read instead."""
+
+    def __init__(self, source: Source, scope: ast.AST, stored: ast.stmt, args: Args) -> None:
+        self.source, self.scope, self.stored = source, scope, stored
+        self.containers, self.value = [str(c) for c in required(args, "containers")], str(required(args, "value"))
+        self.siblings = [(str(name), str(at)) for name, at in required(args, "siblings")]
+        self.field = [str(f) for f in args.get("field") or ()]
+        parsed = parse_expression(self.value)
+        if parsed is None or not self.siblings or not self.containers:
+            raise CannotFix("what computes an entry is no expression")
+        self.parsed = parsed
+
+    def of_lists(self) -> list[Edit]:
+        """Lists side by side, each with one thing of an entry."""
+        edits: list[Edit] = []
+        kind = ast.Attribute if "." in self.siblings[0][1] else ast.Name
+        for n in ast.walk(self.scope):
+            if (
+                not isinstance(n, ast.Name | ast.Attribute)
+                or not isinstance(n, kind)
+                or not isinstance(n.ctx, ast.Load)
+            ):
+                continue
+            if (n.attr if isinstance(n, ast.Attribute) else n.id) != self.containers[0] or self._is_asked(n):
+                continue
+            lists = [(name, self._beside(n, at)) for name, at in self.siblings]
+            self._readable(n)
+            above = self.source.parents.get(n)
+            if isinstance(above, ast.Subscript) and above.value is n and not isinstance(above.slice, ast.Slice):
+                index = self.source.segment(above.slice)
+                edits.append(replace(self.source, above, self._with({k: f"{at}[{index}]" for k, at in lists})))
+            else:
+                edits.append(replace(self.source, n, self._listed(lists)))
+        return edits
+
+    def of_fields(self) -> list[Edit]:
+        """One list of entries with several fields: by attribute or key, or taken apart into names."""
+        edits: list[Edit] = []
+        for n in ast.walk(self.scope):
+            if self._is_field(n):
+                owner = self.source.segment(n.value)  # type: ignore[attr-defined]
+                self._readable(n)
+                quote = self.source.segment(n.slice)[:1] if isinstance(n, ast.Subscript) else ""
+                fields = {k: _field(owner, _quoted(at, quote), n) for k, at in self.siblings}
+                edits.append(replace(self.source, n, self._with(fields)))
+            elif self.field[0] == "index" and isinstance(n, ast.For | ast.Assign | ast.comprehension):
+                edits += self._taken_apart(n)
+        return edits
+
+    def _is_field(self, n: ast.AST) -> bool:
+        if not isinstance(getattr(n, "ctx", None), ast.Load):
+            return False
+        if isinstance(n, ast.Attribute):
+            called = self.source.parents.get(n)
+            return (
+                self.field[0] in ("attribute", "field")
+                and n.attr == self.field[1]
+                and not (isinstance(called, ast.Call) and called.func is n)
+            )
+        return isinstance(n, ast.Subscript) and self.field[0] == "key" and key(n.slice) == self.field[1]
+
+    def _taken_apart(self, node: ast.For | ast.Assign | ast.comprehension) -> list[Edit]:
+        """``for state, action, log_prob in memory`` and ``states, actions, log_probs = zip(*memory)``."""
+        many = isinstance(node, ast.Assign)
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        origin = node.value if isinstance(node, ast.Assign) else node.iter
+        if isinstance(origin, ast.Call) and key(origin.func) == "enumerate" and isinstance(target, ast.Tuple):
+            target, origin = target.elts[-1], origin.args[0]
+        if not isinstance(target, ast.Tuple) or not self._of_store(origin, many):
+            return []
+        names = [e.id if isinstance(e, ast.Name) else "" for e in target.elts]
+        at = int(self.field[1])
+        if at >= len(names) or not names[at]:
+            raise CannotFix("the entries are taken apart in another way than they are put together")
+        given = {}
+        for name, where in self.siblings:
+            if int(where) >= len(names) or names[int(where)] in ("", "_"):
+                raise CannotFix("what an entry is computed from is not taken out of the store")
+            given[name] = names[int(where)]
+        inside = self.source.parents.get(node) if isinstance(node, ast.comprehension) else node
+        area = inside if not many and inside is not None else self.scope
+        behind = self.source.span(target)[1]
+        reads = [
+            n
+            for n in ast.walk(area)
+            if isinstance(n, ast.Name)
+            and n.id == names[at]
+            and isinstance(n.ctx, ast.Load)
+            and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
+        ]
+        for n in reads:
+            self._readable(n)
+        text = self._listed(list(given.items())) if many else self._with(given)
+        return [replace(self.source, n, text) for n in reads]
+
+    def _of_store(self, origin: ast.expr, many: bool) -> bool:
+        """Whether an expression gives the entries of the store: its name is in it, or in what was bound to its name."""
+        if many != any(isinstance(n, ast.Call) and key(n.func) == "zip" for n in ast.walk(origin)):
+            return False
+        known = {*self.containers}
+        names = {_name(n) for n in ast.walk(origin)} - {""}
+        if names & known:
+            return True
+        bound = [
+            s.value
+            for s in ast.walk(self.scope)
+            if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in s.targets)
+        ]
+        return any(_name(n) in known for b in bound for n in ast.walk(b))
+
+    def _is_asked(self, n: ast.expr) -> bool:
+        """Whether only something about the list is wanted, or it is changed: its length, ``append``, ``clear``."""
+        above = self.source.parents.get(n)
+        if isinstance(above, ast.Attribute):
+            return True
+        return isinstance(above, ast.Call) and n in above.args and key(above.func) in _ASKING
+
+    def _beside(self, n: ast.Name | ast.Attribute, at: str) -> str:
+        """How the list of a sibling is written where this one is read."""
+        name = at.rpartition(".")[2]
+        if isinstance(n, ast.Attribute):
+            return f"{self.source.segment(n.value)}.{name}"
+        if not is_readable(self.source, name, n):
+            raise CannotFix(f"{name} cannot be read where {self.containers[0]} is")
+        return name
+
+    def _readable(self, at: ast.AST) -> None:
+        """Refuse where the expression would mean something else.
+
+        Raises:
+            CannotFix: one of its names cannot be read at a node, or is another variable there.
+        """
+        own = {name for name, _ in self.siblings}
+        names = {n.id for n in ast.walk(self.parsed) if isinstance(n, ast.Name)} - own
+        here, there = self.source.node_function(at), self.source.node_function(self.stored)
+        for name in names:
+            if name == "self":
+                if self._class(here) is None or self._class(here) is not self._class(there):
+                    raise CannotFix("the store is filled by one class and read by another")
+            elif self._bound_in(here, name) and here is not there:
+                raise CannotFix(f"{name} is another variable there")
+            elif self._bound_in(there, name) and here is not there:
+                raise CannotFix(f"{name} cannot be read there")
+
+    def _class(self, function: Function | None) -> ast.AST | None:
+        above = self.source.parents.get(function) if function is not None else None
+        return above if isinstance(above, ast.ClassDef) else None
+
+    def _bound_in(self, function: Function | None, name: str) -> bool:
+        if function is None:
+            return False
+        stores = (n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+        return name in {*stores, *(a.arg for a in ast.walk(function) if isinstance(a, ast.arg))}
+
+    def _with(self, given: dict[str, str]) -> str:
+        """The expression with its siblings' names as they are written here."""
+        if all(name == text for name, text in given.items()):
+            return self.value
+        text = self.value
+        nodes = [n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name) and n.id in given]
+        for n in sorted(nodes, key=lambda n: -n.col_offset):
+            text = text[: n.col_offset] + given[n.id] + text[n.end_col_offset :]
+        return text
+
+    def _listed(self, lists: list[tuple[str, str]]) -> str:
+        names = ", ".join(name for name, _ in lists)
+        origin = lists[0][1] if len(lists) == 1 else f"zip({', '.join(at for _, at in lists)})"
+        return f"[{self.value} for {names} in {origin}]"
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _field(owner: str, at: str, like: ast.AST) -> str:
+    return f"{owner}.{at}" if isinstance(like, ast.Attribute) else f"{owner}[{at}]"
+
+
+def _quoted(text: str, quote: str) -> str:
+    """A key in the quotes that its neighbour has."""
+    plain = quote == '"' and text[:1] == "'" and '"' not in text and "\\" not in text
+    return f'"{text[1:-1]}"' if plain else text
