@@ -89,7 +89,8 @@ READS = {
 
 
 def read(body: str, head: str = "def update(i):", **more: object) -> str:
-    text = f"log_probs, states, actions = [], [], []\n\n\ndef act(s):\n    log_probs.append(f(s, a))\n\n\n{head}\n    {body}\n"
+    text = "log_probs, states, actions = [], [], []\n\n\ndef act(s):\n    log_probs.append(f(s, a))\n\n\n"
+    text += f"{head}\n    {body}\n"
     source = Source("train.py", text)
     last = text.count("\n")
     args = {
