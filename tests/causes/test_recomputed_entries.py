@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ READS = {
 }
 
 
-def read(body: str, head: str = "def update(i):", **more: object) -> str:
+def read(body: str, head: str = "def update(i):", **more: Any) -> str:
     text = "log_probs, states, actions = [], [], []\n\n\ndef act(s):\n    log_probs.append(f(s, a))\n\n\n"
     text += f"{head}\n    {body}\n"
     source = Source("train.py", text)
@@ -122,7 +123,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("body", FIELDS)
 def test_fields_are_computed_where_entries_are_taken_apart(body: str) -> None:
-    more = {"containers": ["memory"], "field": ["index", "3"], "siblings": [["s", "0"], ["a", "1"]]}
+    more: dict[str, Any] = {"containers": ["memory"], "field": ["index", "3"], "siblings": [["s", "0"], ["a", "1"]]}
     assert read(body, **more) == FIELDS[body]
 
 
