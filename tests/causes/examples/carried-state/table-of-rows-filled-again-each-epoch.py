@@ -28,4 +28,4 @@ for epoch in range(2):
     things = first.repeat(5, 1)
 
 # told at: things[rows % 5, :] = replied
-# fails: backward through the graph a second time
+# fails: modified by an inplace operation
