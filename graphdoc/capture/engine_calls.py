@@ -99,7 +99,10 @@ class EngineCalls:
                 how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
                 noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
                 if leaves is not None and witness.audit is not None:
-                    witness.audit.called(noted, outputs, leaves)
+                    if kind == "backward":
+                        witness.audit.called(noted, outputs, leaves)
+                    else:
+                        witness.audit.asked(noted, leaves, how[1], args[3] if len(args) > 3 else ())
                 if witness.audit is not None and kind == "backward":
                     witness.audit.moved.began(noted, outputs)
                 witness.finite.root(outputs, noted[0])

@@ -15,6 +15,7 @@ from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flagged import Flagged
 from graphdoc.capture.audit.growing import LOOKS, Growing
+from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.refrozen import Refrozen
@@ -68,10 +69,12 @@ class Audit:
         self.deadends = DeadEnds(self)
         self.refrozen = Refrozen(self)
         self.flagged = Flagged(self)
+        self.inner = Inner(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
+            self.inner,
         ]
 
     @classmethod
@@ -83,9 +86,7 @@ class Audit:
     # -- what happens --------------------------------------------------------------------------------------------
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward or grad call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
-        if noted[1] != "backward":
-            return
+        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
         for ident in leaves:
             self.reached[ident] = self.reached.get(ident, 0) + 1
         self.unused.called(noted, outputs, leaves)
@@ -97,6 +98,10 @@ class Audit:
         self.unheld.called(noted, outputs, leaves)
         self.clearing.called(noted, leaves)
         self.deadends.called(noted, outputs)
+
+    def asked(self, noted: Noted, leaves: dict[int, Any], recorded: bool, inputs: Any) -> None:
+        """A grad call that is looked at is about to run; ``recorded``: with ``create_graph``."""
+        self.inner.asked(noted, leaves, recorded, inputs)
 
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""
@@ -130,6 +135,7 @@ class Audit:
         self.stale.stepped(optimizer, seen)
         self.moved.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
+        self.inner.stepped(optimizer, seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Event, Frame
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import (
     SECOND_TIME,
@@ -17,9 +17,12 @@ from graphdoc.program.exception import (
 from graphdoc.program.flows import Flow, flow
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of, where
 from graphdoc.remedies.places import remedy_at
+from graphdoc.story.inner_only import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
+from graphdoc.story.wording import folded
 
 TITLE = "A gradient is differentiated again, but it was computed without `create_graph=True`"
 
@@ -32,7 +35,9 @@ by `backward()` followed by `p.grad`, without `create_graph=True`. Such a gradie
 values and no history, so what is computed from it cannot be differentiated again.
 
 If the loss has other terms, there is no error at all: the term made of gradients counts in the value of the loss, its
-weight can be as large as one likes, and it adds nothing to the gradients of the parameters.
+weight can be as large as one likes, and it adds nothing to the gradients of the parameters. Nor is there one where an
+inner step, `p - lr * g`, goes into an outer loss: the initial `p` is trained (first order), and what enters the inner
+loss alone, a learned loss or a learned weight of it, never gets a gradient.
 """,
     why="""\
 The backward pass is itself a computation. By default PyTorch runs it without recording, because recording costs time
@@ -73,6 +78,7 @@ In evaluation, where the gradient is only looked at, leave the flag off.
 - `create_graph=True` is there, and the derivative is constant all the same: `constant-derivative`.
 - *derivative for ... is not implemented*: the operation cannot be differentiated twice: `no-double-backward`.
 - The inner step was taken by an optimizer, which records nothing: `unused-in-graph`.
+- First order is a choice: an inner step without the flag is told only where something gets no gradient at all by it.
 - The gradient was meant as a number (clipping, an adaptive weight, a statistic): detach it and look for the graph of
   the loss elsewhere.
 """,
@@ -89,6 +95,10 @@ In evaluation, where the gradient is only looked at, leave the flag off.
 
 def recognise(program: Program) -> Finding | None:
     """A loss without graph that was computed from a gradient without graph."""
+    inner = first_sign(program.signs, "inner-only")
+    if inner is not None and program.raised is None:
+        found, whose = inner_only(program, inner), folded(inner.parameters)
+        return replace(found, remedies=_recorded(innermost_user(inner.stack), whose)) if found is not None else None
     if not without_graph(program.raised):
         return _step_without_graph(program) or _freed(program)
     cut = next((c for c in program.cuts if is_gradient(c)), None)
@@ -141,6 +151,13 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
             value="True",
         ),
     )
+
+
+def _recorded(frame: Frame | None, whose: str) -> tuple[Remedy, ...]:
+    note = f"The gradient gets a graph, so the outer loss reaches {whose}. The inner step is differentiated as well "
+    note += "(second order), which costs memory and time."
+    title = "Compute this gradient with `create_graph=True`"
+    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="create_graph", value="True")
 
 
 _NOTICED = {True: "it is differentiated again here", False: "the loss made from it arrives here"}
@@ -236,5 +253,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("no-graph", "graph-reuse", "legacy"),
+    families=("no-graph", "graph-reuse", "legacy", "silent"),
 )
