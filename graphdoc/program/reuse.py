@@ -15,6 +15,7 @@ from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.journal import DIFFERENTIATING, Journal, Site, site
 from graphdoc.program.roots import roots_of
+from graphdoc.program.rounds import of_this_round
 from graphdoc.program.sliced_buffers import SlicedBuffer, sliced_buffer
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.two_calls import TwoCalls
@@ -410,7 +411,11 @@ def older_part(
         return None
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
-    carries = [c for c in evidence.older_edges if c.dead and not _surely_unused(evidence, journal, failing, c)]
+    carries = [
+        c
+        for c in evidence.older_edges
+        if c.dead and not _surely_unused(evidence, journal, failing, c) and not _of_this_round(evidence, failing, c)
+    ]
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
         return Reuse(evidence, journal, failing, freeing, carries, meant)
@@ -443,6 +448,12 @@ def _surely_unused(evidence: Evidence, journal: Journal, failing: Event | None, 
     calls = [e for e in evidence.events if e.kind in DIFFERENTIATING and e.index < failing.index]
     behind = set(carry.behind)
     return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
+
+
+def _of_this_round(evidence: Evidence, failing: Event | None, carry: OlderEdge) -> bool:
+    """Whether the value was made for this very call, in the rounds of a loop before it, and only stepped over since."""
+    made = evidence.node(carry.producer)
+    return made is not None and failing is not None and of_this_round(evidence, failing, made)
 
 
 def kept_list(holder: Holder) -> str:

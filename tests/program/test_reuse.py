@@ -167,3 +167,29 @@ def test_each_evidence_has_one_program() -> None:
     one, other = Evidence(), Evidence()
     assert program_of(one) is program_of(one)
     assert program_of(one) is not program_of(other)
+
+
+ROUNDS = (
+    NETS
+    + "for _ in range(2):\n    total = 0\n    for task in range(2):\n        opt.zero_grad()\n"
+    + "        head(net(torch.randn(2, 3))).square().sum().backward()\n        opt.step()\n"
+    + "        total = total + head(net(torch.randn(2, 3))).square().sum()\n"
+    + "    opt.zero_grad()\n    total.backward()\n    opt.step()\n"
+)
+LAST_ROUND = (
+    NETS
+    + "state = torch.zeros(2, 3)\nfor _ in range(3):\n    before = state\n    for t in range(2):\n"
+    + "        state = net(state)\n    loss = head(torch.exp(before)).square().sum()"
+    + UPDATE
+)
+
+
+def test_what_one_round_adds_up_for_a_call_behind_it_is_no_older_part(tmp_path: Path) -> None:
+    program = asked(tmp_path, ROUNDS)
+    assert program.overwrite is not None and program.reuse is None
+
+
+def test_what_an_inner_loop_made_for_the_last_call_is_carried(tmp_path: Path) -> None:
+    program = asked(tmp_path, LAST_ROUND)
+    assert program.overwrite is not None
+    assert program.reuse is not None
