@@ -14,7 +14,8 @@ from graphdoc.program import bindings
 class TrainOverride:
     """A class whose ``train`` freezes: ``statement`` in it, and the last statement of its ``__init__`` if it has one.
 
-    ``call`` is the statement's source where it is a call of a method without arguments, else empty.
+    ``call`` is the statement's source where it is a call of a method without arguments, else empty; ``frozen_once``
+    tells that ``__init__`` does the same.
     """
 
     file: str
@@ -22,6 +23,7 @@ class TrainOverride:
     statement: ast.stmt
     call: str
     init_end: ast.stmt | None
+    frozen_once: bool = False
 
     def frame(self, sources: SourceTexts, node: ast.AST) -> Frame:
         """A place in its file."""
@@ -98,7 +100,9 @@ def _in_file(sources: SourceTexts, file: str) -> Iterator[TrainOverride]:
             if called in methods and _freezes(methods[called]):
                 init = methods.get("__init__")
                 plain = ast.unparse(statement) if not statement.value.args else ""  # type: ignore[attr-defined]
-                yield TrainOverride(file, cls, statement, plain, init.body[-1] if init is not None else None)
+                body = init.body if init is not None else [None]
+                once = bool(plain) and any(s is not None and ast.unparse(s) == plain for s in body)
+                yield TrainOverride(file, cls, statement, plain, body[-1], once)
                 break
             if switches(statement) is False:
                 yield TrainOverride(file, cls, statement, "", None)

@@ -8,6 +8,7 @@ from graphdoc.program.freezing import TrainOverride, freezing_in_train, unfreezi
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.program.unfreezing import unfrozen_before
 from graphdoc.story.wording import folded
 
 
@@ -37,10 +38,43 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
     )
 
 
+def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
+    """The finding for a ``frozen-throughout`` sign; None where the program has not unfrozen them on its way to the step
+    or may have frozen them elsewhere: a frozen backbone is no fault."""
+    override = freezing_in_train(sources)
+    unfrozen = unfrozen_before(sources, sign.stack, override) if override is not None else None
+    mine = [name for name in sign.parameters if unfrozen is not None and unfrozen.has(name)]
+    if override is None or unfrozen is None or not mine:
+        return None
+    whose, name = folded(mine), optimizer_of(optimizers, sign)
+    freezes = override.frame(sources, override.statement)
+    return Finding(
+        0.92,
+        Proof.SOURCE.confidence,
+        f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again before the first step",
+        "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
+        "part of the program unfreezes does not last.",
+        distinct(
+            (
+                span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
+                span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
+                span("related", unfrozen.train, "freezes them again", sources),
+                *span_of("related", sign.stack, f"`{name}` leaves them out", sources),
+            )
+        ),
+        remedies=_remedies(sources, override),
+        because=f"`{name}` holds them, the program switches them on before the training, and they were frozen in each "
+        "of its first steps",
+    )
+
+
 def _remedies(sources: SourceTexts, override: TrainOverride) -> tuple[Remedy, ...]:
     if not override.call or override.init_end is None:
         return ()
     deletion = {"place": place(override.frame(sources, override.statement))}
+    if override.frozen_once:
+        note = "it is frozen when it is made, and what is unfrozen later stays so"
+        return (Remedy("delete_statement", "freeze it in `__init__` only", "unsafe", note, deletion),)
     addition = {"place": place(override.frame(sources, override.init_end)), "statement": override.call}
     edits = [{"kind": "delete_statement", "args": deletion}, {"kind": "add_statement", "args": addition}]
     note = "what is unfrozen later stays so"

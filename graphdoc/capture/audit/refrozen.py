@@ -1,4 +1,4 @@
-"""Parameters that were frozen, were trained for a while, and are frozen again while their optimizer still steps."""
+"""Parameters that are frozen while their optimizer steps: since its first step, or again after they were trained."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Followed:
 
 class Refrozen:
     """``frozen-again``: ``parameters`` take no part any more; ``stack`` is a step that leaves them out. Whether it is
-    meant, the source has to tell."""
+    meant, the source has to tell. ``frozen-throughout``: they never took part; weak, for so is many a backbone."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -63,19 +63,24 @@ class Refrozen:
             followed.trained = followed.trained or parameter.grad is not None
         elif followed.changes == 2 and followed.trained and followed.since == ENOUGH and not followed.told:
             followed.told = True
-            self._tell(optimizer, seen, followed)
+            self._tell(optimizer, seen, followed, "frozen-again")
+        elif not followed.changes and followed.since == ENOUGH:
+            self._tell(optimizer, seen, followed, "frozen-throughout")
 
-    def _tell(self, optimizer: Any, seen: Seen, followed: _Followed) -> None:
+    def _tell(self, optimizer: Any, seen: Seen, followed: _Followed, kind: str) -> None:
         audit = self._audit
         audit.snapshot()
         step = audit.journal.latest("step", seen.id)
-        sign = Sign("frozen-again", frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        sign = Sign(kind, frames_of(step.raw, audit.witness.cwd) if step is not None else [])
+        sign.weak = kind == "frozen-throughout"
         mine = [p for p in parameters_of(optimizer) if not p.requires_grad]
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
         sign.optimizer, sign.event, sign.count = seen.id, followed.event, ENOUGH
         self._found[seen.id] = (followed, sign)
-        audit.tell_early()
+        if not sign.weak:
+            audit.tell_early()
 
     def signs(self) -> list[Sign]:
         """Those that stayed so: who takes turns is heard of no more."""
-        return [sign for followed, sign in self._found.values() if followed.changes == 2]
+        changes = {"frozen-again": 2, "frozen-throughout": 0}
+        return [sign for followed, sign in self._found.values() if followed.changes == changes[sign.kind]]

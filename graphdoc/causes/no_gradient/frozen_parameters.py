@@ -17,7 +17,7 @@ from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.unfreezing import unfreeze
 from graphdoc.remedies.used_up import used_up
 from graphdoc.story.flag_of_module import flag_of_module
-from graphdoc.story.frozen_again import frozen_again
+from graphdoc.story.frozen_again import frozen_again, frozen_throughout
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
@@ -39,6 +39,9 @@ gradients: `requires_grad_(False)` or a loop with `p.requires_grad = False` has 
 new head was frozen together with the backbone (it was put in *before* the loop), the freezing of one phase (the
 generator while the discriminator trains) was not undone for the next, or a function returns a frozen copy and the
 copy is trained.
+
+A module that freezes a part of itself in its `train()` does so at every `model.train()`: what the program has unfrozen
+before the training stays frozen, without an error where the rest is trained.
 
 Or nothing was frozen at all: `module.requires_grad = False`, without the underscore and the call, sets an attribute
 that PyTorch never reads, and the module goes on training.
@@ -98,6 +101,11 @@ def recognise(program: Program) -> Finding | None:
     again = first_sign(program.signs, "frozen-again")
     if again is not None and program.raised is None:
         return frozen_again(program.sources, program.optimizers, again)
+    throughout = first_sign(program.signs, "frozen-throughout")
+    if throughout is not None and program.raised is None:
+        found = frozen_throughout(program.sources, program.optimizers, throughout)
+        if found is not None:
+            return found
     flag = first_sign(program.signs, "flag-of-module")
     if flag is not None and program.raised is None:
         return flag_of_module(program.sources, program.optimizers, flag)
