@@ -105,6 +105,34 @@ def _puts(statement: ast.stmt, entry: Entry) -> bool:
     return any(isinstance(t, ast.Subscript) and _last(t.value) == entry.container for t in targets_of(statement))
 
 
+def handed_over(
+    sources: SourceTexts, frames: Sequence[Frame], entry: Entry
+) -> tuple[Frame, ast.Call, ast.FunctionDef, ast.stmt] | None:
+    """The one call, in the functions on a stack, of a method that puts one of its arguments into the container.
+
+    With it the method and its statement; None where there is none, or more than one.
+    """
+    fillers: dict[str, list[tuple[ast.FunctionDef, ast.stmt]]] = {}
+    for file in sources:
+        root = tree(sources, file)
+        for owner in ast.walk(root) if root is not None else ():
+            for m in owner.body if isinstance(owner, ast.ClassDef) else ():
+                if isinstance(m, ast.FunctionDef):
+                    fillers.setdefault(m.name, []).extend((m, s) for s in statements(m) if _puts(s, entry))
+    found: list[tuple[Frame, ast.Call, ast.FunctionDef, ast.stmt]] = []
+    for frame in frames:
+        root = tree(sources, frame.file)
+        scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
+        for s in statements(scope) if scope is not None else ():
+            call = s.value if isinstance(s, ast.Expr) else None
+            if isinstance(call, ast.Call) and len(ways := fillers.get(_last(call.func), [])) == 1:
+                method, put = ways[0]
+                found.append((frame_of(sources, frame.file, s, frame.function), call, method, put))
+        if found:
+            break
+    return found[0] if len(found) == 1 else None
+
+
 def _puts_like(statement: ast.stmt, entry: Entry) -> bool:
     """Whether a statement fills a list, whatever it is called there, with something written as such an entry is."""
     call = statement.value if isinstance(statement, ast.Expr) else None

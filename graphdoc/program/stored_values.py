@@ -57,7 +57,8 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
             return bound
         scopes = [f for f in (*user_frames(raised), *made) if f.function == holder.function]
         return _stores(sources, scopes[:1], holder, made, plain=True)
-    found = _stores(sources, made, holder, made) or _stores(sources, user_frames(raised), holder, made)
+    # Where it is read a local variable may bear the attribute's name, which keeps something else.
+    found = _stores(sources, made, holder, made) or _stores(sources, user_frames(raised), holder, made, entries=True)
     return found or _anywhere(sources, name)
 
 
@@ -142,7 +143,7 @@ def _anywhere(sources: SourceTexts, name: str) -> list[Frame]:
         for scope in ast.walk(root) if root is not None else ():
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
                 for s in statements(scope):
-                    if _keeps(s, name, False):
+                    if _keeps(s, name, False) and not _is_plain(s):
                         first = scope.name == "__init__" or _is_start(s)
                         (starts if first else out).append(frame_of(sources, file, s, scope.name))
     return (out or starts)[:2]

@@ -5,12 +5,21 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graphdoc.evidence import Frame, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import dotted, function_around, tree
-from graphdoc.program.container_entries import Entry, entry_of, fields_of, given, pairs, putting, statements
+from graphdoc.program.container_entries import (
+    Entry,
+    entry_of,
+    fields_of,
+    given,
+    handed_over,
+    pairs,
+    putting,
+    statements,
+)
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
@@ -89,7 +98,41 @@ def _recipe(program: Program, carry: OlderEdge) -> tuple[_Recipe, Frame] | None:
             frame, statement = puts[0]
             recipe = recipe_of(program.sources, frame, statement, entry)
             return (recipe, frame) if recipe is not None else None
+        recipe_and_place = _handed_over(program.sources, user_frames(producer.stack), entry)
+        if recipe_and_place is not None:
+            return recipe_and_place
     return None
+
+
+def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> tuple[_Recipe, Frame] | None:
+    """Of an entry that a method of the store appends for its caller: ``memory.store(x, action, log_prob)``."""
+    found = handed_over(sources, frames, entry) if entry.field is None else None
+    mine = _appended(found[3]) if found is not None else None
+    if found is None or mine is None:
+        return None
+    frame, call, method, put = found
+    given_to = _given_to(call, method)
+    value = given_to.get(ast.unparse(mine[1]))
+    root = tree(sources, frame.file)
+    scope = (function_around(root, frame.line) or root) if root is not None else None
+    if value is None or scope is None:
+        return None
+    statement = next((s for s in statements(scope) if isinstance(s, ast.Expr) and s.value is call), None)
+    kept = [
+        replace(k, text=ast.unparse(given_to[k.text]), line=frame.line)
+        for k in _lists(method, put)
+        if k.text in given_to
+    ]
+    recipe = _computed(scope, statement, value, kept, entry, frame) if statement is not None else None
+    return (recipe, frame) if recipe is not None else None
+
+
+def _given_to(call: ast.Call, method: ast.FunctionDef) -> dict[str, ast.expr]:
+    """What a call of a method gives to each of its arguments."""
+    names = _arguments(method)[1:]
+    if any(isinstance(a, ast.Starred) for a in call.args):
+        return {}
+    return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}
 
 
 def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: Entry) -> _Recipe | None:
@@ -100,7 +143,13 @@ def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: En
     if root is None or value is None:
         return None
     kept = _fields(sources, statement, entry) if entry.field is not None else _lists(scope or root, statement)
-    inline = _Inline(scope or root, statement, kept)
+    return _computed(scope or root, statement, value, kept, entry, frame)
+
+
+def _computed(
+    scope: ast.AST, statement: ast.stmt, value: ast.expr, kept: Sequence[_Kept], entry: Entry, frame: Frame
+) -> _Recipe | None:
+    inline = _Inline(scope, statement, kept)
     try:
         made = inline.visit(copy.deepcopy(value))
     except _Unknown:
