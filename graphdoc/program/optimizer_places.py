@@ -70,6 +70,33 @@ def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt 
     return next((s for s in making.behind if any(_replaces(sources, n, owners) for n in ast.walk(s))), None)
 
 
+def parting(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:
+    """The first statement behind, in the same block, that assigns one of these parameters, or a layer with it, which
+    the program ties to another; and the names that it assigns."""
+    for statement in making.behind:
+        if not isinstance(statement, ast.Assign):
+            continue
+        for target in statement.targets:
+            owner = _base(target)
+            mine = [n for n in names if "." in owner and (n == owner or n.startswith(owner + "."))]
+            if any(_is_tied(sources, n) for n in mine):
+                return statement, mine
+    return None
+
+
+def _is_tied(sources: SourceTexts, name: str) -> bool:
+    """Whether the program makes this parameter one with another: ``self.head.weight = self.table.weight``."""
+    tail = "." + ".".join(name.split(".")[-2:])
+    for file in sources:
+        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Attribute):
+                sides = [*n.targets, n.value]
+                alike = all(isinstance(s, ast.Attribute) and s.attr == n.value.attr for s in sides)
+                if alike and any(bindings.text_of(s).endswith(tail) for s in sides):
+                    return True
+    return False
+
+
 def binding_behind(making: Made, name: str) -> ast.stmt | None:
     """The statement of the same block, behind, that binds ``name``."""
     for statement in making.behind:

@@ -61,7 +61,8 @@ class Unheld:
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
     list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
-    with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell."""
+    with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
+    ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -76,6 +77,7 @@ class Unheld:
         self._found: list[Sign] = []
         self._told: list[int] = []
         self._empty: list[Sign] = []
+        self._untied: list[tuple[list[int], Sign]] = []
         self.loaded: set[int] = set()
         """Parameters whose values came from a file or another module."""
 
@@ -165,6 +167,8 @@ class Unheld:
                     if not any(id(p) in audit.names and id(p) not in owners for p in parameters_of(optimizer)):
                         self._tell("held-stale", seen, mine)  # nor does the program keep them by itself
                     return
+            if len(live) == 1 and not self._untied:
+                self._suspect(live[0][0], live[0][1], mine)
             hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else None
             if hidden is not None and not any(i in self.loaded for i in hidden.parameters):
                 audit.snapshot()
@@ -180,6 +184,22 @@ class Unheld:
                 if not whole.keys() & held:
                     audit.snapshot()
                     self._tell("unheld-weight", steps[0], weights, {i: p for i, p in whole.items() if p.requires_grad})
+
+    def _suspect(self, seen: Seen, optimizer: Any, mine: dict[int, Any]) -> None:
+        """Note those of ``mine`` that may have been one with a parameter which the optimizer steps."""
+        held = [p for p in parameters_of(optimizer) if p.requires_grad]
+        if any(p.grad is None and id(p) not in self._reached for p in held):
+            return
+        shapes = {tuple(p.shape) for p in held}
+        alike = [i for i, p in mine.items() if tuple(p.shape) in shapes]
+        if not alike or self._noted is None:
+            return
+        self._audit.snapshot()
+        names = sorted(self._audit.names[i] for i in alike if i in self._audit.names)
+        stack = frames_of(stacks.stack_of_seen(self._noted[3]), self._audit.witness.cwd)
+        sign = Sign("suspect-untied", stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
+        sign.weak = True
+        self._untied.append((alike, sign))
 
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
         """Whether the optimizer holds parameters without gradient that nothing has any more; or a twin of ``mine``."""
@@ -207,11 +227,10 @@ class Unheld:
 
     def signs(self) -> list[Sign]:
         """What was found, unless another optimizer has been given it since: the training had a phase without it."""
-        return self._empty if self._is_held_now() else self._empty + self._found
-
-    def _is_held_now(self) -> bool:
         held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
-        return any(i in held for i in self._told)
+        found = [] if any(i in held for i in self._told) else self._found
+        untied = [sign for alike, sign in self._untied if not any(i in held for i in alike)]
+        return self._empty + found + untied
 
 
 def _weights(outputs: Any) -> set[int]:

@@ -6,12 +6,12 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import SourceTexts
+from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, made, replacing
+from graphdoc.program.optimizer_places import Made, made, parting, replacing
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
@@ -24,6 +24,8 @@ PAGE = Page(
 An optimizer is made from `model.parameters()`. Afterwards a layer of the model is replaced (a new head, a pruned layer,
 a parametrization), or the whole model is copied. The loss is computed with the new parameters and gives them gradients.
 The optimizer still holds the old ones, which get no gradient any more: its `step()` does nothing for the new ones.
+
+Where two layers shared one weight and one of them gets its own afterwards, the optimizer steps the other alone.
 """,
     why="""\
 An optimizer keeps references to the parameter tensors that it was given. It knows nothing of the module that they came
@@ -58,7 +60,8 @@ def recognise(program: Program) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
     sign = first_sign(program.signs, "held-stale")
     if sign is None:
-        return None
+        untied = first_sign(program.signs, "suspect-untied")
+        return _untied(program.sources, program.optimizers, program.parameters, untied) if untied is not None else None
     name = optimizer_of(program.optimizers, sign)
     making = made(program.sources, name) if is_named(program.optimizers, sign) else None
     change = replacing(program.sources, making, sign.parameters) if making is not None else None
@@ -89,6 +92,46 @@ def recognise(program: Program) -> Finding | None:
         remedies=tuple(remedies),
         because=f"{whose} got gradients and no optimizer holds them; those that `{name}` holds in their place got none",
     )
+
+
+def _untied(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
+    """The optimizer was given the whole model while two parameters of it were one; a statement behind has parted
+    them."""
+    name = optimizer_of(optimizers, sign)
+    making = made(sources, name) if is_named(optimizers, sign) else None
+    held = {p.name for p in parameters if sign.optimizer in p.owners}
+    found = parting(sources, making, sign.parameters) if making is not None else None
+    if making is None or found is None:
+        return None
+    change, mine = found
+    trained = [p.name for p in parameters if p.requires_grad and not p.buffer and p.name.split(".")[0] == _root(mine)]
+    if any(n not in held and n not in mine for n in trained):
+        return None  # not given as a whole
+    whose = folded(mine)
+    frame = bindings.frame_of(sources, making.file, change)
+    return Finding(
+        0.93,
+        Proof.STEPS.confidence,
+        f"`{name}` does not hold {whose}: one with another parameter when it was made, and parted from it later",
+        "Two parameters of the model were one tensor, and the optimizer has it once. The one that was put in the place "
+        "of the other afterwards is in no optimizer and keeps its values.",
+        distinct(
+            (
+                span("cause", frame, f"gives the model a parameter that `{name}` does not hold", sources),
+                span("related", making.frame(sources), f"`{name}` gets the parameters of this moment", sources),
+                *span_of("consumed", sign.stack, "gives a gradient to the new parameter", sources),
+            )
+        ),
+        remedies=tuple(_remedy(sources, making, change, name, whose)),
+        because=f"`{name}` holds everything else of `{_root(mine)}`; {whose} got gradients, no optimizer holds "
+        f"{'it' if len(mine) == 1 else 'them'}, and nothing has changed {'it' if len(mine) == 1 else 'them'}",
+    )
+
+
+def _root(names: list[str]) -> str:
+    return names[0].split(".")[0]
 
 
 def _remedy(sources: SourceTexts, making: Made, change: ast.stmt, name: str, whose: str) -> list[Remedy]:
