@@ -10,6 +10,8 @@ from graphdoc.evidence import Frame, Holder, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, tree
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
+MOST_PUTS = 6
+"""Statements that fill one container which are told: all of them have to be cut."""
 
 
 def statements(scope: ast.AST) -> Iterator[ast.stmt]:
@@ -78,14 +80,14 @@ def _is_record(steps: list[Step], i: int) -> bool:
 
 
 def putting(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> list[tuple[Frame, ast.stmt]]:
-    """The statements of the functions on a stack, innermost first, that put such an entry into its container."""
+    """The statements of the innermost function on a stack that puts such entries in, the last first."""
     for frame in frames:
         root = tree(sources, frame.file)
         scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
         every = list(statements(scope)) if scope is not None else []
         hits = [s for s in every if _puts(s, entry)] or _only(s for s in every if _puts_like(s, entry))
         if hits:
-            hits = [_built(scope, s, entry) or s for s in reversed(hits[-2:])] if scope is not None else []
+            hits = [_built(scope, s, entry) or s for s in reversed(hits[-MOST_PUTS:])] if scope is not None else []
             return [(frame_of(sources, frame.file, s, frame.function), s) for s in hits]
         if scope is not None and entry.field is not None and entry.field.kind in ("attribute", "field"):
             # The object in the container keeps it itself: `self.state = …` in one of its methods.

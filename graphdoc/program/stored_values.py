@@ -45,7 +45,7 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
     if entry is not None and entry.field:
         put = [f for f, _ in putting(sources, made, entry)]
         if put:
-            return put
+            return put[:2]
     if not any(s.kind == "attribute" for s in holder.steps):
         if len(holder.steps) > 1:
             # An entry of a dict or list: the statement that puts it in may stand in another function.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence import Folded, Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of
 from graphdoc.program.container_entries import entry_of, given, putting
@@ -76,7 +76,9 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
                 or in_training(program.evidence.events, frame)
             ):
                 continue
-            if calls_into(program.sources, updating, frame.function):
+            if calls_into(program.sources, updating, frame.function) or _runs_in(
+                program.evidence.folded, updating, frame
+            ):
                 continue
             return [
                 Remedy(
@@ -88,3 +90,13 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
                 )
             ]
     return []
+
+
+def _runs_in(folded: Folded | None, updating: list[Frame], maker: Frame) -> bool:
+    """Whether the failing graph has a part made in a function below one of these: the update computes with it."""
+    above = {(f.file, f.function) for f in updating}
+    for part in folded.parts if folded is not None else ():
+        path = [(f.file, f.function) for f in part.stack]
+        if (maker.file, maker.function) in path and above & set(path[: path.index((maker.file, maker.function))]):
+            return True
+    return False

@@ -36,7 +36,7 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.slices is not None:
         return own_rows(reuse.slices)
-    note = constant_note(reuse)
+    note = constant_note(reuse, program.evidence.fresh_reaches)
     if reuse.lifetime is Lifetime.SUMMED:
         return start_anew(program, reuse)
     if reuse.lifetime is Lifetime.RESULT:
@@ -60,11 +60,12 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     return []
 
 
-def constant_note(reuse: Reuse) -> str:
-    """What a detach takes from whom."""
+def constant_note(reuse: Reuse, fresh: list[str]) -> str:
+    """What a detach takes from whom; ``fresh`` is what the loss reaches without the older graph."""
+    whose = folded(reuse.behind, beside=fresh)
     if reuse.role is Role.DATA:
-        return f"It becomes a constant: {folded(reuse.behind, 2)} get no gradient, and no optimizer steps them here."
-    behind = f"{folded(reuse.behind, 2)} get no gradient from it" if reuse.behind else "nothing behind it gets gradient"
+        return f"It becomes a constant: {whose} get no gradient, and no optimizer steps them here."
+    behind = f"{whose} get no gradient from it" if whose else "nothing behind it gets gradient"
     return f"It becomes a constant for this loss: {behind}, and keep what their own loss gives them."
 
 

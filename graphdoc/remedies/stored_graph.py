@@ -42,7 +42,8 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     ]
     if not missing:
         return cuts
-    note = f"The crash ends, and so does the training of {folded(missing, 2)}: nothing else leads there."
+    untouched = program.evidence.fresh_reaches
+    note = f"It ends the training of {folded(missing, beside=untouched)} as well: nothing else leads there."
     beside = [r for r in entries_computed_again(program, reuse) if applies(program.sources, r)]
     again = beside or _made_together(program, reuse) or _in_words(program, reuse, missing)
     return [*again, *(replace(cut, note=note) for cut in cuts)]
@@ -105,13 +106,14 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
         return []
     name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
+    whose = folded(missing, beside=program.evidence.fresh_reaches)
     return [
         Remedy(
             "compute_in_update",
             f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
             "update",
             "display",
-            f"{folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
+            f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
             "computation with the weights of now can train them.",
             {"place": place((kept or made)[0])},
         )

@@ -268,6 +268,9 @@ def _with_flag_dropped(
         return remedies
     out = []
     for r in remedies:
+        if r.safety == "display":
+            out.append(r)
+            continue
         edits = list(r.args["edits"]) if r.kind == "several" else [{"kind": r.kind, "args": dict(r.args)}]
         out.append(
             Remedy(

@@ -8,19 +8,32 @@ from collections.abc import Iterable
 _INDEX = re.compile(r"\[\d+\]")
 
 
-def folded(names: Iterable[str], most: int = 3) -> str:
+def folded(names: Iterable[str], most: int = 3, beside: Iterable[str] = ()) -> str:
     """Parameters shortened by module: ``critic.*`` and ``actor.net.*`` (8 parameters).
 
     A name that stands alone in its module is told whole. The prefix told is the longest that the names of one
-    top-level module share, so it never takes in a module that none of them lies in. Empty for no names.
+    top-level module share, so it never takes in a module that none of them lies in, nor one of the names ``beside``
+    them, of which something else is true. Empty for no names.
     """
     every = sorted(set(names))
-    groups: dict[str, list[str]] = {}
-    for name in every:
-        groups.setdefault(name.partition(".")[0], []).append(name)
-    shown = [f"`{group[0]}`" if len(group) == 1 else f"`{_shared(group)}*`" for group in groups.values()]
+    others = set(beside).difference(every)
+    groups = _groups(every, others, 1)
+    shown = [f"`{group[0]}`" if len(group) == 1 else f"`{_shared(group)}*`" for group in groups]
     count = f" ({len(every)} parameters)" if len(every) > len(groups) else ""
     return listing(shown, most) + count
+
+
+def _groups(names: list[str], others: set[str], depth: int) -> list[list[str]]:
+    """The names by the first parts of their paths, by as many as keep the others out."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        groups.setdefault(tuple(name.split(".")[:depth]), []).append(name)
+    out: list[list[str]] = []
+    for group in groups.values():
+        start = _shared(group)
+        mixed = len(group) > 1 and any(o.startswith(start) for o in others)
+        out += _groups(group, others, depth + 1) if mixed else [group]
+    return out
 
 
 def _shared(names: list[str]) -> str:
