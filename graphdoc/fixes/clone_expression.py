@@ -1,4 +1,10 @@
-"""Clone at the use: like ``detach_expression`` (same args: place, operands, structure), with ``.clone()``."""
+"""Clone at the use: ``.clone()`` on an expression, or on operands inside it.
+
+Args:
+    place: the expression.
+    operands: optional; texts of the operands inside it that are cloned instead, as for ``detach_expression``.
+    structure: of the expression or of the operands given as strings, as for ``detach_expression``.
+"""
 
 from __future__ import annotations
 
