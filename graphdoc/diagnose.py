@@ -18,7 +18,7 @@ from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Ru
 from graphdoc.picture.portrait import picture_of
 from graphdoc.picture.shapes import Picture
 from graphdoc.processes import Processes, read_processes
-from graphdoc.program.exception import message_of, met_none
+from graphdoc.program.exception import called_by_autograd, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
@@ -221,7 +221,8 @@ def _raised_in_torch(sources: SourceTexts, raised: Raised | None, kind: str) -> 
 
     stack = raised.stack if raised else []
     if not stack or not stack[-1].user:
-        return bool(stack) and "torch" in stack[-1].file
+        # Any call of a module can have too many arguments: a Function's methods are called by torch.autograd.
+        return bool(stack) and (called_by_autograd(raised) if kind == "TypeError" else "torch" in stack[-1].file)
     return kind in ("RuntimeError", "IndexError") and not line_text(sources, stack[-1]).startswith("raise")
 
 

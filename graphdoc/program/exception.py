@@ -43,6 +43,12 @@ def messages(raised: Raised | None) -> tuple[Match, ...]:
     return tuple(m for text in texts for m in recognise(text[:LONGEST]))
 
 
+def called_by_autograd(raised: Raised | None) -> bool:
+    """Whether it was torch.autograd that made the call which failed; True where no traceback tells."""
+    stack = raised.stack if raised is not None else []
+    return not stack or "torch/autograd/" in stack[-1].file.replace("\\", "/")
+
+
 def message_of(raised: Raised | None, *ids: str) -> Match | None:
     """The first of the known messages that is one of these, with its named fields; or None."""
     return next((m for m in messages(raised) if {m.id, *m.also} & {*ids}), None)

@@ -19,6 +19,7 @@ from graphdoc.program.stored_values import behind_the_step, element_of, kept_at,
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
+from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.older_graph_places import aliases
@@ -73,8 +74,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
                 "detach_after",
                 f"detach {shown} once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}",
                 "unsafe",
-                "The values go on into the next iteration; gradients stop there, and every parameter still gets its "
-                "gradient from the current iteration.",
+                stops_there(program.evidence.fresh_reaches, reuse),
                 {"after": place(anchor), "paths": [list(p) for p in paths]},
             )
         )
@@ -122,8 +122,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
             "detach_after",
             f"detach {shown} once each batch, in `{anchor.function}` after {where(anchor)}",
             "unsafe",
-            "The values go on into the next batch; gradients stop there, and every parameter still gets its gradient "
-            "from the current one.",
+            stops_there(program.evidence.fresh_reaches, reuse, unit="batch"),
             {"after": place(anchor), "paths": paths},
         )
     ]

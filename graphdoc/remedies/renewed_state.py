@@ -14,8 +14,11 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.remedies.constant_value import together
+from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
+
+_RENEWED = ", also those through whatever else renews them between two updates"
 
 
 def renewed_outside(nodes: list[Node], reuse: Reuse, call: Frame) -> bool:
@@ -71,8 +74,7 @@ def detach_before_use(program: Program, reuse: Reuse, call: Frame, paths: list[t
             "detach_after",
             f"detach {shown} before each update, at {where(at)}",
             "unsafe",
-            "The values go on into the next iteration; gradients stop there, also those through whatever else renews "
-            "them between two updates, and every parameter still gets its gradient from the current iteration.",
+            stops_there(program.evidence.fresh_reaches, reuse, _RENEWED),
             {"before": place(at), "paths": [list(p) for p in paths]},
         )
     ]
@@ -107,7 +109,6 @@ def detach_behind_renewal(
         together(
             edits,
             f"detach {shown} after the call at {' and '.join(where(f) for f in places)}",
-            "The values go on into the next iteration; gradients stop there, also those through the pass between two "
-            "updates, and every parameter still gets its gradient from the current iteration.",
+            stops_there(program.evidence.fresh_reaches, reuse, ", also those through the pass between two updates"),
         )
     ]

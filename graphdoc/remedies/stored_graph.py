@@ -15,6 +15,7 @@ from graphdoc.program.value_reads import meeting
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
+from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.recomputation import applies, compute_again, unique
 from graphdoc.remedies.recomputed_entries import entries_computed_again
 from graphdoc.story.older_graph import called, distinct_carries
@@ -23,11 +24,6 @@ from graphdoc.story.wording import folded
 
 MOST = 4
 """Ways that one finding offers: a reader has to choose between them."""
-
-
-def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
-    """The parameters that this loss is meant to train and reaches through the old graph alone."""
-    return reuse.own - set(fresh_reaches)
 
 
 def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:

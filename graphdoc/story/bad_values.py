@@ -74,13 +74,16 @@ def tell(
     explanation: str,
     remedies: tuple[Remedy, ...] = (),
     *,
-    confidence: Confidence = Proof.BIRTH.confidence,
+    confidence: Confidence | None = None,
     at: Frame | None = None,
     more: tuple[Span, ...] = (),
     makers: bool = True,
     facts: tuple[str, ...] = (),
 ) -> Finding:
-    """The finding: the expression to change first, where its input came from, where nan first showed."""
+    """The finding: the expression to change first, where its input came from, where nan first showed.
+
+    Certain where ``because`` gives the numbers by which the function must fail, unless the cause says otherwise.
+    """
     place = at or birth.place
     assert place is not None
     spans = [span("cause", place, label, trouble.sources), *more, *(_makers(trouble, birth, place) if makers else ())]
@@ -94,7 +97,7 @@ def tell(
     spans += starved_spans(trouble.sources, trouble.sign)
     return Finding(
         STRENGTH,
-        confidence,
+        confidence or Proof.BIRTH.where(bool(because)),
         title,
         f"What was not finite first is {met(trouble)}. It began at {where(place)}: {explanation}",
         distinct(spans),

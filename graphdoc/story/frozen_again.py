@@ -5,7 +5,6 @@ from __future__ import annotations
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.freezing import TrainOverride, freezing_in_train, unfreezing
-from graphdoc.program.proof import Proof
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.program.unfreezing import unfrozen_before
@@ -28,7 +27,7 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
     )
     return Finding(
         0.92,
-        Proof.SOURCE.confidence,
+        "likely",  # that ``train()`` freezes is seen; it may be the plan of the training
         f"{whose} were unfrozen, and `{override.cls.name}.train()` freezes them again",
         "`model.train()` calls `train()` of every module in it. This one freezes parameters each time, so what another "
         "part of the program unfreezes does not last.",

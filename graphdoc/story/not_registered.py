@@ -7,7 +7,6 @@ import ast
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.proof import Proof
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
@@ -30,7 +29,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     places = [bindings.frame_of(sources, file, value) for _, _, file, value in found]
     groups = [_group(plain, value) for _, plain, _, value in found]
     args = [{"place": place(at), "parameters": plain} for at, (_, plain, _, _) in zip(places, found, strict=True)]
-    note = f"`parameters()` finds {whose or 'them'}, so `{name}` trains them"
+    note = f"`parameters()` finds {whose or 'them'}: an optimizer that is given all of the module's trains them"
     remedy = Remedy("module_list", f"make it an {groups[0]}", "unsafe", note, args[0])
     if len(found) > 1:
         edits = [{"kind": "module_list", "args": a} for a in args]
@@ -38,7 +37,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     attributes = listing([f"`self.{attribute}`" for attribute, *_ in found])
     return Finding(
         0.93,
-        Proof.SOURCE.confidence,
+        "likely",  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
         f"{attributes} of `{cls}` {'is' if len(found) == 1 else 'are'} not registered: no optimizer holds "
         f"{whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "

@@ -12,8 +12,8 @@ def folded(names: Iterable[str], most: int = 3, beside: Iterable[str] = ()) -> s
     """Parameters shortened by module: ``critic.*`` and ``actor.net.*`` (8 parameters).
 
     A name that stands alone in its module is told whole. The prefix told is the longest that the names of one
-    top-level module share, so it never takes in a module that none of them lies in, nor one of the names ``beside``
-    them, of which something else is true. Empty for no names.
+    top-level module share, entries of one list as ``layers[…].*``, so it never takes in a module that none of them
+    lies in, nor one of the names ``beside`` them, of which something else is true. Empty for no names.
     """
     every = sorted(set(names))
     others = set(beside).difference(every)
@@ -31,7 +31,8 @@ def _groups(names: list[str], others: set[str], depth: int) -> list[list[str]]:
     out: list[list[str]] = []
     for group in groups.values():
         start = _shared(group)
-        mixed = len(group) > 1 and any(o.startswith(start) for o in others)
+        beside = (_INDEX.sub("[…]", o) if "[…]" in start else o for o in others)
+        mixed = len(group) > 1 and any(o.startswith(start) for o in beside)
         out += _groups(group, others, depth + 1) if mixed else [group]
     return out
 
@@ -40,9 +41,10 @@ def _shared(names: list[str]) -> str:
     """The dotted beginning that all have in common, with its last dot."""
     common: list[str] = []
     for parts in zip(*(name.split(".")[:-1] for name in names), strict=False):
-        if len(set(parts)) > 1:
+        shapes = {_INDEX.sub("[…]", part) for part in parts}
+        if len(shapes) > 1:
             break
-        common.append(parts[0])
+        common.append(parts[0] if len(set(parts)) == 1 else shapes.pop())
     return "".join(f"{part}." for part in common)
 
 

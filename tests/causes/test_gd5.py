@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from made import Program, cause, local
+from made import Program, cause, library, local
 
+from graphdoc.diagnose import findings_for
 from graphdoc.evidence import Evidence
 from graphdoc.finding import Finding
 from graphdoc.program.observed import program_of
@@ -47,9 +48,7 @@ MESSAGES = [
     ),
     ("Function FBackward returned an invalid gradient at index 0 - got [5]", "custom-function-bad-gradient"),
     ("expected Variable or None (got float)", "custom-function-bad-gradient"),
-    ("F.backward() takes 2 positional arguments but 3 were given", "custom-function-bad-gradient"),
     ("save_for_backward can only save variables, but argument 0 is of type int", "custom-function-saved-misuse"),
-    ("F.forward() takes 1 positional argument but 2 were given", "custom-function-saved-misuse"),
     ("unscale_() has already been called on this optimizer since the last update().", "amp-scaler-misuse"),
     ("No inf checks were recorded for this optimizer.", "amp-scaler-misuse"),
     ("Attempting to unscale FP16 gradients.", "amp-scaler-misuse"),
@@ -65,6 +64,35 @@ def test_one_cause_for_each_message(message: str, slug: str) -> None:
     assert live.strength > 0.8 > 0.5 > text.strength
     assert text.confidence != "certain"
     only(Evidence(raised=program.evidence(message).raised))
+
+
+ARGUMENTS = [
+    ("F.backward() takes 2 positional arguments but 3 were given", "custom-function-bad-gradient", "one gradient for"),
+    ("F.forward() takes 1 positional argument but 2 were given", "custom-function-saved-misuse", "number of arguments"),
+]
+
+
+@pytest.mark.parametrize(("message", "slug", "title"), ARGUMENTS)
+def test_arguments_are_told_of_a_function_whose_methods_autograd_calls(message: str, slug: str, title: str) -> None:
+    program = Program("work(x)\n")
+    evidence = program.evidence(message, program.at("work(x)"), "TypeError")
+    assert evidence.raised is not None
+    module, function = (library(f"/site-packages/torch/{f}.py") for f in ("nn/modules/module", "autograd/function"))
+    evidence.raised.stack.append(module)  # of a module's own forward it says nothing about a Function
+    assert not findings_for(evidence)[0]
+    evidence.raised.stack[-1] = function
+    name, finding = only(Evidence(raised=evidence.raised, sources=evidence.sources))
+    assert name == slug
+    assert title in finding.title
+
+
+def test_a_node_of_pytorch_is_no_custom_function() -> None:
+    for message in (
+        "Function MmBackward0 returned an invalid gradient at index 0 - got [5] but expected shape compatible with [3]",
+        "'SumBackward0' object has no attribute 'weight'",
+    ):
+        program = Program("work(x)\n")
+        assert not findings_for(program.evidence(message, program.at("work(x)")))[0]
 
 
 @pytest.mark.parametrize("slug", GD5)

@@ -7,11 +7,11 @@ from graphdoc.evidence import Frame, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import name_usage
-from graphdoc.program.checkpoints import checkpoint_calls, checkpointed, ran_inside
+from graphdoc.program.checkpoints import checkpoint_calls, checkpointed, in_checkpoint, outside, ran_inside
 from graphdoc.program.exception import field_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import distinct, innermost_user, span
 
 TITLE = "A checkpointed function computed something else when it was run again for backward"
 
@@ -87,15 +87,16 @@ _COUNT = ("checkpoint-tensor-count", "checkpoint-more-tensors")
 def recognise(program: Program) -> Finding | None:
     """The checkpoint's own comparison failed; the places are the checkpoint call and the state that forwards write.
 
-    Certain where the sources have one call of it, so that no other can be meant.
+    Certain where the node at which the backward stopped was made inside of a checkpoint: that one is the checkpoint.
     """
     found = program.message(*_SHAPES, *_COUNT)
     if found is None:
         return None
     shapes = found.id in _SHAPES
-    calls = checkpoint_calls(program.sources)
+    met = _met(program.evidence.failing_node)
+    calls = checkpoint_calls(program.sources) if met is None else [met]
     written = _written_state(program.sources, program.nodes)
-    strength, confidence = program.weight(0.95, Proof.RAISED.where(len(calls) == 1))
+    strength, confidence = program.weight(0.95, Proof.NODE.where(met is not None))
     proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
     others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
     marks: list[Span] = proven[:2]
@@ -113,11 +114,16 @@ def recognise(program: Program) -> Finding | None:
         if name
         else TITLE,
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
-        "something "
-        "besides its arguments that has changed: a cache or counter that it writes itself, or a setting outside.",
+        "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "
+        "setting outside.",
         distinct((*marks, *program.raised_span("run again during this backward"))),
         _facts(program.raised),
     )
+
+
+def _met(node: Node | None) -> Frame | None:
+    """The user's line that runs the checkpoint in which the node was made at which backward stopped."""
+    return innermost_user(outside(node.stack)) if node is not None and in_checkpoint(node.stack) else None
 
 
 def _facts(raised: Raised | None) -> tuple[str, ...]:

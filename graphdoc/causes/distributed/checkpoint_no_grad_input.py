@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, reentrant_calls
 from graphdoc.program.exception import raised_at, raised_span, warned
@@ -14,7 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
 from graphdoc.remedies.places import remedy_at
-from graphdoc.story.missing_graph import without_graph
+from graphdoc.story.missing_graph import is_learned, without_graph
 
 TITLE = "A reentrant checkpoint cuts the graph, because none of its inputs requires gradients"
 
@@ -77,12 +78,13 @@ def recognise(program: Program) -> Finding | None:
             program.raised,
             reentrant_calls(program.sources),
             strength,
-            confidence == "certain",
+            confidence,
             _INSIDE if inside else _GRAD,
         )
     if not without_graph(program.raised):
         return None
-    inner = [c.stack for c in program.cuts if by_checkpoint(c)]
+    cuts = [c for c in program.cuts if by_checkpoint(c)]
+    inner = [c.stack for c in cuts]
     seen = [f for stack in inner if (f := innermost_user(outside(stack)))]
     told = warned(program.evidence.warnings, "checkpoint-no-input-grad")
     if not seen and not told:
@@ -91,12 +93,13 @@ def recognise(program: Program) -> Finding | None:
     configured = _configured(program, deed) if deed is not None or not inner else None
     if configured is not None:
         return configured
+    proven = bool(seen) and (cuts == program.cuts or any(is_learned(program, c) for c in cuts))
     return _finding(
         program.sources,
         program.raised,
         seen or reentrant_calls(program.sources),
-        0.97 if seen else 0.9,
-        bool(seen),
+        0.97 if proven else 0.85 if program.cuts else 0.9,  # beside another cut, of what nobody trains: it may be meant
+        Proof.GRAPH_END.where(proven),
         _DATA,
     )
 
@@ -145,12 +148,12 @@ _GRAD = (
 
 
 def _finding(
-    sources: SourceTexts, raised: Raised | None, calls: list[Frame], strength: float, certain: bool, text: str
+    sources: SourceTexts, raised: Raised | None, calls: list[Frame], strength: float, confidence: Confidence, text: str
 ) -> Finding:
     frames = calls or [f for f in [raised_at(raised)] if f]
     return Finding(
         strength,
-        Proof.GRAPH_END.where(certain),
+        confidence,
         _title(sources, calls, text),
         text,
         distinct(

@@ -136,7 +136,6 @@ def _marked_once(program: Program) -> Finding:
     every = [f for f in custom_functions.used(program.evidence.extras) if f.once]
     marked = [f for f in every if f.seen] or every
     proven = any(f.seen for f in marked) and len(marked) == 1
-    strength, confidence = program.weight(0.95, Proof.RAISED.where(proven or not marked))
     spans: list[Span] = []
     remedies: tuple[Remedy, ...] = ()
     for function in marked[:3]:
@@ -154,6 +153,8 @@ def _marked_once(program: Program) -> Finding:
     if not marked:
         decorators = _decorators(program.sources)
         spans += [span("cause", f, "this backward is marked") for f in decorators[:1] if len(decorators) == 1]
+    # The message alone proves the mark, not whose it is.
+    strength, confidence = program.weight(0.95, Proof.RAISED.where(proven or not spans))
     return Finding(
         strength,
         confidence,

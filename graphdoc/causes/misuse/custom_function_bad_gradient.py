@@ -10,6 +10,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings, custom_functions
+from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
@@ -104,9 +105,11 @@ def recognise(program: Program) -> Finding | None:
     )
     shape = program.message("invalid-gradient-shape")
     outputs = program.message("function-forward-missing-ctx")
-    if outputs is not None and not outputs.fields["fn"].endswith(".backward"):
+    if outputs is not None and not (outputs.fields["fn"].endswith(".backward") and called_by_autograd(program.raised)):
         outputs = None
     found = count or other or shape or outputs
+    if found is not None and re.search(r"Backward\d+$", found.fields["fn"]):
+        return None  # a node of PyTorch's own, whose classes are numbered
     if found is None and program.message("function-grad-not-variable") is None:
         return None
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
@@ -126,6 +129,10 @@ def recognise(program: Program) -> Finding | None:
     label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
     label = f"{_counted(got, 'value')} returned" if count and len(returns) == 1 else label
     marks = [span("cause", f, label) for f in returns[:3]]
+    if outputs is not None and at is not None:
+        label = f"takes {_counted(int(outputs.fields['n']), 'argument')}, and is given {outputs.fields['m']}"
+        head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
+        marks = [span("cause", head, label, program.sources)]
     frame = program.raised_at
     if not marks and frame and frame.function == "backward":
         marks = [span("cause", frame, "raised in this backward", program.sources)]
@@ -139,18 +146,28 @@ def recognise(program: Program) -> Finding | None:
     return Finding(
         strength,
         confidence,
-        f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE,
+        _title(cls, outputs is not None),
         _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
         distinct(
             (
                 *marks,
-                *program.raised_span("the gradients are checked when this backward runs"),
+                *program.raised_span(
+                    "noticed when this backward runs"
+                    if outputs
+                    else "the gradients are checked when this backward runs"
+                ),
             )
         ),
         (program.first_line if found else "a gradient that is no tensor",),
         _remedies(returns, function, forward, expected, got)
         or (fitted_gradient(program.raised, returns) if shape else ()),
     )
+
+
+def _title(cls: str, takes: bool) -> str:
+    if takes:
+        return f"`{cls}.backward` does not take one gradient for each output of its forward"
+    return f"`{cls}.backward` returned gradients that do not fit its inputs" if cls else TITLE
 
 
 def _counted(number: int, what: str) -> str:

@@ -11,7 +11,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.messages import Match
 from graphdoc.program import bindings
-from graphdoc.program.exception import unpacked_wrongly
+from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
@@ -88,60 +88,98 @@ for free. For a forward that should pass gradients unchanged, `x + (f(x) - x).de
 
 @dataclass(frozen=True)
 class _Misuse:
-    """Messages (by id), the statement of the class that they are about (looked for in the source), what to say."""
+    """Messages (by id), the statement of the class that they are about (looked for in the source), what to say.
+
+    ``title`` goes on behind the name of the Function, ``label`` stands at the place.
+    """
 
     ids: tuple[str, ...]
     looks_for: str
+    title: str
+    label: str
     text: str
 
 
 _MISUSES = (
     _Misuse(
-        ("function-save-non-tensor", "legacy-save-for-backward-once"),
+        ("function-save-non-tensor",),
         "save_for_backward",
+        "saves something with `save_for_backward` that is no tensor",
+        "takes tensors only",
         "`save_for_backward` takes tensors only. Keep numbers, shapes and lists as attributes of `ctx`.",
     ),
     _Misuse(
-        ("function-mark-dirty-not-returned", "function-mark-dirty-type"),
+        ("legacy-save-for-backward-once",),
+        "save_for_backward",
+        "saves a tensor that is neither its input nor its output",
+        "takes inputs and outputs only",
+        "In this version `save_for_backward` takes inputs and outputs only: return the value as one more output, or "
+        "compute it again in backward.",
+    ),
+    _Misuse(
+        ("function-mark-dirty-not-returned",),
         "mark_dirty",
+        "changes an input in place and does not return it",
+        "marks what is not returned",
         "An input that is changed in place has to be returned as it is, so that its new version takes the old one's "
-        "place "
-        "in the graph.",
+        "place in the graph.",
+    ),
+    _Misuse(
+        ("function-mark-dirty-type",),
+        "mark_dirty",
+        "marks something as changed in place that is no tensor",
+        "takes tensors only",
+        "`mark_dirty` takes tensors only: the inputs that forward has changed in place.",
+    ),
+    _Misuse(
+        ("function-mark-dirty-noninput",),
+        "mark_dirty",
+        "marks a tensor as changed in place that is no input",
+        "takes inputs only",
+        "`mark_dirty` tells autograd of inputs that forward has changed in place; what forward itself has made needs "
+        "no mark.",
     ),
     _Misuse(
         ("function-no-backward",),
         "",
+        "has no `backward`",
+        "a gradient arrives, and there is nothing to run",
         "The class has no `backward`, so there is nothing to run when a gradient arrives. Write it as a static method.",
     ),
     _Misuse(
         ("function-no-forward",),
         "",
+        "has no `forward`",
+        "applied here",
         "The class has no `forward` of its own. Write it as a static method that takes `ctx` first.",
-    ),
-    _Misuse(
-        ("function-forward-missing-ctx",),
-        "",
-        "`apply` passes `ctx` as the first argument of `forward`. Take it, or put what uses it into `setup_context`.",
     ),
     _Misuse(
         ("function-legacy-nonstatic", "function-apply-on-object", "function-instantiate", "legacy-function-instance"),
         "",
+        "is called as an object",
+        "has to be `apply`, of the class itself",
         "`forward` and `backward` have to be static methods, and the Function is called as `Name.apply(...)`.",
     ),
     _Misuse(
         ("function-saved-tensors-once",),
         "saved_tensors",
+        "reads `saved_tensors` twice",
+        "given away at the first access",
         "This Function gives its saved tensors away at the first access: read `ctx.saved_tensors` once, into names.",
     ),
     _Misuse(
         ("function-returned-input-saved",),
         "save_for_backward",
+        "saves an input that it returns as it is",
+        "saves what is returned as it is",
         "An input that is returned as it is must not be saved here: return a view (`x.view_as(x)`), or save the "
         "output.",
     ),
     _Misuse(
         ("function-ctx-attribute",),
         "",
+        "reads an attribute of `ctx` that was not set",
+        "not set in the forward that made this node",
         "The attribute was not set on `ctx` in the forward that made this node.",
     ),
 )
@@ -150,26 +188,47 @@ _MISUSES = (
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
     frame = program.raised_at
-    known = next((m for m in _MISUSES if (said := program.message(*m.ids)) and not _is_backward(said)), None)
+    known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
     if known is None:
         return _saved_twice(program)
     strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
     name, places = _statements(program.sources, frame, known.looks_for)
+    name = name or program.field("op", "function-ctx-attribute").removesuffix("Backward")
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
     marks = [here] if here else places if len(places) == 1 else [frame] if frame else []
     return Finding(
         strength,
         confidence,
-        f"`{name}` misuses its ctx: what it saves, marks or how it is called" if name else TITLE,
+        f"`{name}` {known.title}" if name else f"A custom Function {known.title}",
         known.text,
         distinct(
             (
-                *(span("cause", f, "against the rules of ctx", program.sources) for f in marks),
+                *(span("cause", f, known.label, program.sources) for f in marks),
                 *program.raised_span(""),
             )
         ),
         (program.first_line,),
     )
+
+
+def _arguments(program: Program) -> _Misuse | None:
+    """``apply`` has called a forward with another number of arguments than it takes; a backward is another cause's."""
+    found = program.message("function-forward-missing-ctx")
+    if found is None or _is_backward(found) or not called_by_autograd(program.raised):
+        return None
+    function, _, method = found.fields["fn"].rpartition(".")
+    takes, given = int(found.fields["n"]), int(found.fields["m"])
+    at = bindings.method(program.sources, function.rpartition(".")[2], method) if function else None
+    first = next(iter((*at[1].args.posonlyargs, *at[1].args.args)), None) if at is not None else None
+    called = f"`{method}` takes {takes} argument{'s' if takes != 1 else ''}, and `apply` gives it {given}"
+    if method == "forward" and (takes == 1 or (first is not None and first.arg not in _CONTEXT)):
+        text = f"{called}: `ctx` is the first. Take it, or put what uses it into `setup_context`."
+    else:
+        text = f"{called}. `ctx` is counted where the method has one: the others have to be those of the call."
+    return _Misuse((), "", "is applied to another number of arguments than it takes", f"gives `{method}` {given}", text)
+
+
+_CONTEXT = ("ctx", "context", "self", "_", "c")
 
 
 def _statements(sources: SourceTexts, frame: Frame | None, looks_for: str) -> tuple[str, list[Frame]]:

@@ -12,6 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
@@ -78,7 +79,8 @@ real term was lost, and under `DistributedDataParallel` the ranks hang.
 
 def recognise(program: Program) -> Finding | None:
     """A loss that no operation with a graph has touched, though parameters are trainable and recording was on."""
-    if program.field("type", "float-has-no-backward") == "int":
+    kind = program.field("type", "float-has-no-backward")
+    if kind == "int" or (kind == "float" and _starts_as_float(program)):
         strength, confidence = program.weight(0.85, "likely")
         return _finding(program, strength, confidence)
     if not without_graph(program.raised) or program.evidence.from_text:
@@ -102,6 +104,17 @@ def recognise(program: Program) -> Finding | None:
     if loss_made(program.evidence.extras)[0]:
         return _finding(program, 0.8, "likely")
     return _finding(program, 0.5, "possible") if _assigned(program) else None
+
+
+def _starts_as_float(program: Program) -> bool:
+    """Whether what has no backward starts as a float that the program has written, and nothing converts a tensor."""
+    return bool(plain_number(program.sources, program.raised_at, _differentiated(program), "float").starts)
+
+
+def _differentiated(program: Program) -> str:
+    """What the failing line calls ``backward`` on, as it is written there."""
+    call = bindings.call_at(program.sources, program.raised_at)
+    return bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
 
 
 _TEXT = (
@@ -173,8 +186,7 @@ def _assigned(program: Program) -> tuple[Span, ...]:
     counts: list[Span] = []
     others: list[Span] = []
     frame = program.raised_at
-    call = bindings.call_at(program.sources, frame)
-    name = bindings.text_of(call.func.value) if call and isinstance(call.func, ast.Attribute) else ""
+    name = _differentiated(program)
     made = innermost(loss_made(program.evidence.extras)[1])
     starts = _starts(program.sources, program.evidence.extras)
     if frame and name:

@@ -10,6 +10,7 @@ from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
+from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
@@ -147,21 +148,24 @@ def _makes_tensor(code: str) -> bool:
 
 
 def _float_loss(program: Program) -> Finding | None:
-    """``loss = ....item()`` and then ``loss.backward()``: the assignment is the place, where the source is there."""
-    strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
+    """``loss = ....item()`` and then ``loss.backward()``: the place that converts, where the source shows one.
+
+    None where the number is one that the program has written itself: then no term was added to it.
+    """
     frame = program.raised_at
     receiver = bindings.call_at(program.sources, frame)
     name = bindings.text_of(receiver.func.value) if receiver and isinstance(receiver.func, ast.Attribute) else ""
-    told = bindings.assignments(program.sources, frame, name) if frame and name else []
-    spans = tuple(span("cause", f, f"`{name}` becomes a Python float here") for f, _ in told[:1])
-    if not spans and program.raised:
-        spans = tuple(
-            span("cause", f, "this is a Python float, not a tensor", program.sources)
-            for f in ([frame] if frame else [])
-        )
+    number = plain_number(program.sources, frame, name, "float")
+    if number.starts:
+        return None
+    strength, confidence = program.weight(0.9, Proof.RAISED.where(number.direct))
+    label = f"`{name}` becomes a Python float here" if number.direct else "the number is taken out of its tensor here"
+    spans = tuple(span("cause", f, label) for f in number.converted[:1])
+    if not spans and frame is not None:
+        spans = (span("cause", frame, "this is a Python float, not a tensor", program.sources),)
     return Finding(
         strength,
-        confidence if told or not frame else "likely",
+        confidence,
         TITLE,
         "The loss is a Python float: `.item()`, `float()` or arithmetic on such numbers has left the tensor and its "
         "graph behind. Call `backward()` on the tensor, and take the number from it only for the log.",

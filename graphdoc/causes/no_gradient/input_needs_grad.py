@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
@@ -13,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.story.missing_graph import find_cut, story, weigh, without_graph
+from graphdoc.story.wording import listing
 
 TITLE = "The gradient of an input was asked for, but the input does not require gradients"
 
@@ -72,7 +75,8 @@ def recognise(program: Program) -> Finding | None:
     if program.message("grad-input-no-requires-grad"):
         strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
         frame = program.raised_at
-        return _finding(program, frame, _inputs(program.sources, frame), strength, confidence == "certain")
+        inputs, known = _without_flag(program, frame)
+        return _finding(program, frame, inputs, strength, confidence == "certain" and known, known or len(inputs) == 1)
     if program.met_none:
         return _missing_grad(program)
     cut = find_cut(program, "input")
@@ -114,9 +118,23 @@ def _is_parameter(parameters: list[Parameter], name: str) -> bool:
     return "." in name and any(p.name.rsplit(".", 1)[-1] == last for p in parameters)
 
 
+def _without_flag(program: Program, frame: Frame | None) -> tuple[list[str], bool]:
+    """The inputs of the grad call that do not require gradients, by name, and whether that was seen of them."""
+    asked = [str(n) for n in program.evidence.extras.get("asked") or () if n]
+    count = program.evidence.extras.get("inputs", 0)
+    written = _inputs(program.sources, frame)
+    names = written if count in (0, len(written)) else asked  # a name may be that of a list
+    flags = {t.path: t.requires_grad for t in reversed(program.tensors)}
+    flags |= {p.name: p.requires_grad for p in program.parameters}
+    seen = [n for n in names if flags.get(n) is False]
+    return (seen, True) if seen else ([n for n in names if n not in flags], count == 1)
+
+
 def _inputs(sources: SourceTexts, frame: Frame | None) -> list[str]:
-    """The names given as ``inputs`` to the grad call."""
-    return bindings.names_in(bindings.argument(bindings.call_at(sources, frame), 1, "inputs"))
+    """The names given as ``inputs`` to the grad call; none where the call is given the result of another."""
+    given = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
+    each = given.elts if isinstance(given, ast.List | ast.Tuple) else [given]
+    return [name for node in each if node is not None and (name := bindings.dotted(node))]
 
 
 def _finding(
@@ -137,7 +155,7 @@ def _finding(
         )
         for n, f in made[:1]
     )
-    told = f" (`{', '.join(inputs[:3])}`)" if inputs else ""
+    told = f" ({listing([f'`{n}`' for n in inputs[:3]])})" if inputs else ""
     return Finding(
         strength,
         Proof.NODE.confidence
@@ -145,9 +163,11 @@ def _finding(
         else "likely"
         if strength > 0.5 and not program.evidence.from_text
         else "possible",
-        f"the gradient of `{inputs[0]}` is asked for, and it {label}" if inputs else TITLE,
-        (_UNFLAGGED if seen else _UNSEEN).format(told=told),
-        (*spans, *program.raised_span("there is no gradient here")),
+        f"the gradient of `{inputs[0]}` is asked for, and it {label}"
+        if inputs and (seen or len(inputs) == 1)
+        else TITLE,
+        (_UNFLAGGED if seen else _ONE_OF if program.raised and not program.met_none else _UNSEEN).format(told=told),
+        (*spans, *(() if frame else program.raised_span("there is no gradient here"))),
         (),
         remedies,
     )
@@ -156,6 +176,10 @@ def _finding(
 _UNFLAGGED = (
     "The tensor whose gradient is wanted{told} has `requires_grad=False`: no edge of the graph leads to it, so there "
     "is no derivative. The flag has to be set on this very tensor before the forward that uses it."
+)
+_ONE_OF = (
+    "One of the tensors whose gradients are wanted{told} has `requires_grad=False`: no edge of the graph leads to it, "
+    "so there is no derivative. The flag has to be set on that very tensor before the forward that uses it."
 )
 _UNSEEN = (
     "The tensor whose gradient is wanted{told} was not at hand when the program failed. One reason for its `.grad` "

@@ -79,7 +79,10 @@ the update as `p - lr * g` with `create_graph=True` and run the network on it wi
 
 
 def recognise(program: Program) -> Finding | None:
-    """PyTorch names the input by its index; the reason is looked for in the journal and in the source."""
+    """PyTorch names the input by its index; the reason is looked for in the journal and in the source.
+
+    That the input is not in the graph is certain; a reason that only the source suggests is not.
+    """
     found = program.message("grad-input-unused")
     if found is None:
         return None
@@ -88,11 +91,12 @@ def recognise(program: Program) -> Finding | None:
         program.evidence.sources, program.evidence.events, program.evidence.failing_call, frame
     ):
         return None  # a derivative that is constant: nothing was forgotten
-    strength, confidence = program.weight(0.85, Proof.RAISED.confidence)
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
-    name = another.name if another is not None else _input_name(program.sources, frame, at)
+    name = another.name if another is not None else _input_name(program, frame, at)
     idle = _idle(program.sources, frame) if another is None else None
+    guessed = another is None and (idle is not None or _step_between(program) is not None)
+    strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
     marks, why = _why(program, idle) if another is None else _of_another(program.sources, another)
     here = (
         (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
@@ -216,7 +220,7 @@ def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
         f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
         "in its place."
         if again
-        else f"Its result is made of other tensors now. What the caller passes as `{argument}` has to enter it."
+        else f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
     )
     return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
 
@@ -225,12 +229,18 @@ def _quoted(name: str) -> str:
     return f"`{name}`" if name else "this input"
 
 
-def _input_name(sources: SourceTexts, frame: Frame | None, index: str | None) -> str:
-    inputs = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
+def _input_name(program: Program, frame: Frame | None, index: str | None) -> str:
+    """The input as the call writes it, else by the name that the run knew it by; empty where neither is there."""
+    inputs = bindings.argument(bindings.call_at(program.sources, frame), 1, "inputs")
     elements = getattr(inputs, "elts", None)
-    if elements is not None and index is not None and int(index) < len(elements):
-        return bindings.text_of(elements[int(index)])
-    return bindings.text_of(inputs)
+    number = int(index) if index is not None else None
+    if elements is not None:
+        return bindings.text_of(elements[number]) if number is not None and number < len(elements) else ""
+    extras = program.evidence.extras
+    if extras.get("inputs", 1) <= 1:
+        return bindings.text_of(inputs)
+    asked = extras.get("asked") or ()
+    return str(asked[number]) if number is not None and number < len(asked) else ""
 
 
 def _why(program: Program, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
@@ -251,9 +261,8 @@ def _why(program: Program, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
             f"The function `{function}` takes `{argument}` and does not use it, so what is passed to it ends there.",
         )
     return (), (
-        "What went into the forward is another tensor object, or the way is cut in between. The same values, or the "
-        "same "
-        "name later on, do not make it the same tensor."
+        "It took no part in this output, or another tensor object went into the forward, or the way is cut in between. "
+        "The same values, or the same name later on, do not make it the same tensor."
     )
 
 

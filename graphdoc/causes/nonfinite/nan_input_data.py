@@ -7,6 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Birth, Trouble, frame_of
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import amount, function, tell, trouble_with
@@ -99,6 +100,7 @@ def _written(trouble: Trouble, birth: Birth) -> Finding:
         "made with these values",
         "",
         f"{made} was asked for these values.",
+        confidence=Proof.BIRTH.confidence,
     )
 
 

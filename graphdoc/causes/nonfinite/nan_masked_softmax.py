@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import function, tell, trouble_with
@@ -73,6 +74,7 @@ def recognise(program: Program) -> Finding | None:
         f"in {rows} {'row' if rows == 1 else 'rows'} every element is -inf" if rows and not multiplied else "",
         f"{function(trouble, turned)} has no value there.",
         remedies,
+        confidence=Proof.BIRTH.confidence if multiplied else None,  # the -inf is written in the program
         more=more,
     )
 

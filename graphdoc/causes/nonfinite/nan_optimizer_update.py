@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
+from graphdoc.program.proof import Proof
 from graphdoc.story.bad_values import amount, tell, trouble_with
 
 SLUG = "nan-optimizer-update"
@@ -64,6 +65,7 @@ def recognise(program: Program) -> Finding | None:
                 "1e-8 in single precision, 1e-4 in half.",
             ),
         ),
+        confidence=Proof.BIRTH.confidence,
     )
 
 

@@ -10,8 +10,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Lifetime, Role
 from graphdoc.program.spans import distinct
+from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.remedies.stored_graph import lost
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
 from graphdoc.story.older_graph_places import below_places, cached_context, cause_places

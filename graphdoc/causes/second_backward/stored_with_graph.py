@@ -9,8 +9,9 @@ from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Lifetime, Reuse, Role
 from graphdoc.program.spans import distinct
+from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.remedies.stored_graph import kept_places, lost
+from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of, several
 from graphdoc.story.older_graph_places import cause_places

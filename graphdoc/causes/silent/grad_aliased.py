@@ -7,7 +7,6 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.kept_gradients import kept_gradients, read_next, written_through
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
@@ -81,7 +80,7 @@ def recognise(program: Program) -> Finding | None:
         whose = folded(sign.parameters)
         return Finding(
             0.94,
-            Proof.STEPS.confidence,
+            "likely",  # that they share their memory is seen; that copies were meant is not
             f"`{name}` keeps the gradients themselves, not copies: a later backward changes them",
             "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into "
             "it.",

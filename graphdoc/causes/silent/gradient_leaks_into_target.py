@@ -10,7 +10,6 @@ from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.proof import Proof
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of
 from graphdoc.story.wording import folded
@@ -69,7 +68,7 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     code = code_at(sources, frame)
     return Finding(
         0.93,
-        Proof.STEPS.confidence,
+        "likely",  # whom the loss trains is seen; what was meant as a goal is not
         f"the loss trains {whose or 'a network'}, which is only meant to be copied",
         "The goal of this loss carries the graph of the network that is copied from the trained one.",
         distinct(
@@ -94,6 +93,8 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     source = _owner_of_state(given)
     if not source or source == name:
         return None  # one name for one network: its own state is loaded again
+    if not (_computes(sources, name) and _computes(sources, source)):
+        return None  # a second name, by which nothing is computed, gives no goal
     bound = _bindings(sources, frame.file, name)
     label = f"`{name}` is the very network that `{source}` is"
     remedies = [
@@ -108,7 +109,7 @@ def _same(sources: SourceTexts, sign: Sign) -> Finding | None:
     ]
     return Finding(
         0.95,
-        Proof.STEPS.confidence,
+        "likely",  # whom the loss trains is seen; what was meant as a goal is not
         f"`{name}` and `{source}` are one network: the copy does nothing, and the loss trains its own target",
         "Loading the network's own state changes nothing. The value that should be a constant goal has the graph of "
         "the network that is trained.",
@@ -128,6 +129,21 @@ def _owner_of_state(node: ast.expr) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "state_dict":
         return bindings.text_of(node.func.value)
     return ""
+
+
+_BOOKKEEPING = {"state_dict", "load_state_dict", "parameters", "named_parameters", "eval", "train", "to", "modules"}
+
+
+def _computes(sources: SourceTexts, name: str) -> bool:
+    """Whether something is computed with what has this name: it is called, or a method that does more than keep it."""
+    last = name.rpartition(".")[2]
+    for file in sources:
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], [])):
+            called = bindings.text_of(node.func) if isinstance(node, ast.Call) else ""
+            owner, _, method = called.rpartition(".")
+            if method == last or (owner.rpartition(".")[2] == last and method not in _BOOKKEEPING):
+                return True
+    return False
 
 
 def _bindings(sources: SourceTexts, file: str, name: str) -> list[Frame]:

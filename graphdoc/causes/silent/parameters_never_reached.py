@@ -12,7 +12,6 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.bypassed import bypassed
@@ -86,13 +85,13 @@ def recognise(program: Program) -> Finding | None:
     )
     return Finding(
         0.9,
-        Proof.STEPS.confidence,
+        "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
         distinct(spans),
         remedies=tuple(_remedies(program.sources, program.optimizers, sign, name)),
-        because=f"{folded(sign.parameters)} got gradients in every step, no optimizer holds them, and nothing else has "
-        "changed them",
+        because=f"{folded(sign.parameters)} got gradients in {sign.count} backward calls, no optimizer holds them, and "
+        "nothing else has changed them",
     )
 
 

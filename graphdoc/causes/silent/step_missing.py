@@ -89,15 +89,15 @@ def recognise(program: Program) -> Finding | None:
     return Finding(
         0.95,
         Proof.STEPS.confidence,
-        f"`{name}` never steps: {folded(sign.parameters) or 'its parameters'} keep their initial values",
-        "The gradients of this loss are for this optimizer's parameters alone. They are cleared in the next iteration "
-        "without having been used."
+        f"`{name}` never steps: the gradients of {folded(sign.parameters) or 'its parameters'} are thrown away",
+        "The gradients of this loss are for this optimizer's parameters alone. They are cleared without having been "
+        "used."
         if alone
         else "No optimizer uses any gradient of this loss: each one that steps afterwards is cleared first, and this "
         "one, whose parameters it reaches as well, is cleared without a step.",
         distinct(spans),
         remedies=tuple(remedies),
-        because=f"`{name}.zero_grad()` threw gradients away {sign.count} times, and the optimizer never stepped",
+        because=f"`{name}.zero_grad()` threw gradients away at least {sign.count} times, and `{name}` never stepped",
     )
 
 

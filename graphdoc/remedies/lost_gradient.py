@@ -1,0 +1,22 @@
+"""Whom a cut leaves without gradient: what a loss reaches through its older part alone."""
+
+from __future__ import annotations
+
+from graphdoc.program.reuse import Reuse
+from graphdoc.story.wording import folded
+
+
+def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
+    """The parameters that this loss is meant to train and reaches through the old graph alone."""
+    return reuse.own - set(fresh_reaches)
+
+
+def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
+    """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
+    text = f"The values go on into the next {unit}; gradients stop there{which}"
+    missing = lost(fresh_reaches, reuse)
+    if missing:
+        return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
+    if not reuse.meant_known:
+        return f"{text}."
+    return f"{text}, and every parameter still gets its gradient from the current {unit}."
