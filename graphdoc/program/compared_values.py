@@ -7,9 +7,12 @@ import ast
 
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.flows import made_of
 from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
 
+MOST_ASSIGNMENTS = 2
+"""Assignments that are followed from an operand to the call that computed it."""
 _COMPARING = (
     "SubBackward",
     "DivBackward",
@@ -74,20 +77,13 @@ def _node_at(sources: SourceTexts, frame: Frame) -> ast.expr | None:
     return Source(frame.file, text).node_expression(Place.of(frame)) if text is not None and frame.column else None
 
 
-def _called_in(sources: SourceTexts, at: Frame, value: ast.expr, depth: int = 2) -> set[str]:
+def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
     """The functions called in an expression, and in what was assigned to the names that it reads."""
-    found = {_callee(n) for n in ast.walk(value) if isinstance(n, ast.Call)}
     root = tree(sources, at.file)
-    scope = function_around(root, at.line) or root if root is not None else None
-    if scope is None or depth == 0:
-        return found
-    read = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
-    for s in ast.walk(scope):
-        if isinstance(s, ast.Assign) and s.lineno < at.line:
-            bound = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-            if bound & read:
-                found |= _called_in(sources, at, s.value, depth - 1)
-    return found
+    if root is None:
+        return set()
+    behind = made_of(function_around(root, at.line) or root, value, most=MOST_ASSIGNMENTS)
+    return {_callee(n) for e in behind.expressions for n in ast.walk(e) if isinstance(n, ast.Call)}
 
 
 def _callee(call: ast.Call) -> str:

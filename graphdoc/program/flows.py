@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 
 from graphdoc.evidence import Frame, SourceTexts
@@ -47,16 +49,44 @@ def flow(sources: SourceTexts, source: Frame, sink: Frame) -> Flow:
 
 def flow_into(sources: SourceTexts, scope: ast.AST, value: ast.expr, source: Frame) -> Flow:
     """The same for an expression ``value`` of the function ``scope``, in the file of ``source``."""
+    behind = made_of(scope, value, lambda e: _covers(frame_of(sources, source.file, e), source))
+    if behind.found:
+        return Flow.YES
+    return Flow.NO if behind.whole else Flow.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What an expression is made of: the expressions behind it, itself first, by the assignments of its function.
+
+    ``found`` are those that were looked for, behind which nothing was followed; ``whole`` says that nothing is left
+    that could flow in as well, by an attribute, a loop's last round or in more steps.
+    """
+
+    expressions: tuple[ast.expr, ...]
+    found: tuple[ast.expr, ...]
+    whole: bool
+
+
+def made_of(
+    scope: ast.AST, value: ast.expr, wanted: Callable[[ast.expr], bool] = lambda _: False, most: int = MOST_STEPS
+) -> Behind:
+    """Follows an expression of the function ``scope`` back through at most so many assignments on one way.
+
+    One that is ``wanted`` is not followed further.
+    """
     blocks = _Blocks(scope)
-    todo: list[ast.expr] = [value]
+    todo: list[tuple[ast.expr, int]] = [(value, 0)]
     seen: set[tuple[str, int]] = set()
+    every: list[ast.expr] = []
+    found: list[ast.expr] = []
     doubt = False
-    for _ in range(MOST_STEPS):
-        if not todo:
-            return Flow.UNKNOWN if doubt else Flow.NO
-        expression = todo.pop(0)
-        if _covers(frame_of(sources, source.file, expression), source):
-            return Flow.YES
+    while todo and len(every) < MOST_STEPS:
+        expression, level = todo.pop(0)
+        every.append(expression)
+        if wanted(expression):
+            found.append(expression)
+            continue
         for name in names_in(expression):
             if (name, expression.lineno) in seen:
                 continue
@@ -64,10 +94,10 @@ def flow_into(sources: SourceTexts, scope: ast.AST, value: ast.expr, source: Fra
             given = False
             for path in _paths(name):
                 values, later = blocks.values_of(path, expression.lineno)
-                doubt, given = doubt or later, given or bool(values)
-                todo += values
+                doubt, given = doubt or later or (bool(values) and level >= most), given or bool(values)
+                todo += [(v, level + 1) for v in values if level < most]
             doubt = doubt or ("." in name and not given)
-    return Flow.UNKNOWN
+    return Behind(tuple(every), tuple(found), not (doubt or todo))
 
 
 def _paths(name: str) -> list[str]:

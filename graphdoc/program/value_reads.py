@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, names_in, text_of, tree
 from graphdoc.program.container_entries import statements
+from graphdoc.program.flows import made_of
 from graphdoc.program.lookup import node_with
 from graphdoc.program.stored_values import kept_at, user_frames
 
@@ -134,31 +135,22 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     if root is None or not names:
         return []
     scope: ast.AST = function_around(root, call.line) or root
-    earlier = [s for s in statements(scope) if s.lineno <= call.line]
-    start = [s for s in earlier if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)]
+    start = [
+        s for s in statements(scope) if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)
+    ]
     if not start:
         return []
-    todo: list[tuple[ast.expr, int]] = [(start[-1].value, 0)]
-    seen: set[str] = set()
-    out: list[tuple[Frame, str]] = []
-    while todo:
-        value, level = todo.pop(0)
-        read = {ast.unparse(n) for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)}
-        hits = [n for n in names if n in read]
-        if hits:
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
-                value = value.func.value
-            out.append((frame_of(sources, call.file, value, call.function), hits[0]))
-            continue
-        if level >= depth:
-            continue
-        for name in read - seen:
-            seen.add(name)
-            for s in reversed(earlier):
-                if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets):
-                    todo.append((s.value, level + 1))
-                    break
-    return out
+    value = start[-1].value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
+        value = value.func.value
+    behind = made_of(scope, value, lambda e: bool(_read_in(e, names)), depth)
+    return [(frame_of(sources, call.file, e, call.function), _read_in(e, names)[0]) for e in behind.found]
+
+
+def _read_in(expression: ast.expr, names: Sequence[str]) -> list[str]:
+    """Those of the names that an expression reads."""
+    read = {ast.unparse(n) for n in ast.walk(expression) if isinstance(n, ast.Name | ast.Attribute)}
+    return [n for n in names if n in read]
 
 
 def read_behind(sources: SourceTexts, frame: Frame, path: str) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.flows import Flow, flow
+from graphdoc.program.flows import Flow, flow, made_of
 
 
 def at(program: str, text: str) -> Frame:
@@ -71,3 +73,35 @@ def test_a_place_does_not_flow_into_itself() -> None:
 def test_what_has_no_source_is_not_known() -> None:
     assert flow({}, Frame("train.py", 1), Frame("train.py", 2)) is Flow.UNKNOWN
     assert flow({"train.py": "a = ("}, Frame("train.py", 1), Frame("train.py", 1)) is Flow.UNKNOWN
+
+
+def behind(program: str, most: int) -> tuple[list[str], bool]:
+    scope = ast.parse(program)
+    statement = scope.body[-1]
+    assert isinstance(statement, ast.Expr)
+    found = made_of(scope, statement.value, most=most)
+    return [ast.unparse(e) for e in found.expressions], found.whole
+
+
+STEPS = "a = f()\nb = a + 1\nif late:\n    b = g()\ntake(b)\n"
+
+
+def test_what_an_expression_is_made_of() -> None:
+    assert behind(STEPS, 9) == (["take(b)", "g()", "a + 1", "f()"], True)
+
+
+def test_what_is_further_than_asked_is_unknown() -> None:
+    assert behind(STEPS, 1) == (["take(b)", "g()", "a + 1"], False)
+
+
+def test_an_attribute_that_nobody_here_has_set_is_unknown() -> None:
+    assert behind("take(self.memory)\n", 9) == (["take(self.memory)"], False)
+
+
+def test_what_was_looked_for_is_followed_no_further() -> None:
+    scope = ast.parse(STEPS)
+    statement = scope.body[-1]
+    assert isinstance(statement, ast.Expr)
+    found = made_of(scope, statement.value, lambda e: isinstance(e, ast.BinOp))
+    assert [ast.unparse(e) for e in found.found] == ["a + 1"]
+    assert "f()" not in [ast.unparse(e) for e in found.expressions]
