@@ -8,6 +8,7 @@ stopped has left everything up to there.
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 import os
 import sys
@@ -149,6 +150,18 @@ class StepTrace:
         except ImportError:
             pass
 
+    def _draws(self) -> str:
+        """How far the program has come in its random numbers: equal in two runs that have drawn as many."""
+        import random
+
+        states = [bytes(self.torch.get_rng_state().tolist()), repr(random.getstate()).encode()]
+        numpy = sys.modules.get("numpy.random")
+        if numpy is not None:
+            states.append(
+                repr([getattr(part, "tolist", lambda part=part: part)() for part in numpy.get_state()]).encode()
+            )
+        return hashlib.blake2b(b"".join(states), digest_size=8).hexdigest()
+
     def _guard(self, function: Any, *args: Any) -> Any:
         try:
             with self.witness.quiet(), self.torch.no_grad():
@@ -164,7 +177,8 @@ class StepTrace:
             return
         number = len(self.optimizers)
         self.optimizers[id(optimizer)] = (number, optimizer)
-        self._write({"k": "optimizer", "o": number, "type": type(optimizer).__name__, "place": self._place()})
+        record = {"k": "optimizer", "o": number, "type": type(optimizer).__name__, "place": self._place()}
+        self._write({**record, "draws": self._draws()})
         self._register(optimizer, number)
 
     def _register(self, optimizer: Any, number: int) -> None:
@@ -197,6 +211,8 @@ class StepTrace:
         record: dict[str, Any] = {"k": kind, "n": self.calls, "e": index, "place": place}
         if self.depth:
             record["inner"] = True
+        if not self.calls:
+            record["draws"] = self._draws()
         self.calls += 1
         near = self.failing >= 0 and self.failing - AROUND[0] <= index <= self.failing + AROUND[1]
         if occurrence >= FIRST_CALLS and not near:

@@ -82,6 +82,12 @@ def _trained(base: Trace, keys: list[str], elsewhere: dict[str, Line]) -> str:
     return ", ".join(f"{names_of(base, own)}, trained at {told_place(place)}" for place, own in by_place.items())
 
 
+def draws_elsewhere(base: Trace, patched: Trace) -> bool:
+    """Whether the patched run has drawn more or fewer random numbers than the original by the time of its first call
+    or of an optimizer: what moves a computation moves its dropout, and every number after it is another draw."""
+    return any(a != b for a, b in zip(base.draws, patched.draws, strict=False))
+
+
 def changed_first_call(
     base: Trace, patched: Trace, failing: int, tolerance: float, once: frozenset[str] = frozenset()
 ) -> list[str]:

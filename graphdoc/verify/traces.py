@@ -55,7 +55,10 @@ class Step:
 
 @dataclass
 class Trace:
-    """What one process of a trial run did, in order. ``frozen`` are the optimizers' parameters without the flag."""
+    """What one process of a trial run did, in order. ``frozen`` are the optimizers' parameters without the flag.
+
+    ``draws`` is how far the random numbers had come where each optimizer was made and where the first call was.
+    """
 
     rank: int = -1
     order: list[Call | Step] = field(default_factory=list)
@@ -63,6 +66,7 @@ class Trace:
     names: dict[str, str] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
     warnings: list[str] = field(default_factory=list)
+    draws: list[str] = field(default_factory=list)
     failed: str = ""
     ended: bool = False
     total_steps: int = 0
@@ -173,6 +177,8 @@ def _parse(file: Path) -> Trace:
     trace = Trace()
     for record in _records(file):
         kind = record.get("k")
+        if "draws" in record:
+            trace.draws.append(record["draws"])
         if kind in ("backward", "grad"):
             trace.order.append(_call(record))
         elif kind == "step":

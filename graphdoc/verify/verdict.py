@@ -11,6 +11,7 @@ from graphdoc.story.wording import folded
 from graphdoc.verify.measures import (
     changed_first_call,
     changed_loss,
+    draws_elsewhere,
     graph_grows,
     new_warnings,
     reference_difference,
@@ -72,7 +73,8 @@ class Verdict:
     def differs(self) -> bool:
         """Whether numbers of the patched run were found to differ from the original's, or something was doubted."""
         gaps = (self.data.get("reference_gradients", 0.0), self.data.get("reference_loss", 0.0))
-        return bool(self.data.get("doubts")) or (self.verified is not False and max(gaps) > TOLERANCE)
+        told = self.data.get("doubts") or self.data.get("draws_elsewhere")
+        return bool(told) or (self.verified is not False and max(gaps) > TOLERANCE)
 
     def to_json(self) -> dict[str, Any]:
         return {**self.data, "summary": self.summary}
@@ -237,7 +239,10 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
-    if not baseline.no_reference:
+    redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
+    if redrawn:
+        data["draws_elsewhere"] = True
+    if not baseline.no_reference and not redrawn:
         gradients, loss = reference_gap(base, trace, baseline.failing)
         gaps = {"reference_gradients": gradients, "reference_loss": loss}
         data.update({name: round(gap, 6) for name, gap in gaps.items() if gap is not None})
@@ -258,7 +263,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["never_reached"] = missed
     elif missed:
         doubts.append(f"{folded(missed)} {_receive(missed)} no gradient at any step")
-    if baseline.sound and baseline.steady:
+    if baseline.sound and baseline.steady and not redrawn:
         doubts += changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
     doubts += graph_grows(trace)
     doubts += new_warnings(base, trace)
@@ -341,6 +346,8 @@ def _praise(
         parts.append(f"behind the failure it differs from the program as it is written: {told}")
     if not steady:
         parts.append("the program's numbers differ from one run to the next, and were not compared")
+    elif data.get("draws_elsewhere"):
+        parts.append("it draws its random numbers in another order, so that its numbers could not be compared")
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     if data.get("not_compared"):

@@ -569,7 +569,7 @@ def test_a_program_that_never_repeats_itself_is_known_by_its_first_calls(tmp_pat
 
 def test_numbers_of_a_program_that_does_not_repeat_itself_are_not_compared(carried):
     other = carried.edited(
-        ("lr=1e-2)", "lr=1e-2)\ntorch.manual_seed(1)"),
+        ("lr=1e-2)", "lr=1e-2)\nfor p in policy.parameters():\n    p.data.mul_(1.1)"),
         ("    optimizer.step()\n", f"    optimizer.step()\n    {DETACH}"),
     )
     compared = carried.judge(other)
@@ -582,6 +582,60 @@ def test_numbers_of_a_program_that_does_not_repeat_itself_are_not_compared(carri
         carried.baseline = steady
     assert told.verified is True and UNSTEADY in told.summary
     assert "reference_gradients" not in told.data and told.data["reference"] == f"none: {UNSTEADY}"
+
+
+MASKED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.drop = nn.Embedding(5, 6), nn.Dropout(0.5)
+        self.blank = self.drop(self.table(torch.tensor([0]))).tanh()
+        self.core, self.head = nn.Linear(6, 6), nn.Linear(6, 2)
+
+    def forward(self, words, share):
+        seen = self.drop(self.table(words))
+        return self.head(torch.tanh(self.core(share * seen + (1 - share) * self.blank)))
+
+
+tagger = Tagger()
+optimizer = torch.optim.SGD(tagger.parameters(), lr=0.1)
+for _ in range(6):
+    loss = tagger(torch.randint(5, (4,)), torch.rand(4, 1)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+BLANK = "        self.blank = self.drop(self.table(torch.tensor([0]))).tanh()\n"
+
+
+def test_draws_that_a_patch_moves_make_no_numbers_to_compare(tmp_path):
+    """What is computed in each pass draws its dropout there: every later number of the program is another draw."""
+    sick = Sick(tmp_path, MASKED)
+    anew = "        seen = self.drop(self.table(words))\n"
+    right = sick.judge(sick.edited((BLANK, ""), (anew, BLANK + anew)))
+    assert right.verified is True and "in another order" in right.summary and right.differs
+    cut = sick.judge(
+        sick.edited(
+            (BLANK, ""),
+            (anew, BLANK + anew),
+            ("self.core(share", "self.core((share"),
+            ("self.blank)))", "self.blank).detach())))"),
+        )
+    )
+    assert cut.verified is False and cut.data["lost_gradient"]
+    still = sick.judge(
+        sick.edited(
+            ("(4, 1)).square()", "(4, 1)).mul(2).square()"),
+            (".tanh()\n        self.core,", ".tanh().detach()\n        self.core,"),
+        )
+    )
+    assert still.verified is None and "the first backward" in still.summary
 
 
 def test_a_second_nan_in_other_parameters_is_left_over():
