@@ -23,6 +23,7 @@ from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.cover_up import with_cover_ups
+from graphdoc.story.every_value import every_value, is_asked
 from graphdoc.story.installed_code import assign
 from graphdoc.story.went_on import retold
 
@@ -79,10 +80,9 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
             found.append(Found(cause, finding))
     found.sort(key=lambda f: (-f.finding.strength, CONFIDENCE_ORDER.index(f.finding.confidence)))
     if not found:
-        return [], [
-            *notes,
-            _unexplained(match) + _made_at(evidence.failing_node, evidence.raised),
-        ] if match is not None else notes
+        if match is None:
+            return [], [*notes, *every_value(evidence.signs, evidence.extras, program.trouble)]
+        return [], [*notes, _unexplained(match) + _made_at(evidence.failing_node, evidence.raised)]
     told = [f for i, f in enumerate(found) if f.cause.code[:3] not in {s.finding.covers for s in found[:i]}]
     if match is None and evidence.signs:
         return told[:MOST], notes  # each is a fault of its own
@@ -153,7 +153,8 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
         first = (deepen(kept, first, announce) if kept.rerun else deepened(kept, first.process)) or first
     inner = weigh(kept, diagnose(first))
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
-    about = (*inner.notes, *_second_run(first.extras)) if match is not None or inner.diagnoses else ()
+    wanted = match is not None or inner.diagnoses or is_asked(first.signs)
+    about = (*inner.notes, *_second_run(first.extras)) if wanted else ()
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
 
 

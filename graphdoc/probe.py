@@ -15,6 +15,7 @@ from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_pr
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.suspicions import goes_around, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
+from graphdoc.story.every_value import NONE_MET
 
 SHORTEST_LIMIT = 30.0
 """Seconds that a second run has at least."""
@@ -147,7 +148,8 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         seen = _SeenAgain if mode.startswith("probe:nonfinite") else _FailedAgain
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))
         if seen is _SeenAgain:
-            _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence.process), mode)
+            ended_alike = not ended.timed_out and not ended.refused and ended.exit_status == kept.exit_status
+            _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence.process), mode, ended_alike)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
@@ -225,7 +227,7 @@ def _look_of(signs: list[Sign]) -> object:
     return sign.facts.get("look") if sign is not None else None
 
 
-def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str) -> None:
+def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str, ended_alike: bool) -> None:
     """Add what the second run saw to the first one's sign; where it saw nothing, a sentence."""
     sign = _nonfinite(evidence.signs)
     for file in files:
@@ -239,9 +241,17 @@ def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str) -> N
         evidence.packages += [p for p in second.packages if p.name not in {q.name for q in evidence.packages}]
         evidence.probe = mode
         return
+    if mode.endswith(":all") and ended_alike and sign is not None and not _was_bad(sign):
+        evidence.extras[NONE_MET] = True
+        return
     evidence.extras["second_run"] = (
         "a second run that was to find where the nan or inf came from has met none: not observed again"
     )
+
+
+def _was_bad(sign: Sign) -> bool:
+    """Whether the first run has met a value that is not finite by itself."""
+    return bool(sign.count or sign.parameters or sign.facts.get("roots") or sign.facts.get("values"))
 
 
 def _of_the_same_rank(files: list[Path], process: Process) -> list[Path]:

@@ -61,6 +61,8 @@ def _of_size(trouble: Trouble, born: Birth) -> str:
         return "nan-half-overflow"
     if born.group == "exp":
         return "exploding-gradients" if _grew(trouble) and _largest(born) > HUGE else "nan-exp-overflow"
+    if trouble.what == "value" and not _grew(trouble):
+        return ""  # of no loss or gradient: gradients would have to be seen growing
     return "exploding-gradients" if _exploded(born) and not _flat(trouble) else ""
 
 

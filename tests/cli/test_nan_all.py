@@ -33,6 +33,36 @@ scores = torch.zeros(2, 3).masked_fill(torch.tensor([False, True, False]), -floa
 best = torch.minimum(best, scores.softmax(-1).sum())
 print(best.item())
 """
+OVERFLOW = """\
+import torch
+
+sizes = torch.full((3,), 1e30)
+print((sizes * sizes).clamp(max=1.0).sum().item())
+"""
+BESIDE_A_TRAINING = """\
+import torch
+
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for _ in range(6):
+    x = torch.randn(8, 3)
+    optimizer.zero_grad()
+    (net(x) - 1).pow(2).mean().backward()
+    optimizer.step()
+    size = (net(x).detach() * 1e25).pow(2)
+"""
+NO_CAUSE = """\
+import torch
+
+print(torch.special.digamma(torch.tensor([-1.0, 2.0]))[1].item())
+"""
+FINITE = """\
+import torch
+
+net = torch.nn.Linear(3, 1)
+net(torch.randn(4, 3)).sum().backward()
+"""
 
 
 def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -63,3 +93,29 @@ def test_infinities_that_the_program_wrote_itself_are_not_told(tmp_path: Path) -
     asked = run(tmp_path, MASKED, "--nan", "all")
     assert (asked.returncode, asked.stdout) == (0, "2.0\n")
     assert "GD6" not in asked.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        pytest.param(OVERFLOW, "`sizes * sizes` at evaluate.py:4 was the first that made inf", id="overflow"),
+        pytest.param(BESIDE_A_TRAINING, "at evaluate.py:11 was the first that made inf", id="beside a training"),
+        pytest.param(
+            NO_CAUSE, "at evaluate.py:3 was the first that made nan (digamma, its result of shape [2]", id="no"
+        ),
+    ],
+)
+def test_what_no_cause_explains_is_told_with_its_place_in_a_note(text: str, place: str, tmp_path: Path) -> None:
+    told = " ".join(run(tmp_path, text, "--nan", "all").stderr.split())
+    assert "GD6" not in told and "explode" not in told
+    assert "note: --nan all: " in told and place in told
+    assert run(tmp_path, text).stderr == ""
+
+
+@pytest.mark.slow
+def test_a_run_without_nan_is_said_to_have_none(tmp_path: Path) -> None:
+    told = " ".join(run(tmp_path, FINITE, "--nan", "all").stderr.split())
+    assert "looked at the result of every operation that PyTorch ran one by one; none was nan" in told
+    refused = run(tmp_path, FINITE, "--nan", "all", "--no-rerun").stderr
+    assert "looks in a second run, and there was none" in refused and "none was nan" not in refused
