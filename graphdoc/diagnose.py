@@ -56,7 +56,7 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
     causes are asked that name no family: they look at the program before they speak; and those of the family
     ``silent``, where something was seen before the program ended.
     """
-    match = _match(evidence)
+    match = _match(evidence.sources, evidence.raised)
     if evidence.raised is None and not evidence.signs:
         return [], []
     found: list[Found] = []
@@ -135,7 +135,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     )
     if first is None or (first.raised is None and not first.signs):
         return Report(run, "other-failure" if kept.exit_status else "completed", notes=tuple(processes.notes))
-    match = _match(first)
+    match = _match(first.sources, first.raised)
     notes = list(processes.notes)
     if first.raised is not None and not first.raised.uncaught and kept.exit_status == 0 and not first.went_on:
         # The program has dealt with it: what is none of its trouble is none of ours.
@@ -175,7 +175,7 @@ def _picture(evidence: Evidence) -> Picture:
 
 def _outcome(evidence: Evidence, found: bool, status: int) -> Outcome:
     """What ended the run: a fault that was found without an error of autograd's has not."""
-    if found and not evidence.went_on and (_match(evidence) is not None or not evidence.signs):
+    if found and not evidence.went_on and (_match(evidence.sources, evidence.raised) is not None or not evidence.signs):
         return "autograd-failure"
     return "other-failure" if status else "completed"
 
@@ -195,9 +195,8 @@ def _diagnosis(found: Found) -> Diagnosis:
     )
 
 
-def _match(evidence: Evidence) -> Match | None:
+def _match(sources: SourceTexts, raised: Raised | None) -> Match | None:
     """The known autograd error that the exception, or one behind it, carries."""
-    raised = evidence.raised
     if raised is None:
         return None
     named = [(raised.type, raised.message)]
@@ -208,9 +207,7 @@ def _match(evidence: Evidence) -> Match | None:
         match = recognise_exception(name, message)
         if match is None or match.kind != "error":
             continue
-        if match.generic and not (
-            _raised_in_torch(evidence.sources, evidence.raised, name) or _reads_a_gradient(evidence)
-        ):
+        if match.generic and not (_raised_in_torch(sources, raised, name) or _reads_a_gradient(sources, raised)):
             continue  # words that any program prints: something else must speak for autograd
         return match
     return None
@@ -227,13 +224,11 @@ def _raised_in_torch(sources: SourceTexts, raised: Raised | None, kind: str) -> 
     return kind in ("RuntimeError", "IndexError") and not line_text(sources, stack[-1]).startswith("raise")
 
 
-def _reads_a_gradient(evidence: Evidence) -> bool:
+def _reads_a_gradient(sources: SourceTexts, raised: Raised) -> bool:
     """Whether a None was met on a line that reads ``.grad``: an ordinary exception with autograd behind it."""
     from graphdoc.program.spans import innermost_user, line_text
 
-    if not met_none(evidence.message) or evidence.raised is None:
-        return False
-    return ".grad" in line_text(evidence.sources, innermost_user(evidence.raised.stack))
+    return met_none(raised.message) and ".grad" in line_text(sources, innermost_user(raised.stack))
 
 
 def _unexplained(match: Match) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.diagnose import findings_for
-from graphdoc.evidence import Evidence
+from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.candidates import Candidate
@@ -62,7 +62,8 @@ class Composer:
         found, _ = findings_for(failed)
         out: list[Candidate] = []
         for one in found[:1]:
-            link = _link(failed, one.cause.code, one.finding.title)
+            at = failing_place(failed.failing_call, failed.raised)
+            link = _link(at, failed.message, one.cause.code, one.finding.title)
             sources = {file: Source(file, text) for file, text in failed.sources.items()}
             for remedy in one.finding.remedies:
                 made = self._joined(candidate, remedy, sources, link)
@@ -173,10 +174,9 @@ def told_of(candidate: Candidate, digests: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _link(failed: Evidence, code: str, title: str) -> dict[str, str]:
+def _link(at: Frame | None, message: str, code: str, title: str) -> dict[str, str]:
     """One failure of the chain as the user reads it: where, which cause, and its title."""
-    at = failing_place(failed.failing_call, failed.raised)
-    text = redact(" ".join(failed.message.split()))
+    text = redact(" ".join(message.split()))
     return {
         "at": f"{at.file}:{at.line}" if at is not None else "the next failure",
         "code": code,

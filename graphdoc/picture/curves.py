@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from graphdoc.evidence import Evidence
 from graphdoc.picture.shapes import Curve
-from graphdoc.program.bad_values import trouble_of
+from graphdoc.program.bad_values import Trouble
 
 
-def curves(evidence: Evidence) -> tuple[Curve, ...]:
+def curves(trouble: Trouble | None) -> tuple[Curve, ...]:
     """The norm of the gradients and the loss by backward call, as far as a second run has seen them."""
-    trouble = trouble_of(evidence.signs, evidence.sources, evidence.raised)
     if trouble is None:
         return ()
     history = trouble.history

@@ -9,6 +9,7 @@ from graphdoc.picture.graph import draw_graph
 from graphdoc.picture.moments import moments
 from graphdoc.picture.shapes import Picture
 from graphdoc.picture.sketch import draw_cuts, draw_reach, draw_values
+from graphdoc.program.bad_values import trouble_of
 
 
 def picture_of(evidence: Evidence) -> Picture:
@@ -27,7 +28,7 @@ def picture_of(evidence: Evidence) -> Picture:
         optimizers=tuple((o.id, o.name or o.type) for o in evidence.optimizers),
         moments=told,
         before=before,
-        curves=curves(evidence),
+        curves=curves(trouble_of(evidence.signs, evidence.sources, evidence.raised)),
         nodes=evidence.graph_size,
         gaps=tuple(canvas.gaps),
     )

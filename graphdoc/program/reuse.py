@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import cached_property
 
-from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
+from graphdoc.evidence import Event, Evidence, Frame, Holder, Node, OlderEdge, Raised
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.container_entries import entry_of
@@ -407,14 +407,22 @@ def older_part(
 ) -> Reuse | None:
     """The older part behind the failing call, or None where no edge into one was seen, or where the call failed of
     something else and all of its graph was whole: an earlier call on the same root had kept it."""
-    if not _was_used(evidence):
+    if not _was_used(evidence.raised, evidence.nodes, evidence.older_edges):
         return None
+
+    def this_round(producer: int) -> bool:
+        """Whether the value was made for this very call, in the rounds of a loop before it, and only stepped over."""
+        made = evidence.node(producer)
+        if made is None or failing is None:
+            return False
+        return of_this_round(evidence.sources, evidence.nodes, evidence.failing_node, failing, made)
+
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
     carries = [
         c
         for c in evidence.older_edges
-        if c.dead and not _surely_unused(evidence, journal, failing, c) and not _of_this_round(evidence, failing, c)
+        if c.dead and not _surely_unused(evidence, journal, failing, c) and not this_round(c.producer)
     ]
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
@@ -425,10 +433,10 @@ def older_part(
     return Reuse(evidence, journal, failing, evidence.event(freed), carries, meant)
 
 
-def _was_used(evidence: Evidence) -> bool:
+def _was_used(raised: Raised | None, nodes: list[Node], edges: list[OlderEdge]) -> bool:
     """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
-    known = message_of(evidence.raised, *SECOND_TIME, *VERSION) is not None or not evidence.message
-    return known or any(n.state != "live" for n in evidence.nodes) or any(c.dead for c in evidence.older_edges)
+    known = message_of(raised, *SECOND_TIME, *VERSION) is not None or raised is None or not raised.message
+    return known or any(n.state != "live" for n in nodes) or any(c.dead for c in edges)
 
 
 def _surely_unused(evidence: Evidence, journal: Journal, failing: Event | None, carry: OlderEdge) -> bool:
@@ -448,12 +456,6 @@ def _surely_unused(evidence: Evidence, journal: Journal, failing: Event | None, 
     calls = [e for e in evidence.events if e.kind in DIFFERENTIATING and e.index < failing.index]
     behind = set(carry.behind)
     return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)
-
-
-def _of_this_round(evidence: Evidence, failing: Event | None, carry: OlderEdge) -> bool:
-    """Whether the value was made for this very call, in the rounds of a loop before it, and only stepped over since."""
-    made = evidence.node(carry.producer)
-    return made is not None and failing is not None and of_this_round(evidence, failing, made)
 
 
 def kept_list(holder: Holder) -> str:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Event, Evidence, Frame, Node
+from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.places import Place
 
 
-def of_this_round(evidence: Evidence, failing: Event, made: Node) -> bool:
+def of_this_round(sources: SourceTexts, nodes: list[Node], met: Node | None, failing: Event, made: Node) -> bool:
     """Whether a value was made in a loop behind which the call stands, since that call was last made, and is whole.
 
     A loss that is added up over the rounds of an inner loop, in which optimizers step: all of it is meant for the one
-    call behind the loop. Nothing is carried there from one call of that line to its next.
+    call behind the loop. Nothing is carried there from one call of that line to its next. ``met`` is the node at which
+    it failed.
     """
-    met = evidence.failing_node
     if met is None or met.state != "stale" or made.iteration < 0:
         return False
-    if made.iteration != max(n.iteration for n in evidence.nodes):
+    if made.iteration != max(n.iteration for n in nodes):
         return False
-    if any(n.state == "released" and n.sequence <= met.sequence for n in evidence.nodes):
+    if any(n.state == "released" and n.sequence <= met.sequence for n in nodes):
         return False  # an earlier call has walked a part of it
     level = _meeting([f for f in made.stack if f.user], [f for f in failing.stack if f.user])
     if level is None:
         return False
-    source = Source(level[0].file, evidence.sources.get(level[0].file, ""))
+    source = Source(level[0].file, sources.get(level[0].file, ""))
     inner, outer = (_loops(source, f) for f in level)
     return len(inner) > len(outer) and all(any(o is i for i in inner) for o in outer)
 

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Frame, Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Frame, Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -83,7 +83,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     how = str(sign.facts["how"])
     if how == "nothing-given":
-        return _nothing_given(evidence, sign)
+        return _nothing_given(evidence.sources, evidence.optimizers, evidence.parameters, sign)
     if how == "after-step" and not sign.facts.get("bounds", True) and _is_taken(evidence.sources, sign):
         return None  # a measure: its bound was out of reach, and what it returns is wanted
     here, there = _LABELS[how]
@@ -115,24 +115,26 @@ def _is_taken(sources: SourceTexts, sign: Sign) -> bool:
     )
 
 
-def _nothing_given(evidence: Evidence, sign: Sign) -> Finding | None:
+def _nothing_given(
+    sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
+) -> Finding | None:
     """The parameters were to come from an iterator that something else had gone through before."""
     clip = innermost_user(sign.stack)
-    call = bindings.call_at(evidence.sources, clip)
+    call = bindings.call_at(sources, clip)
     given = bindings.argument(call, 0, "parameters")
-    found = one_shot(evidence.sources, evidence.parameters, clip, given) if clip is not None else None
+    found = one_shot(sources, parameters, clip, given) if clip is not None else None
     if found is None or clip is None:
         return None
-    name = optimizer_of(evidence.optimizers, sign)
+    name = optimizer_of(optimizers, sign)
     return nothing_left(
-        evidence.sources,
+        sources,
         found,
         clip,
         f"`{found.name}` is used up: the gradients of {'a part of ' if found.part else ''}`{found.module}` are not "
         "clipped",
         "finds nothing in it: no gradient is bounded",
         f"{sign.count} calls in a row were given no parameter at all, while `{name}` stepped",
-        span_of("related", sign.other, "uses the gradients as they are", evidence.sources),
+        span_of("related", sign.other, "uses the gradients as they are", sources),
     )
 
 
