@@ -96,7 +96,11 @@ def test_no_secret_reaches_the_evidence_or_a_report(tmp_path: Path) -> None:
     written["last.json"] = (tmp_path / ".graphdoc" / "last.json").read_text()
     assert any(name.startswith("evidence") for name in written)
     assert {name: secret for name, text in written.items() for secret in SECRETS if secret in text} == {}
-    assert "GD107" in written["r.json"] or "GD10" in written["r.json"]
+    assert [d["code"] for d in json.loads(written["r.json"])["diagnoses"]] == ["GD107"]
+    assert [name for name in (*(f"r.{fmt}" for fmt in FORMATS), "summary") if "GD107" not in written[name]] == []
+    shown = {name for name, text in written.items() if MASK in text}  # what was looked for had been there to be hidden
+    assert "r.json" in shown
+    assert any(name.startswith("evidence") for name in shown)
     (record,) = tmp_path.glob(".graphdoc/2*/run.json")
     assert json.loads(record.read_text())["request"]["command"] == ["train.py", *arguments]  # it has to run again
     assert record.stat().st_mode & 0o777 == 0o600
