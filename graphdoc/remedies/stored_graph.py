@@ -14,6 +14,7 @@ from graphdoc.program.stored_values import kept_at
 from graphdoc.program.value_reads import meeting
 from graphdoc.remedies.carried_value import detach_behind_step, detach_where_kept
 from graphdoc.remedies.constant_value import constant_at_use
+from graphdoc.remedies.emptied_store import emptied_behind_step
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.recomputation import applies, compute_again, unique
@@ -34,15 +35,22 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
         *detach_where_kept(program, reuse),
         *no_grad_over_maker(program, reuse),
         *constant_at_use(program, reuse.carries, constant),
-        *detach_behind_step(program, reuse)[:1],
     ]
+    later = detach_behind_step(program, reuse)[:1]
     if not missing:
-        return cuts
+        return [*cuts, *later]
     untouched = program.evidence.fresh_reaches
-    note = f"It ends the training of {folded(missing, beside=untouched)} as well: nothing else leads there."
+    behind = folded(missing, beside=untouched)
+    note = f"It ends the training of {behind} as well: nothing else leads there."
+    later_note = f"Only what is stored between two of these lines trains {behind}; the rest is numbers then."
     beside = [r for r in entries_computed_again(program, reuse) if applies(program.sources, r)]
     again = beside or _made_together(program, reuse) or _in_words(program, reuse, missing)
-    return [*again, *(replace(cut, note=note) for cut in cuts)]
+    return [
+        *(r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)),
+        *again,
+        *(replace(cut, note=note) for cut in cuts),
+        *(replace(cut, note=later_note) for cut in later),
+    ]
 
 
 def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:

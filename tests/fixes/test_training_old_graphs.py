@@ -150,6 +150,28 @@ CASES = [
         near="five forward passes of one row each are rounded otherwise than one of five rows",
     ),
     Case(
+        "clear_lists",
+        start=NETS,
+        sick="""\
+        scores, wanted = [], []
+        for step in range(3):
+            for row, aim in zip(x, y):
+                scores.append(head(body(row)))
+                wanted.append(aim)
+            loss = (torch.stack(scores) - torch.stack(wanted)).square().sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            (torch.stack([head(body(row)) for row in x]) - y).square().sum().backward()
+            opt.step()
+        """,
+        near="a stack of the wanted rows is another tensor",
+    ),
+    Case(
         "delete_statement",
         start=NETS,
         loop=True,

@@ -69,13 +69,14 @@ for epoch in range(4):
     optimizer.step()
 """,
     fix_safety="""\
-Unsafe, because two different changes end the error and only the purpose of the stored tensor tells which is right.
+Unsafe, because different changes end the error and only the purpose of the stored tensor tells which is right.
 
 - **It is data for the update** (a starting hidden state, an old log-probability, a value used as baseline, a feature):
   detach it when storing, or collect under `torch.no_grad()`. No gradient is lost that the update was meant to have.
 - **It is what the update trains** (the log-probability of a policy gradient, the prediction in a loss): detaching would
   leave nothing to train, and the next message is *element 0 of tensors does not require grad*. Store the inputs and the
   action, and compute the tensor again in every update. Where they are stored beside it already, the patch does that.
+- **It was meant for one update**, and nothing empties the buffer: empty it behind the step.
 
 A buffer that is read by one single backward and then emptied needs neither.
 """,
