@@ -16,13 +16,13 @@ from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.picture.portrait import picture_of
-from graphdoc.picture.shapes import Picture
 from graphdoc.processes import Processes, read_processes
 from graphdoc.program.exception import called_by_autograd, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
 from graphdoc.remedies.cover_up import with_cover_ups
+from graphdoc.shapes import Picture
 from graphdoc.story.every_value import every_value, is_asked
 from graphdoc.story.installed_code import assign
 from graphdoc.story.went_on import retold

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from graphdoc.picture.shapes import Picture
+from graphdoc.shapes import Picture
 
 SCHEMA_VERSION = 1
 

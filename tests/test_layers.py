@@ -52,26 +52,49 @@ def test_no_import_runs_back(name: str) -> None:
     assert not back
 
 
-def test_no_import_runs_in_a_circle() -> None:
-    at_top: dict[str, set[str]] = {}
+@cache
+def at_top() -> dict[str, set[str]]:
+    """The same of what is imported when a module is."""
+    found: dict[str, set[str]] = {}
     for name in imports():
         path = ROOT.parent / Path(*name.split("."))
         file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        at_top[name] = {
-            n.module for n in tree.body if isinstance(n, ast.ImportFrom) and n.module and n.module in imports()
-        }
+        seen = {n.module for n in tree.body if isinstance(n, ast.ImportFrom) and n.module}
+        found[name] = seen & imports().keys()
+    return found
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """A way through the graph that comes back to where it began; empty where there is none."""
     done: set[str] = set()
 
-    def walk(name: str, above: tuple[str, ...]) -> None:
-        assert name not in above, " imports ".join((*above[above.index(name) :], name))
-        if name not in done:
-            for other in at_top.get(name, ()):
-                walk(other, (*above, name))
-            done.add(name)
+    def walk(name: str, above: list[str]) -> list[str]:
+        if name in above:
+            return [*above[above.index(name) :], name]
+        if name in done:
+            return []
+        done.add(name)
+        return next((way for other in sorted(graph.get(name, ())) if (way := walk(other, [*above, name]))), [])
 
-    for name in at_top:
-        walk(name, ())
+    return next((way for name in sorted(graph) if (way := walk(name, []))), [])
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_import_runs_in_a_circle() -> None:
+    assert not circle(at_top())
+
+
+def test_no_room_is_imported_by_what_it_imports() -> None:
+    """A module beside the rooms is a room of its own: the plain data that all of them share lies there."""
+    rooms: dict[str, set[str]] = {}
+    for name, seen in at_top().items():
+        rooms.setdefault(room(name), set()).update(room(i) for i in seen if room(i) != room(name))
+    assert not circle({name: seen for name, seen in rooms.items() if name})
 
 
 def test_no_cause_imports_another() -> None:

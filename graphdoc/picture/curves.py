@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from graphdoc.picture.shapes import Curve
 from graphdoc.program.bad_values import Trouble
+from graphdoc.shapes import Curve
 
 
 def curves(trouble: Trouble | None) -> tuple[Curve, ...]:

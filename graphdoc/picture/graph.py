@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from graphdoc.evidence import Event, Folded, Stale
 from graphdoc.picture.canvas import Canvas
 from graphdoc.picture.grouping import group, network
-from graphdoc.picture.shapes import Arrow, Box
 from graphdoc.program.spans import innermost_user
+from graphdoc.shapes import Arrow, Box
 
 MOST_CALLS = 3
 """Calls that are drawn beside the graph for what they released or overwrote: the latest."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections import Counter
 
 from graphdoc.evidence import Event, Evidence, OlderEdge, Stale
-from graphdoc.picture.shapes import Moment
 from graphdoc.program.journal import Journal
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
+from graphdoc.shapes import Moment
 
 MOST = 24
 """Calls that are told one by one."""

@@ -7,9 +7,9 @@ from graphdoc.picture.canvas import Canvas
 from graphdoc.picture.curves import curves
 from graphdoc.picture.graph import draw_graph
 from graphdoc.picture.moments import moments
-from graphdoc.picture.shapes import Picture
 from graphdoc.picture.sketch import draw_cuts, draw_reach, draw_values
 from graphdoc.program.bad_values import trouble_of
+from graphdoc.shapes import Picture
 
 
 def picture_of(evidence: Evidence) -> Picture:

@@ -4,9 +4,9 @@ came, or which parameters a call led to."""
 from __future__ import annotations
 
 from graphdoc.picture.canvas import Canvas, short
-from graphdoc.picture.shapes import Arrow
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
+from graphdoc.shapes import Arrow
 
 MOST_CUTS = 3
 MOST_VALUES = 8

@@ -11,7 +11,7 @@ from observed import run, script
 
 from graphdoc.evidence import Evidence
 from graphdoc.picture.portrait import picture_of
-from graphdoc.picture.shapes import Box, Picture
+from graphdoc.shapes import Box, Picture
 
 CARRIED = """
     cell = torch.nn.RNNCell(3, 4)

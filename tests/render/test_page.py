@@ -14,10 +14,10 @@ import pytest
 from sample_reports import PPO
 
 from graphdoc.model import Report, Span
-from graphdoc.picture.shapes import Arrow, Box, Curve, Moment, Picture
 from graphdoc.render import render
 from graphdoc.render.page import layout
 from graphdoc.render.page.layout import MISSING, lay_out
+from graphdoc.shapes import Arrow, Box, Curve, Moment, Picture
 
 EVIL = "</title></svg></style><script>alert(1)</script>\" onload='x' x=\x1b[31m`<img src=x>"
 FILE = next(iter(PPO.sources))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from html import escape
 
-from graphdoc.picture.shapes import Arrow, Box, Picture
 from graphdoc.render.page.key import box_class, key
 from graphdoc.render.page.layout import MISSING, Layout, Point, lay_out
 from graphdoc.render.page.links import Places, box_id, called
 from graphdoc.render.page.words import prose
 from graphdoc.render.text import cells, flat
+from graphdoc.shapes import Arrow, Box, Picture
 
 WIDEST = 29
 """Cells of a box's text."""

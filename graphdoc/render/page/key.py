@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from graphdoc.picture.shapes import Box, Picture
 from graphdoc.render.page.links import hue
 from graphdoc.render.text import flat
+from graphdoc.shapes import Box, Picture
 
 _KEY = (
     ("live", "operations: alive"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from graphdoc.model import Report, Span
-from graphdoc.picture.shapes import Box
 from graphdoc.render.text import flat, split_lines
+from graphdoc.shapes import Box
 
 NEAR = 2
 """Lines shown above and below a place."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from html import escape
 
-from graphdoc.picture.shapes import Curve
 from graphdoc.render.text import flat
+from graphdoc.shapes import Curve
 
 _WIDE, _HIGH = 560, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 14, 34

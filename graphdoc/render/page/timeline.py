@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from graphdoc.picture.shapes import Moment, Picture
 from graphdoc.render.page.links import Places, called, hue, moment_id
 from graphdoc.render.page.words import prose
 from graphdoc.render.text import clip, flat
+from graphdoc.shapes import Moment, Picture
 
 _LANES = ("forward", "backward", "step", "other")
 _LANE_OF = {"forward": 0, "backward": 1, "grad": 1, "step": 2}
