@@ -16,7 +16,7 @@ import ast
 import builtins
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
-from graphdoc.fixes.program_slices import reads
+from graphdoc.fixes.program_slices import binds, changes, reads
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import is_bare_call
 from graphdoc.source.module import Function, Loop, Source
@@ -52,6 +52,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix("the statement and the loop stand in different functions")
         elif taken := _header_reads(owner) & {key(t) for t in targets_of(node)}:
             raise CannotFix(f"the loop runs over {min(taken)}")
+    if isinstance(owner, Loop):
+        _check_way(source, chosen, owner)
     head = _head(owner)
     indent = indent_of(source, head)
     edits = place_text(source, head, [text_of(source, n, indent) for n in chosen], after=False)
@@ -82,6 +84,18 @@ def _check_start(node: ast.stmt, chosen: list[ast.stmt]) -> None:
     above = {key(t) for n in chosen[: chosen.index(node)] for t in targets_of(n)}
     if own - above:
         raise CannotFix(f"it starts from {min(own - above)} itself, and would do so from its own result")
+
+
+def _check_way(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> None:
+    """Between the statements and the loop nothing changes what they compute, or what they compute it from."""
+    names = {n for s in chosen for n in binds(s) | reads(s)}
+    first = min(source.span(s)[0] for s in chosen)
+    for node in source.node_statements():
+        between = first < source.span(node)[0] and source.span(node)[1] <= source.span(loop)[0]
+        if not between or node in chosen or source.node_function(node) is not source.node_function(loop):
+            continue
+        if taken := changes(node) & names:
+            raise CannotFix(f"{min(taken)} is changed on the way to the loop")
 
 
 def _header_reads(owner: ast.stmt) -> set[str]:

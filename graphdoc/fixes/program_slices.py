@@ -88,6 +88,19 @@ def binds(node: ast.stmt) -> set[str]:
     return set()
 
 
+def changes(node: ast.stmt) -> set[str]:
+    """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
+    found: set[str] = set()
+    for n in ast.walk(node):
+        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store):
+            found.add(key(n))
+        elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
+            found |= reads(n.value)
+        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr.endswith("_"):
+            found.add(key(n.func.value))
+    return found
+
+
 def bound_within(node: ast.stmt) -> set[str]:
     """What the assignments inside of a branch, a loop or a ``with`` bind; of those of inner functions nothing."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -17,7 +17,7 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.detached_reads import detach_reads
-from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch, wanted_behind
+from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
@@ -93,7 +93,7 @@ def _check(found: Stretch, chosen: list[int]) -> None:
         if any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node)):
             raise CannotFix("the forward does more than compute a value")
         inputs = reads(node) - fresh
-        later = {n for j in range(i + 1, found.anchor) if j not in chosen for n in _changes(found.block[j])}
+        later = {n for j in range(i + 1, found.anchor) if j not in chosen for n in changes(found.block[j])}
         if later & inputs:
             raise CannotFix("what the forward is computed from has changed by then")
         # The new value must not take the place of another one that is still wanted under its name.
@@ -108,19 +108,6 @@ def _detached(texts: list[str], constants: set[str]) -> list[str]:
     if constants and changed == texts:
         raise CannotFix("what is computed again does not read the constant by its name")
     return changed
-
-
-def _changes(node: ast.stmt) -> set[str]:
-    """Every name and dotted path that a statement may bind or write into, in whatever block of it."""
-    found: set[str] = set()
-    for n in ast.walk(node):
-        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Store):
-            found.add(key(n))
-        elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
-            found |= reads(n.value)
-        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr.endswith("_"):
-            found.add(key(n.func.value))
-    return found
 
 
 def _movable(found: Stretch, chosen: list[int], index: int) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.loops import loop_of
+from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
@@ -28,8 +28,12 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     return _last(program, writers, failing)
 
 
-def step_behind_loop(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:
-    """One step for all rounds of a loop that steps in each, where the forward pass that they share lies before it."""
+def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:
+    """For a loop that steps in each round, where the forward pass that they share lies before it.
+
+    Rounds that take up different parts of it are differentiated together, for one step. Rounds that are all alike are
+    so many steps: each needs a forward pass of its own.
+    """
     if at is None or found.failing is None or found.failing.kind != "backward":
         return []
     loop = loop_of(sources, at.write)
@@ -37,13 +41,24 @@ def step_behind_loop(sources: SourceTexts, found: Overwrite, at: Scene | None) -
         return []
     if not at.forwards or any(loop.line < f.line <= loop.end_line for f in at.forwards):
         return []
-    remedy = Remedy(
-        "step_behind_loop",
-        f"step once, behind the loop at {where(loop)}",
-        "unsafe",
-        "All rounds are differentiated with the weights of the one forward pass that they share, and their gradients "
-        "add up to one step.",
-        {"step": place(at.write), "backward": place(at.backward)},
+    lines = ", ".join(dict.fromkeys(where(f) for f in at.forwards[:3]))
+    remedy = (
+        Remedy(
+            "move_into_loop",
+            f"compute it in the loop: {lines} in each round of the loop at {where(loop)}",
+            "unsafe",
+            "Each round steps with the gradient of a forward pass of its own, run with the weights as they are then.",
+            {"places": [place(f) for f in at.forwards], "loop": place(at.write)},
+        )
+        if rounds_are_alike(sources, loop)
+        else Remedy(
+            "step_behind_loop",
+            f"step once, behind the loop at {where(loop)}",
+            "unsafe",
+            "All rounds are differentiated with the weights of the one forward pass that they share, and their "
+            "gradients add up to one step.",
+            {"step": place(at.write), "backward": place(at.backward)},
+        )
     )
     return [remedy] if applies(sources, remedy) else []
 

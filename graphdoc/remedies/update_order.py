@@ -18,7 +18,7 @@ from graphdoc.remedies.constant_forward import scored_again
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies, result_anew
-from graphdoc.remedies.reordering import step_behind_loop, steps_behind
+from graphdoc.remedies.reordering import for_each_round, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -42,7 +42,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
-        return _unique([*cut, *step_behind_loop(program.sources, found, at), *again, *parted, *cloned])
+        return _unique([*cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned])
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
     if at is not None and at.order == "below":

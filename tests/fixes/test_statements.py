@@ -27,6 +27,8 @@ REFUSED = [
     ("move_into_loop", "for i in x:\n    «a = 1»\n    «b()»\n", {"loop": "@1"}, "already runs"),
     ("move_into_loop", "«a = 1»\ndef f():\n    for i in x:\n        «b()»\n", {"loop": "@1"}, "different functions"),
     ("move_into_loop", "«a = 1»\n«b()»\n", {"loop": "@1"}, "no loop"),
+    ("move_into_loop", "«a = g(x)»\na = a + 1\nfor i in y:\n    «b(a)»\n", {"loop": "@1"}, "a is changed on the way"),
+    ("move_into_loop", "«a = g(x)»\nx = h()\nfor i in y:\n    «b(a)»\n", {"loop": "@1"}, "x is changed on the way"),
     (
         "move_into_loop",
         "class A:\n  def __init__(self, n):\n    «self.x = g(n)»\n  def forward(self):\n    return «self.x»\ndef g(n): pass\n",

@@ -94,3 +94,35 @@ def test_a_loss_for_two_optimizers_gives_gradient_to_both(tmp_path: Path) -> Non
     assert first.kind == "steps_last" and [r.kind for r in others] == ["clone_parameters"]
     (mended,) = build(first.kind, {f: Source(f, t) for f, t in program.sources.items()}, first.args).values()
     assert "o in (making, shaping) for g in o.param_groups" in mended
+
+
+ALIKE = """
+for _ in range(2):
+    noise = torch.randn(5, 3)
+    made = maker(noise)
+    {between}
+    for k in range(3):
+        making.zero_grad()
+        critic(made{part}).mean().backward(retain_graph=True)
+        making.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "part", "kinds"),
+    [
+        ("pass", "", {"move_into_loop", "clone_parameters"}),
+        ("made = made + 1", "", {"clone_parameters"}),
+        ("noise = torch.randn(5, 3)", "", {"clone_parameters"}),
+        ("pass", "[k]", {"step_behind_loop", "move_into_loop", "clone_parameters"}),
+    ],
+)
+def test_rounds_that_are_alike_each_get_a_forward_of_their_own(
+    tmp_path: Path, between: str, part: str, kinds: set[str]
+) -> None:
+    """Steps on one and the same result are so many steps; where the forward gives the result no more, none is told."""
+    nets = PLAIN + NETS.replace("maker = nn.Linear(3, 4)", "maker = nn.Sequential(layer(3, 4), nn.Tanh(), layer(4, 4))")
+    program = asked(tmp_path, nets + ALIKE.format(between=between, part=part))
+    assert program.overwrite is not None
+    told = {r.kind for r in stepped_remedies(program, program.overwrite)}
+    assert told & {"move_into_loop", "step_behind_loop", "clone_parameters"} == kinds

@@ -157,6 +157,7 @@ def _causes(program: Program, found: Overwrite, at: Scene | None) -> list[Span]:
     kept: tuple[Span, ...] = ()
     if at is not None and at.order == "carried" and found.reuse is not None and found.reuse.carries:
         kept = keeping_places(program, found.reuse, "what was computed before the step is kept here for later")[:1]
+        kept = tuple(k for k in kept if not any((f.file, f.line) == (k.file, k.line) for f in at.lines))
     step, forwards = stepped_and_before(
         program.sources, found, at.lines[:2] if at is not None else (), MOST_CAUSES - len(kept)
     )
