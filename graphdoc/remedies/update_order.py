@@ -12,6 +12,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene, scene
+from graphdoc.program.value_reads import bound_names, operands_in
 from graphdoc.program.writers import By
 from graphdoc.remedies.cloned_forward import clone_forward
 from graphdoc.remedies.constant_forward import scored_again
@@ -47,10 +48,14 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
         return _unique([*cut, *parted, *ordered, *cloned])  # nothing can be put between the two in this function
+    together = (
+        ordered if at is not None and _in_one_statement(program.sources, program.evidence.events, found, at) else []
+    )
     return _unique(
         [
             *cut,
             *scored_again(program, found, at),
+            *together,
             *again,
             *parted,
             *ordered,
@@ -58,6 +63,17 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
             *cloned,
         ]
     )
+
+
+def _in_one_statement(sources: SourceTexts, events: list[Event], found: Overwrite, at: Scene) -> bool:
+    """Whether the statement to be run again also made the loss that the earlier step used: run again, it would compute
+    that one for nothing, and on whatever it draws or reads the second time."""
+    made = {name for f in at.forwards for name in bound_names(sources, f)}
+    steps = [w.event.index for w in found.writers if w.event is not None]
+    calls = [e for e in events if e.kind == "backward" and e.index < min(steps, default=0)]
+    levels = {(f.file, f.function) for f in at.forwards}
+    frames = [f for e in calls[-1:] for f in e.stack if (f.file, f.function) in levels]
+    return any(operands_in(sources, f, made) for f in frames)
 
 
 def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
