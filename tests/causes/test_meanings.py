@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made import Program, cause
 from seen import Seen, observe
 
+from graphdoc.evidence import Parameter
 from graphdoc.finding import Finding
+from graphdoc.program.observed import program_of
 from graphdoc.program.plain_numbers import plain_number
 from graphdoc.story.wording import folded
 
@@ -117,6 +120,20 @@ def test_a_reason_that_only_the_source_suggests_is_not_certain(tmp_path: Path) -
     assert first(observe(tmp_path, HEAD + IDLE), "unused-in-graph").confidence == "likely"
 
 
+@pytest.mark.parametrize(("wrapped", "confidence"), [("DDP(body)", "certain"), ("DDP(nn.Tanh())", "likely")])
+def test_a_module_without_parameters_is_not_called_frozen(wrapped: str, confidence: str) -> None:
+    program = Program(f"body.requires_grad_(False)\nmodel = {wrapped}\n")
+    message = "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+    evidence = program.evidence(
+        message, program.at(wrapped), parameters=[Parameter("body.weight", requires_grad=False)]
+    )
+    found = cause("frozen-parameters").recognise(program_of(evidence))
+    assert found is not None
+    assert found.confidence == confidence
+    assert ("requires_grad=False" in found.explanation) is (confidence == "certain")
+    assert (1 in [s.line for s in found.spans]) is (confidence == "certain")
+
+
 @pytest.mark.parametrize(
     ("names", "told"),
     [
@@ -141,8 +158,6 @@ def test_entries_of_one_list_are_folded_to_that_list(names: list[str], told: str
     ],
 )
 def test_how_a_name_came_to_hold_a_float(program: str, converted: list[int], starts: list[int], direct: bool) -> None:
-    from made import Program
-
     made = Program(program + "loss.backward()\n")
     number = plain_number({"train.py": made.source}, made.at("loss.backward()"), "loss", "float")
     assert ([f.line for f in number.converted], [f.line for f in number.starts]) == (converted, starts)

@@ -110,17 +110,7 @@ def recognise(program: Program) -> Finding | None:
     if flag is not None and program.raised is None:
         return flag_of_module(program.sources, program.optimizers, flag)
     if program.message("ddp-no-grad-parameters"):
-        strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
-        frame = program.raised_at
-        marks = _freezing(program.sources, _frozen(program.parameters))
-        here = (span("cause", frame, "every parameter of this module is frozen", program.sources),) if frame else ()
-        return Finding(
-            strength,
-            confidence,
-            TITLE,
-            _DDP,
-            distinct((*marks, *here, *program.raised_span(""))),
-        )
+        return _refused(program)
     if not without_graph(program.raised):
         return None
     if program.evidence.from_text:
@@ -168,9 +158,29 @@ _FORWARD = (
 )
 
 _DDP = (
-    "`DistributedDataParallel` averages gradients, and this module will never have any: all its parameters have "
-    "`requires_grad=False`. Leave a frozen module unwrapped, or unfreeze what is to be trained before wrapping it."
+    "`DistributedDataParallel` averages gradients, and this module will never have any: {why}. Leave such a module "
+    "unwrapped, or unfreeze what is to be trained before wrapping it."
 )
+
+
+def _refused(program: Program) -> Finding:
+    """``DistributedDataParallel`` refuses a module: all its parameters are frozen, or it has none at all."""
+    frame = program.raised_at
+    given = bindings.argument(bindings.call_at(program.sources, frame), 0, "module")
+    name = bindings.dotted(given) if given is not None else ""
+    frozen = [n for n in _frozen(program.parameters) if name and n.startswith(f"{name}.")]
+    strength, confidence = program.weight(0.9, Proof.RAISED.where(bool(frozen)))
+    what = f"`{name}`" if name else "the module"
+    why = "all its parameters have `requires_grad=False`" if frozen else "it has no parameter that requires gradients"
+    here = (span("cause", frame, f"{what} has no parameter that requires gradients", program.sources),) if frame else ()
+    marks = _freezing(program.sources, frozen) if frozen or not name else ()
+    return Finding(
+        strength,
+        confidence,
+        f"{what} is wrapped in DistributedDataParallel, and no parameter of it requires gradients",
+        _DDP.format(why=why),
+        distinct((*marks, *here, *(program.raised_span("") if not here else ()))),
+    )
 
 
 def _frozen(parameters: list[Parameter]) -> list[str]:
