@@ -149,7 +149,8 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         ended = launch_apart(request, out, stop, enough=seen(out, evidence))
         if seen is _SeenAgain:
             ended_alike = not ended.timed_out and not ended.refused and ended.exit_status == kept.exit_status
-            _add_look(kept, evidence, _of_the_same_rank(ended.evidence, evidence.process), mode, ended_alike)
+            own = _of_the_same_rank(ended.evidence, evidence.process)
+            _add_look(kept, evidence, [*own, *(f for f in ended.evidence if f not in own)], mode, ended_alike)
             return evidence
         second = read_processes(kept, _of_the_same_rank(ended.evidence, evidence.process)).first
     if second is not None and evidence.raised is None and _tells_more(second.as_if, second.signs):
@@ -230,10 +231,10 @@ def _look_of(signs: list[Sign]) -> object:
 def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str, ended_alike: bool) -> None:
     """Add what the second run saw to the first one's sign; where it saw nothing, a sentence."""
     sign = _nonfinite(evidence.signs)
-    for file in files:
-        second = read_evidence(kept, file)
-        look = _look_of(second.signs)
-        if look is None or sign is None:
+    seen = [(second, _look_of(second.signs)) for second in (read_evidence(kept, file) for file in files)]
+    looks = [(second, look) for second, look in seen if look is not None]
+    for second, look in sorted(looks, key=lambda s: _is_received(s[1])):
+        if sign is None:
             continue
         sign.facts["look"] = look
         evidence.sources = {**second.sources, **evidence.sources}
@@ -247,6 +248,12 @@ def _add_look(kept: Kept, evidence: Evidence, files: list[Path], mode: str, ende
     evidence.extras["second_run"] = (
         "a second run that was to find where the nan or inf came from has met none: not observed again"
     )
+
+
+def _is_received(look: object) -> bool:
+    """Whether another process's value was met here: that one can tell where it began."""
+    chain = look.get("chain") if isinstance(look, dict) else None
+    return any(r.get("kind") == "received" for r in chain or () if isinstance(r, dict))
 
 
 def _was_bad(sign: Sign) -> bool:

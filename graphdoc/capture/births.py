@@ -18,7 +18,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import saved, stacks
-from graphdoc.capture.number_facts import describe, is_finite, looked_at
+from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,8 @@ MOST_CLONED = 1_000_000
 _UNWRITTEN = ("aten.empty", "aten.new_empty")
 _BETWEEN = ("_python_dispatch.py", "_ops.py", "eval_frame.py", "_compile.py")
 """Files of PyTorch whose functions stand between an operation's caller and a mode."""
+_APART = ("DTensor", "AsyncCollectiveTensor")
+_COLLECTIVES = ("_c10d_functional", "c10d.", "_c10d_functional_autograd")
 _LOADING = ("from_numpy", "tensor", "as_tensor", "frombuffer")
 _FILLS = ("aten.full", "aten.fill", "aten.new_full", "aten.masked_fill", "aten.scalar_tensor")
 
@@ -40,7 +42,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class Record:
-    """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), constant or empty."""
+    """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
+    process), constant or empty."""
 
     __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "step")
 
@@ -82,6 +85,8 @@ class Births(TorchDispatchMode):
         """An optimizer's step runs."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(t.__name__ in _APART and t.__module__.startswith("torch.distributed") for t in types):
+            return NotImplemented  # it is taken apart first, and what that calls comes here
         kwargs = kwargs or {}
         before: list[Any] = []
         if self.active:
@@ -156,6 +161,8 @@ class Births(TorchDispatchMode):
 
     def _record(self, name: str, raw: Any, inputs: list[Any], taken: list[Any], args: Any, out: Any) -> Record:
         shows = "nan" if bool(torch.isnan(out).any()) else "inf"
+        if name.startswith(_COLLECTIVES) and not any(_home(t) in self._flows for t in taken):
+            return self._new("received", name, raw, shows)  # it waits for what another process has sent
         parents: list[Record] = []
         from_nan = False
         for value, own in zip(inputs, taken, strict=True):
@@ -245,7 +252,7 @@ class Births(TorchDispatchMode):
             except Exception:
                 continue
             if isinstance(value, torch.Tensor):
-                out[name.removeprefix("_saved_")] = self._told(value, value)
+                out[name.removeprefix("_saved_")] = self._told(local_of(value), value)
             elif isinstance(value, int | float) and not isinstance(value, bool):
                 out[name.removeprefix("_saved_")] = value
         return out
@@ -331,7 +338,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 def _home(tensor: Any) -> int:
     """The memory that a tensor's numbers stand in; 0 where it has none of its own."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        return int(local_of(tensor).untyped_storage()._cdata)
     except Exception:
         return 0
 

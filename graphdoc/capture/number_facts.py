@@ -11,6 +11,15 @@ MOST_ELEMENTS = 50_000_000
 """Of a tensor that is looked at."""
 
 
+def local_of(tensor: Any) -> Any:
+    """The part of a DTensor that lies in this process, any other tensor itself: to ask a DTensor as a whole would take
+    all processes."""
+    cls = type(tensor)
+    if cls.__name__ == "DTensor" and cls.__module__.startswith("torch.distributed"):
+        return getattr(tensor, "_local_tensor", tensor)
+    return tensor
+
+
 def looked_at(tensor: Any) -> bool:
     """Whether a tensor has numbers that can be read: floating-point, dense, with memory, not of a subclass."""
     try:
@@ -27,11 +36,13 @@ def looked_at(tensor: Any) -> bool:
 
 def is_finite(torch: Any, tensor: Any) -> bool:
     """Whether all elements are; True for what is not looked at."""
+    tensor = local_of(tensor)
     return not looked_at(tensor) or bool(torch.isfinite(tensor).all())
 
 
 def describe(torch: Any, tensor: Any) -> dict[str, Any]:
     """Counts, extremes of the finite elements, and for each kind of element the position of its first one."""
+    tensor = local_of(tensor)
     out: dict[str, Any] = {
         "shape": [int(s) for s in tensor.shape],
         "dtype": str(tensor.dtype).removeprefix("torch."),

@@ -23,6 +23,8 @@ def kind_of(trouble: Trouble) -> str:
     born = trouble.born
     if born is None:
         return _of_constants(trouble)
+    if born.kind == "received":
+        return ""  # another process made it
     if born.kind == "empty":
         return "nan-uninitialised-parameter"
     if born.kind == "given":

@@ -103,7 +103,8 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Birth:
-    """One record: an operation whose result was not finite. ``kind``: birth, turn, given, constant or empty."""
+    """One record: an operation whose result was not finite. ``kind``: birth, turn, given, received, constant or
+    empty."""
 
     facts: Mapping[str, Any]
 
