@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from commands import graphdoc
 from examples import Example, healthy, sick
 from seen import observe
 
@@ -34,3 +35,29 @@ def test_healthy_program_is_left_alone(cause: Cause, example: Example, tmp_path:
     seen = observe(tmp_path, example.code)
     assert seen.result.status == 0, seen.result.stderr
     assert seen.slugs == []
+
+
+CLIPPED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+maker, critic = nn.Linear(3, 5), nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 1))
+making = torch.optim.RMSprop(maker.parameters())
+judging = torch.optim.RMSprop(critic.parameters())
+for i in range(12):
+    judging.zero_grad()
+    (critic(maker(torch.randn(4, 3)).detach()).mean() - critic(torch.randn(4, 5)).mean()).backward()
+    judging.step()
+    for p in critic.parameters():
+        p.data.clamp_(-0.01, 0.01)
+    making.zero_grad()
+    (-critic(maker(torch.randn(4, 3))).mean()).backward()
+    making.step()
+"""
+
+
+def test_a_critic_clipped_between_two_losses_is_not_suspected(tmp_path):
+    """A suspicion would run every such program a second time."""
+    (tmp_path / "train.py").write_text(CLIPPED)
+    assert graphdoc(tmp_path, "run", "train.py").stderr == ""

@@ -149,10 +149,15 @@ class Moved:
                 return
 
     def zeroed(self, seen: Seen) -> None:
-        """An optimizer is about to be cleared: a write that came before is older than a forward that comes now."""
-        held = self._held.get(seen.id)
-        if held is not None and self._looks < MOST_LOOKS and not self._modes():
-            self._older(held)
+        """An optimizer is about to be cleared: a write that came before is older than a forward that comes now.
+
+        So it is where another network is read: a clipped critic by the generator's loss.
+        """
+        if self._looks >= MOST_LOOKS or self._modes():
+            return
+        for ident, held in self._held.items():
+            if held is not None and (held.prints or ident == seen.id):
+                self._older(held)
 
     def emptied(self) -> None:
         """A module is about to be cleared."""
