@@ -15,8 +15,10 @@ def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: s
     """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
     text = f"The values go on into the next {unit}; gradients stop there{which}"
     missing = lost(fresh_reaches, reuse)
-    if missing:
+    # Where this pass has made its own anew, they may well learn through that: its use is not told apart from the old's.
+    anew = any(c.remade or c.recurrent for c in reuse.carries)
+    if missing and not anew:
         return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
-    if not reuse.meant_known:
+    if missing or not reuse.meant_known:
         return f"{text}."
     return f"{text}, and every parameter still gets its gradient from the current {unit}."
