@@ -46,14 +46,18 @@ maker, critic = nn.Linear(3, 5), nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Li
 making = torch.optim.RMSprop(maker.parameters())
 judging = torch.optim.RMSprop(critic.parameters())
 for i in range(12):
+    for p in critic.parameters():
+        p.data.clamp_(-0.01, 0.01)
+    real = torch.randn(4, 5)
     judging.zero_grad()
-    (critic(maker(torch.randn(4, 3)).detach()).mean() - critic(torch.randn(4, 5)).mean()).backward()
+    (critic(maker(torch.randn(4, 3)).detach()).mean() - critic(real).mean()).backward()
     judging.step()
     for p in critic.parameters():
         p.data.clamp_(-0.01, 0.01)
-    making.zero_grad()
-    (-critic(maker(torch.randn(4, 3))).mean()).backward()
-    making.step()
+    if i % 3 == 0:
+        making.zero_grad()
+        (-critic(maker(torch.randn(4, 3))).mean()).backward()
+        making.step()
 """
 
 
