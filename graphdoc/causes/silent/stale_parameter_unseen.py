@@ -14,7 +14,7 @@ from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.update_order import covered_remedies, overwritten_remedies, stepped_remedies
+from graphdoc.remedies.update_order import covered_remedies, move_behind, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
@@ -118,11 +118,16 @@ def _hidden(program: Program, evidence: Evidence, sign: Sign) -> Finding | None:
         "neither the old parameters nor the new. Write before the forward or behind the step, and put back what was "
         "there if the write was for a measurement only.",
         distinct(spans),
-        remedies=overwritten_remedies(program, found) if found is not None and found.saved is Saved.PARAMETER else (),
+        remedies=tuple(move_behind(program, found)) if found is not None and _may_move(found, sign) else (),
         covers="GD2",
         because="in a second run the values that the forward had saved were others when the backward began, and their "
         "version was the same",
     )
+
+
+def _may_move(found: Overwrite, sign: Sign) -> bool:
+    """Whether the write belongs behind the backward: values that were copied in may have to be taken back instead."""
+    return found.saved is Saved.PARAMETER and sign.facts.get("hidden") != "copy_"
 
 
 def _causes(program: Program, found: Overwrite) -> list[Span]:
