@@ -91,6 +91,11 @@ def _without_places(value: Any, folder: Path) -> Any:
     return json.loads(without_place(json.dumps(value), folder))
 
 
+def rounded(text: str) -> str:
+    """The text with powers of ten for what has grown out of all bounds: its digits are those of one processor."""
+    return re.sub(r"\d(\.\d+)?(?=e[+-]?\d\d)", "N", text)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("told", TOLD, ids=lambda t: f"{t.group}-{t.name}")
 def test_report(told: Told, tmp_path: Path) -> None:
@@ -109,8 +114,8 @@ def test_report(told: Told, tmp_path: Path) -> None:
         wanted = [n for n, line in enumerate(told.source.splitlines(), 1) if line.strip() in told.lines]
         assert 1 <= len(causes) <= 3
         assert any(s["line"] <= n <= s["end_line"] for s in causes for n in wanted)
-    assert text == kept.with_suffix(".txt").read_text()
-    assert document == kept.with_suffix(".json").read_text()
+    assert rounded(text) == rounded(kept.with_suffix(".txt").read_text())
+    assert rounded(document) == rounded(kept.with_suffix(".json").read_text())
 
 
 def test_no_report_is_left_over() -> None:
