@@ -202,6 +202,8 @@ class Overwrite:
             return True
         if self.reuse is None:
             return False
+        if self.reuse.lifetime is Lifetime.STORED and self.keeping_calls:
+            return False  # an earlier update has learned from these entries: no order of calls lets two do that
         learns = is_needed(self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self.trained)
         return learns or (bool(self.own) and self._of_one_update)
 
