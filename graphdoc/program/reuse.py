@@ -410,10 +410,10 @@ def older_part(
     if not _was_used(evidence.raised, evidence.nodes, evidence.older_edges):
         return None
 
-    def this_round(producer: int) -> bool:
+    def this_round(carry: OlderEdge) -> bool:
         """Whether the value was made for this very call, in the rounds of a loop before it, and only stepped over."""
-        made = evidence.node(producer)
-        if made is None or failing is None:
+        made = evidence.node(carry.producer)
+        if made is None or failing is None or _was_kept(evidence.events, journal, made.sequence, set(carry.behind)):
             return False
         return of_this_round(evidence.sources, evidence.nodes, evidence.failing_node, failing, made)
 
@@ -422,7 +422,7 @@ def older_part(
     carries = [
         c
         for c in evidence.older_edges
-        if c.dead and not _surely_unused(evidence, journal, failing, c) and not this_round(c.producer)
+        if c.dead and not _surely_unused(evidence, journal, failing, c) and not this_round(c)
     ]
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
@@ -437,6 +437,16 @@ def _was_used(raised: Raised | None, nodes: list[Node], edges: list[OlderEdge]) 
     """Whether the error is one of a graph that was used up or written into, or a part of the graph is."""
     known = message_of(raised, *SECOND_TIME, *VERSION) is not None or raised is None or not raised.message
     return known or any(n.state != "live" for n in nodes) or any(c.dead for c in edges)
+
+
+def _was_kept(events: list[Event], journal: Journal, made: int, behind: set[str]) -> bool:
+    """Whether a call with ``retain_graph=True`` can have walked what was made at this number, and left it whole.
+
+    One whose gradients are differentiated again (``create_graph=True``) belongs to the loss that does so.
+    """
+    calls = (e for e in events if e.kind in DIFFERENTIATING and e.sequence > made and not e.failed)
+    kept = (e for e in calls if e.retain_graph and not e.create_graph)
+    return any(not (known := set(journal.reaches(e))) or bool(known & behind) for e in kept)
 
 
 def _surely_unused(evidence: Evidence, journal: Journal, failing: Event | None, carry: OlderEdge) -> bool:
