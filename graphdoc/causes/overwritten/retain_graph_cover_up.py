@@ -14,7 +14,7 @@ from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import calls_of, flow, name_of
+from graphdoc.story.older_graph import calls_of, flow, names_of, several
 from graphdoc.story.older_graph_places import cause_places, constant_places
 from graphdoc.story.overwrite import called, facts_of, failed_spans, reason, saved_spans, trust, write_spans
 from graphdoc.story.wording import folded
@@ -89,8 +89,8 @@ def recognise(program: Program) -> Finding | None:
     if confidence == "certain" and not found.surely_covered_up:
         confidence = "likely"
     reuse = found.reuse if found.reuse is not None and found.reuse.carries else None
-    names = list(dict.fromkeys(name_of(c) for c in reuse.carries if c.tensor.name)) if reuse is not None else []
-    what = f"{' and '.join(names[:2])} connect{'s' if len(names) == 1 else ''}" if names else "A tensor connects"
+    names = names_of(program.sources, program.nodes, reuse.carries, 2) if reuse is not None else ""
+    what = f"{names} connect{'' if several(names) else 's'}" if names else "A tensor connects"
     behind = reuse.behind if reuse is not None else found.behind
     return Finding(
         strength,
