@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import bound_names, parameters
 
@@ -140,7 +140,7 @@ def _builds(value: ast.expr) -> bool:
     """A call of something that is named like a class: a module, a parameter, an optimizer."""
     if not isinstance(value, ast.Call):
         return False
-    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+    name = last_word(value.func)
     return name.lstrip("_")[:1].isupper()
 
 

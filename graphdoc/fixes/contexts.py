@@ -7,6 +7,7 @@ import ast
 from graphdoc.fixes.base import CannotFix, Sources, place, source_of, statement
 from graphdoc.source.arguments import drop_arguments
 from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -18,7 +19,7 @@ def last_name(node: ast.expr) -> str:
     """``no_grad`` of ``torch.no_grad()``, ``torch.no_grad`` and ``no_grad``."""
     while isinstance(node, ast.Call):
         node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return last_word(node)
 
 
 def decorator_at(sources: Sources, at: object, name: str | None) -> tuple[Source, Function, ast.expr]:

@@ -10,6 +10,7 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
 from graphdoc.source.arguments import set_keyword
+from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
 KIND = "ctc_zero_infinity"
@@ -34,4 +35,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _named(node: ast.Call, name: str) -> bool:
-    return (node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")) == name
+    return last_word(node.func) == name

@@ -10,6 +10,7 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
 from graphdoc.source.arguments import set_keyword
+from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
 KIND = "mean_of_some"
@@ -22,7 +23,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the mean is not taken by a call there")
     if "nan_to_num" in source.segment(node):
         raise CannotFix("it already counts as zero there")
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_word(node.func)
     given = {k.arg for k in node.keywords}
     plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
     if name not in _COUNTED or not plain:

@@ -31,7 +31,7 @@ from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
 from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.source.module import Loop, Source
-from graphdoc.source.paths import SYMBOLS, binding, is_path, key, operator_binding, same, targets_of
+from graphdoc.source.paths import SYMBOLS, binding, is_path, key, last_word, operator_binding, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_name
 from graphdoc.source.tokens import outer_span
@@ -101,7 +101,7 @@ def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
 
 
 def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_word(node.func)
     if isinstance(node.func, ast.Attribute) and _writes(name) and not _is_library(source, node.func.value):
         return _method(source, node, owner, args)
     flag = next((k for k in node.keywords if k.arg == "inplace"), None)

@@ -17,13 +17,13 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, place, replace, required, source_of, statement
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import key, parse_expression
+from graphdoc.source.paths import key, last_word, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_readable
 
 KIND = "recompute_entries"
 
-_ASKING = frozenset({"len", "print", "type", "isinstance", "id", "sum_of"})
+_ASKING = frozenset({"len", "print", "type", "isinstance", "id"})
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -69,7 +69,7 @@ class _Reads:
                 or not isinstance(n.ctx, ast.Load)
             ):
                 continue
-            if (n.attr if isinstance(n, ast.Attribute) else n.id) != self.containers[0] or self._is_asked(n):
+            if last_word(n) != self.containers[0] or self._is_asked(n):
                 continue
             lists = [(name, self._beside(n, at)) for name, at in self.siblings]
             self._readable(n)
@@ -146,7 +146,7 @@ class _Reads:
         if many != any(isinstance(n, ast.Call) and key(n.func) == "zip" for n in ast.walk(origin)):
             return False
         known = {*self.containers}
-        names = {_name(n) for n in ast.walk(origin)} - {""}
+        names = {last_word(n) for n in ast.walk(origin)} - {""}
         if names & known:
             return True
         bound = [
@@ -154,7 +154,7 @@ class _Reads:
             for s in ast.walk(self.scope)
             if isinstance(s, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in s.targets)
         ]
-        return any(_name(n) in known for b in bound for n in ast.walk(b))
+        return any(last_word(n) in known for b in bound for n in ast.walk(b))
 
     def _is_asked(self, n: ast.expr) -> bool:
         """Whether only something about the list is wanted, or it is changed: its length, ``append``, ``clear``."""
@@ -214,10 +214,6 @@ class _Reads:
         names = ", ".join(name for name, _ in lists)
         origin = lists[0][1] if len(lists) == 1 else f"zip({', '.join(at for _, at in lists)})"
         return f"[{self.value} for {names} in {origin}]"
-
-
-def _name(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _field(owner: str, at: str, like: ast.AST) -> str:

@@ -10,6 +10,7 @@ from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.flows import made_of
 from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.paths import last_word
 
 MOST_ASSIGNMENTS = 2
 """Assignments that are followed from an operand to the call that computed it."""
@@ -87,4 +88,4 @@ def _called_in(sources: SourceTexts, at: Frame, value: ast.expr) -> set[str]:
 
 
 def _callee(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return last_word(call.func)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Holder, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.source.paths import last_word
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -102,17 +103,17 @@ def _puts(statement: ast.stmt, entry: Entry) -> bool:
         call = statement.value
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in FILLING:
             return False
-        built = any(isinstance(a, ast.Call) and _last(a.func) == entry.type for a in call.args)
-        return built or _last(call.func.value) == entry.container
-    return any(isinstance(t, ast.Subscript) and _last(t.value) == entry.container for t in targets_of(statement))
+        built = any(isinstance(a, ast.Call) and last_word(a.func) == entry.type for a in call.args)
+        return built or last_word(call.func.value) == entry.container
+    return any(isinstance(t, ast.Subscript) and last_word(t.value) == entry.container for t in targets_of(statement))
 
 
 def handed_over(
     sources: SourceTexts, frames: Sequence[Frame], entry: Entry
-) -> tuple[Frame, ast.Call, ast.FunctionDef, ast.stmt] | None:
-    """The one call, in the functions on a stack, of a method that puts one of its arguments into the container.
+) -> tuple[Frame, ast.stmt, ast.Call, ast.FunctionDef, ast.stmt] | None:
+    """The one statement, in the functions on a stack, that calls a method which puts something into the container.
 
-    With it the method and its statement; None where there is none, or more than one.
+    With it the call, the method and the statement of that; None where there is none, or more than one.
     """
     fillers: dict[str, list[tuple[ast.FunctionDef, ast.stmt]]] = {}
     for file in sources:
@@ -121,15 +122,14 @@ def handed_over(
             for m in owner.body if isinstance(owner, ast.ClassDef) else ():
                 if isinstance(m, ast.FunctionDef):
                     fillers.setdefault(m.name, []).extend((m, s) for s in statements(m) if _puts(s, entry))
-    found: list[tuple[Frame, ast.Call, ast.FunctionDef, ast.stmt]] = []
+    found: list[tuple[Frame, ast.stmt, ast.Call, ast.FunctionDef, ast.stmt]] = []
     for frame in frames:
         root = tree(sources, frame.file)
         scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
         for s in statements(scope) if scope is not None else ():
             call = s.value if isinstance(s, ast.Expr) else None
-            if isinstance(call, ast.Call) and len(ways := fillers.get(_last(call.func), [])) == 1:
-                method, put = ways[0]
-                found.append((frame_of(sources, frame.file, s, frame.function), call, method, put))
+            if isinstance(call, ast.Call) and len(ways := fillers.get(last_word(call.func), [])) == 1:
+                found.append((frame_of(sources, frame.file, s, frame.function), s, call, *ways[0]))
         if found:
             break
     return found[0] if len(found) == 1 else None
@@ -168,13 +168,9 @@ def _built(scope: ast.AST, statement: ast.stmt, entry: Entry) -> ast.stmt | None
         and s.lineno < statement.lineno
         and any(isinstance(t, ast.Name) and t.id == put.id for t in s.targets)
         and isinstance(s.value, ast.Call | ast.Dict | ast.Tuple)
-        and (not isinstance(s.value, ast.Call) or _last(s.value.func) == entry.type)
+        and (not isinstance(s.value, ast.Call) or last_word(s.value.func) == entry.type)
     ]
     return found[-1] if found else None
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr | None:
@@ -198,7 +194,7 @@ def given(sources: SourceTexts, statement: ast.stmt, entry: Entry) -> ast.expr |
     if isinstance(value, ast.Tuple | ast.List) and wanted.kind == "index":
         plain = not any(isinstance(e, ast.Starred) for e in value.elts)
         return value.elts[int(wanted.key)] if plain and int(wanted.key) < len(value.elts) else None
-    if isinstance(value, ast.Call) and _last(value.func) == entry.type and wanted.kind in ("attribute", "field"):
+    if isinstance(value, ast.Call) and last_word(value.func) == entry.type and wanted.kind in ("attribute", "field"):
         named = next((k.value for k in value.keywords if k.arg == wanted.key), None)
         if named is not None or any(isinstance(a, ast.Starred) for a in value.args):
             return named
@@ -219,7 +215,7 @@ def fields_of(sources: SourceTexts, name: str) -> list[str]:
                         s.target.id for s in n.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
                     ]
                 return []
-            if isinstance(n, ast.Call) and _last(n.func) == "namedtuple" and len(n.args) > 1:
+            if isinstance(n, ast.Call) and last_word(n.func) == "namedtuple" and len(n.args) > 1:
                 first, second = n.args[0], n.args[1]
                 if isinstance(first, ast.Constant) and first.value == name:
                     if isinstance(second, ast.Constant) and isinstance(second.value, str):

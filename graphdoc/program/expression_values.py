@@ -15,7 +15,7 @@ from graphdoc.program.bindings import dotted, function_around, shallow, tree
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, parse_expression
+from graphdoc.source.paths import key, last_word, parse_expression
 from graphdoc.source.places import Place
 
 UNKNOWN = object()
@@ -165,7 +165,7 @@ def _may_be_tensor(sources: SourceTexts, file: str, inside: list[ast.AST], value
 
 
 def _calls_for_tensor(sources: SourceTexts, file: str, value: ast.Call, depth: int) -> bool:
-    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+    name = last_word(value.func)
     if name in _PLAIN:
         return False
     root = tree(sources, file)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Place
 
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
@@ -136,7 +136,7 @@ def _write_at(sources: SourceTexts, frame: Frame | None) -> tuple[Source, ast.st
     out = next((k.value for k in node.keywords if k.arg == "out"), None)
     if out is not None:
         return source, owner, out
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_word(node.func)
     if name.endswith("_") and isinstance(node.func, ast.Attribute):
         root = node.func.value
         if not _library(root):
@@ -167,7 +167,7 @@ def is_statement(sources: SourceTexts, frame: Frame | None) -> bool:
     call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
     if not isinstance(call, ast.Call):
         return False
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = last_word(call.func)
     flagged = any(k.arg in ("inplace", "out") for k in call.keywords)
     return flagged or (name.endswith("_") and not name.startswith("_"))
 
@@ -202,7 +202,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
     here = list(_flagged(called))
     if here:
         return [frame_of(sources, frame.file, c, frame.function) for c in here]
-    name = called.func.attr if isinstance(called.func, ast.Attribute) else getattr(called.func, "id", "")
+    name = last_word(called.func)
     found: list[Frame] = []
     for file in (frame.file, *(f for f in sources if f != frame.file)):
         for value in _values(sources, file, name):
@@ -241,7 +241,7 @@ def _flagged(scope: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(scope):
         if not isinstance(node, ast.Call):
             continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = last_word(node.func)
         at = POSITIONS.get(name)
         by_name = any(k.arg == "inplace" and getattr(k.value, "value", None) is True for k in node.keywords)
         by_place = at is not None and len(node.args) > at and getattr(node.args[at], "value", None) is True
@@ -255,7 +255,7 @@ def _values(sources: SourceTexts, file: str, name: str) -> list[ast.expr]:
     for node in ast.walk(root) if root is not None and name else ():
         if isinstance(node, ast.Assign):
             for t in node.targets:
-                last = t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "")
+                last = last_word(t)
                 if last == name:
                     out.append(node.value)
     return out

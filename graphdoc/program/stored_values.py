@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from graphdoc.evidence import Event, Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
+from graphdoc.source.paths import last_word
 
 Statement = ast.stmt
 
@@ -126,7 +127,7 @@ def _subscripts(target: ast.expr, name: str) -> int | None:
     while isinstance(target, ast.Subscript | ast.Starred):
         count += isinstance(target, ast.Subscript)
         target = target.value
-    word = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+    word = last_word(target)
     return count if word == name else None
 
 

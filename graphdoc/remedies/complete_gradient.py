@@ -6,6 +6,7 @@ import ast
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.source.module import Source
+from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
 _CHANGES = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "unscale_"})
@@ -30,12 +31,8 @@ def step_place(sources: SourceTexts, backward: Frame, cleared: Frame | None) -> 
     for later in block[at + 1 :]:
         if thrown is not None and thrown is not later and any(n is thrown for n in ast.walk(later)):
             return source.place(thrown), True
-        called = {_named(n.func) for n in ast.walk(later) if isinstance(n, ast.Call)}
+        called = {last_word(n.func) for n in ast.walk(later) if isinstance(n, ast.Call)}
         if called & _ENDS:
             break
         anchor = later if called & _CHANGES else anchor
     return (source.place(anchor), False) if anchor is not call else (Place.of(backward), False)
-
-
-def _named(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")

@@ -11,6 +11,7 @@ from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.spans import place, where
 from graphdoc.program.writers import Writer
+from graphdoc.source.paths import last_word
 
 REGISTERING = ("register_forward_hook", "register_module_forward_hook")
 
@@ -56,17 +57,13 @@ def _is_hook(root: ast.Module | None, given: ast.expr, wanted: str, instance: bo
     """Whether what is registered is the function of this name, or an object of the class of this name."""
     if instance:
         if isinstance(given, ast.Call):
-            return _last(given.func) == wanted
+            return last_word(given.func) == wanted
         return any(
-            isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and _last(n.value.func) == wanted
+            isinstance(n, ast.Assign) and isinstance(n.value, ast.Call) and last_word(n.value.func) == wanted
             for n in ast.walk(root or ast.Module([], []))
             if any(ast.unparse(t) == ast.unparse(given) for t in getattr(n, "targets", ()))
         )
-    return _last(given) == wanted
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return last_word(given) == wanted
 
 
 def hook_remedies(hook: Hook) -> list[Remedy]:

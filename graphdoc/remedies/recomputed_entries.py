@@ -24,6 +24,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.stored_values import user_frames
+from graphdoc.source.paths import last_word, targets_of
+from graphdoc.source.scopes import parameters
 from graphdoc.story.older_graph import distinct_carries
 
 _LONGEST = 160
@@ -107,29 +109,28 @@ def _recipe(program: Program, carry: OlderEdge) -> tuple[_Recipe, Frame] | None:
 def _handed_over(sources: SourceTexts, frames: Sequence[Frame], entry: Entry) -> tuple[_Recipe, Frame] | None:
     """Of an entry that a method of the store appends for its caller: ``memory.store(x, action, log_prob)``."""
     found = handed_over(sources, frames, entry) if entry.field is None else None
-    mine = _appended(found[3]) if found is not None else None
+    mine = _appended(found[-1]) if found is not None else None
     if found is None or mine is None:
         return None
-    frame, call, method, put = found
+    frame, statement, call, method, put = found
     given_to = _given_to(call, method)
     value = given_to.get(ast.unparse(mine[1]))
     root = tree(sources, frame.file)
     scope = (function_around(root, frame.line) or root) if root is not None else None
     if value is None or scope is None:
         return None
-    statement = next((s for s in statements(scope) if isinstance(s, ast.Expr) and s.value is call), None)
     kept = [
         replace(k, text=ast.unparse(given_to[k.text]), line=frame.line)
         for k in _lists(method, put)
         if k.text in given_to
     ]
-    recipe = _computed(scope, statement, value, kept, entry, frame) if statement is not None else None
+    recipe = _computed(scope, statement, value, kept, entry, frame)
     return (recipe, frame) if recipe is not None else None
 
 
 def _given_to(call: ast.Call, method: ast.FunctionDef) -> dict[str, ast.expr]:
     """What a call of a method gives to each of its arguments."""
-    names = _arguments(method)[1:]
+    names = parameters(method)[1:]
     if any(isinstance(a, ast.Starred) for a in call.args):
         return {}
     return {**dict(zip(names, call.args, strict=False)), **{k.arg: k.value for k in call.keywords if k.arg}}
@@ -138,12 +139,12 @@ def _given_to(call: ast.Call, method: ast.FunctionDef) -> dict[str, ast.expr]:
 def recipe_of(sources: SourceTexts, frame: Frame, statement: ast.stmt, entry: Entry) -> _Recipe | None:
     """How the entry that a statement stores is computed from what is stored beside it; None where it is not."""
     root = tree(sources, frame.file)
-    scope = function_around(root, frame.line) if root is not None else None
+    scope = (function_around(root, frame.line) or root) if root is not None else None
     value = given(sources, statement, entry)
-    if root is None or value is None:
+    if scope is None or value is None:
         return None
-    kept = _fields(sources, statement, entry) if entry.field is not None else _lists(scope or root, statement)
-    return _computed(scope or root, statement, value, kept, entry, frame)
+    kept = _fields(sources, statement, entry) if entry.field is not None else _lists(scope, statement)
+    return _computed(scope, statement, value, kept, entry, frame)
 
 
 def _computed(
@@ -171,12 +172,11 @@ class _Unknown(Exception):
 
 @dataclass
 class _Kept:
-    """What is stored beside an entry: its expression, where it is stored, and by which name the recipe calls it."""
+    """What is stored beside an entry: its expression, the list or field that holds it, and the line that stores it."""
 
     text: str
     at: str
     line: int
-    name: str = ""
 
 
 @dataclass
@@ -202,7 +202,7 @@ class _Inline(ast.NodeTransformer):
             return ast.copy_location(ast.Name(name, ast.Load()), node)
         if isinstance(node, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom | ast.Lambda | ast.comprehension):
             raise _Unknown
-        if isinstance(node, ast.Call) and _last(node.func) in _DRAWING:
+        if isinstance(node, ast.Call) and last_word(node.func) in _DRAWING:
             raise _Unknown
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             return self._name(node, line)
@@ -210,7 +210,7 @@ class _Inline(ast.NodeTransformer):
 
     def _name(self, node: ast.Name, line: int) -> ast.AST:
         bound = list(_bound_at(self.scope, node.id))
-        arguments = _arguments(self.scope)
+        arguments = parameters(self.scope) if isinstance(self.scope, ast.FunctionDef | ast.AsyncFunctionDef) else []
         if node.id in arguments:
             if not bound and arguments[0] == node.id == "self":
                 return node
@@ -249,16 +249,9 @@ def _within(outer: ast.AST, inner: ast.stmt) -> bool:
 
 
 def _bound_at(scope: ast.AST, name: str) -> Iterator[ast.stmt]:
-    """The statements of a scope that bind a name, in order."""
+    """The statements of a scope that bind a name, or write to what it names, in order."""
     for s in statements(scope):
-        targets: list[ast.expr] = []
-        if isinstance(s, ast.Assign):
-            targets = list(s.targets)
-        elif isinstance(s, ast.AnnAssign | ast.AugAssign | ast.For | ast.AsyncFor):
-            targets = [s.target]
-        elif isinstance(s, ast.With):
-            targets = [i.optional_vars for i in s.items if i.optional_vars is not None]
-        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)):
+        if any(isinstance(n, ast.Name) and n.id == name for t in targets_of(s) for n in ast.walk(t)):
             yield s
 
 
@@ -300,18 +293,6 @@ def _blocks_around(scope: ast.AST, statement: ast.stmt) -> list[list[ast.stmt]]:
 
     look(scope)
     return out
-
-
-def _arguments(scope: ast.AST) -> list[str]:
-    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
-        return []
-    a = scope.args
-    every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x)]
-    return [x.arg for x in every]
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _lists(scope: ast.AST, statement: ast.stmt) -> list[_Kept]:

@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Set
 
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import key, last_word, targets_of
 
 _MODULES = frozenset({"torch", "F", "nn", "functional", "math", "np", "numpy", "T"})
 """First names by which PyTorch's and numpy's functions are called: these compute and keep nothing."""
@@ -118,7 +118,7 @@ def built_objects(tree: ast.AST) -> frozenset[str]:
     for node in ast.walk(tree):
         value = getattr(node, "value", None)
         func = value.func if isinstance(value, ast.Call) else None
-        last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+        last = last_word(func)
         for target in targets_of(node):
             if isinstance(target, ast.Name):
                 (built if last[:1].isupper() else other).add(target.id)

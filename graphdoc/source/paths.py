@@ -131,6 +131,11 @@ def is_path(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
+def last_word(node: ast.AST | None) -> str:
+    """The last word of a name or attribute (``step`` of ``self.opt.step``); empty for any other expression."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def targets_of(statement: ast.AST) -> list[ast.expr]:
     """The leaf targets that a statement binds (tuples taken apart), its walrus assignments included."""
     tops: list[ast.expr] = []
