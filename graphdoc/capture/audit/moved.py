@@ -153,18 +153,19 @@ class Moved:
 
         So it is where another network is read: a clipped critic by the generator's loss.
         """
-        if self._looks >= MOST_LOOKS or self._modes():
-            return
-        for ident, held in self._held.items():
-            if held is not None and (held.prints or ident == seen.id):
-                self._older(held)
+        self._cleared(seen.id)
 
     def emptied(self) -> None:
         """A module is about to be cleared."""
-        if self._looks < MOST_LOOKS and not self._modes():
-            for held in self._held.values():
-                if held is not None and held.prints:
-                    self._older(held)
+        self._cleared(None)
+
+    def _cleared(self, optimizer: int | None) -> None:
+        """What is read closely, and what is sampled of this optimizer, was written before now."""
+        if self._looks >= MOST_LOOKS or self._modes():
+            return
+        for ident, held in self._held.items():
+            if held is not None and (held.prints or ident == optimizer):
+                self._older(held)
 
     def _older(self, held: _Held) -> None:
         moved = held.moved()
