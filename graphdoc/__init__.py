@@ -3,13 +3,17 @@
 TYPE_CHECKING = False  # nothing is imported here: this module stands in every observed process
 if TYPE_CHECKING:
     from graphdoc.doors.block import observe
+    from graphdoc.version import __version__
 
 __all__ = ["__version__", "observe"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """``graphdoc.observe``, loaded when it is asked for."""
+    """``graphdoc.__version__`` and ``graphdoc.observe``, loaded when they are asked for."""
+    if name == "__version__":
+        from graphdoc.version import __version__
+
+        return __version__
     if name == "observe":
         from graphdoc.doors.block import observe
 

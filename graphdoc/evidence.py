@@ -56,6 +56,16 @@ class Frame:
     function: str = ""
     user: bool = True
 
+    @property
+    def start(self) -> tuple[str, int, int]:
+        """Where the place begins: file, line and column."""
+        return self.file, self.line, self.column
+
+    @property
+    def extent(self) -> tuple[str, int, int, int, int]:
+        """The whole place: file, line and column, and where it ends."""
+        return self.file, self.line, self.column, self.end_line, self.end_column
+
 
 @dataclass
 class Step:

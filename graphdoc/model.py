@@ -37,6 +37,16 @@ class Span:
     label: str = ""
     when: tuple[int, int] | None = field(default=None, compare=False)
 
+    @property
+    def start(self) -> tuple[str, int, int]:
+        """Where the place begins: file, line and column."""
+        return self.file, self.line, self.column
+
+    @property
+    def extent(self) -> tuple[str, int, int, int, int]:
+        """The whole place: file, line and column, and where it ends."""
+        return self.file, self.line, self.column, self.end_line, self.end_column
+
     def to_json(self) -> dict[str, Any]:
         return {
             "role": self.role,

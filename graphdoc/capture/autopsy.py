@@ -18,6 +18,7 @@ from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census, roots_of
 from graphdoc.capture.older_edges import OlderEdges
+from graphdoc.capture.sites import Sites
 from graphdoc.capture.stacks import Stack, kept_in
 from graphdoc.capture.threads import on_one_scale
 from graphdoc.evidence import (
@@ -63,6 +64,7 @@ class Autopsy:
         self.thread = journal.here.number if thread is None else thread
         on_one_scale(self.entries, self.thread)
         self.order: list[walk.Found] = []
+        self.sites = Sites()
         self.same_place: list[Entry] = []
         self.suspect: Callable[[list[walk.Found]], None] | None = None
         """Marks nodes as stale that no version counter tells."""
@@ -168,7 +170,8 @@ class Autopsy:
         released = {f.number for f in order if f.released and f.sequence <= limit} if second_time else set()
         stale = {f.number for f in order if f.stale}
         self.dead = released if second_time else stale
-        self.bits, self.touched, self.leaves = walk.below(order, self.dead)
+        self.upward = walk.upward(order)
+        self.bits, self.touched, self.leaves = walk.below(order, self.dead, self.upward)
         evidence.root = self.tell(evidence, 0)
         evidence.failing = self.tell(evidence, self.failing) if self.failing >= 0 else -1
         evidence.failing_event = entry.index

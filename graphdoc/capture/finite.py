@@ -43,7 +43,6 @@ class FiniteWatch:
         self._witness = witness
         self._torch = torch
         self._tensor = torch.Tensor
-        self._modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
         self._readers: dict[Any, Any] = {
             torch.float32: ctypes.c_float,
             torch.float64: ctypes.c_double,
@@ -60,17 +59,20 @@ class FiniteWatch:
         """The user asks for the values of every operation (``--nan all``)."""
 
     def root(self, outputs: Any, index: int) -> None:
-        """A backward call begins. Never raises, and leaves alone whatever is not a plain tensor of one element."""
+        """A backward call begins, and the program's modes are left (``torch.set_default_device`` is one that stays on).
+
+        Never raises, and leaves alone whatever is not a plain tensor of one element.
+        """
         try:
             tensor = outputs[0]
-            if type(tensor) is not self._tensor or self._modes() or tensor.numel() != 1:
+            if type(tensor) is not self._tensor or tensor.numel() != 1:
                 return
             if tensor.is_cpu:
                 value = self._read(tensor)
             else:
                 now = time.monotonic()
-                if now < self._due:
-                    return
+                if now < self._due or (tensor.is_cuda and self._torch.cuda.is_current_stream_capturing()):
+                    return  # to wait for the device would end the capture of a CUDA graph
                 value = float(tensor.detach())
                 self._due = time.monotonic() + RARELY
         except Exception:

@@ -40,6 +40,7 @@ class Folding:
         calls = [e.sequence for e in seen.entries if e.kind in ("backward", "grad") and not e.failed]
         self._latest = max(calls, default=-1)
         self._callers: dict[int, tuple[int, ...]] = {}
+        self._sites: dict[tuple[int, int], tuple[int, ...]] = {}
         self._spots: dict[int, tuple[int, int]] = {}
         """By the number of an expression: its function, and its line."""
         self._owners = seen.owners if hasattr(seen, "owners") else {}
@@ -59,9 +60,7 @@ class Folding:
         self._count(folded, part_of)
         if depth == 0:
             self._add_lines(folded, part_of, sites)
-        edges: Counter[tuple[int, int]] = Counter()
-        for found in order:
-            edges.update((part_of[found.number], part_of[m]) for m in found.following)
+        edges = Counter((part_of[found.number], part_of[m]) for found in order for m in found.following)
         folded.edges = [[a, b, n] for (a, b), n in edges.most_common(MOST_EDGES)]
         folded.homes = [-1] * len(evidence.nodes)
         for number, ident in self._seen.numbers.items():
@@ -74,6 +73,12 @@ class Folding:
         kept = kept_in(found.node) if found.leaf is None else None
         if not isinstance(kept, Stack):
             return site_of(kept) if isinstance(kept, list) else ()
+        known = self._sites.get((id(kept.chain), kept.lasti))
+        if known is None:
+            known = self._sites[id(kept.chain), kept.lasti] = self._site_of(kept)
+        return known
+
+    def _site_of(self, kept: Stack) -> tuple[int, ...]:
         code = kept.chain[0]
         callers = self._callers.get(id(kept.chain))
         if callers is None:

@@ -229,9 +229,11 @@ class Census:
         named = sorted(self.modules.values(), key=lambda m: (_cost(m[2], m[1]), len(m[2])))
         for module, _, path in named:
             self._take(module, self._told(path))
+        known = self._plain
         for obj in gc.get_objects():
             # Modules that no frame leads to (kept by C++ or by a library): named by their class.
-            if self._kind(type(obj)) == "module" and id(obj) not in self.modules:
+            cls = type(obj)
+            if (known.get(cls) or self._kind(cls)) == "module" and id(obj) not in self.modules:
                 self._take(obj, type(obj).__name__)
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]

@@ -31,7 +31,8 @@ class OlderEdges:
         self._sites: dict[tuple[Any, ...], list[Any]] | None = None
         self._outputs: dict[int, tuple[Any, list[Any]]] = {}
         self._known: dict[tuple[Any, ...], list[Holder]] = {}
-        self._made_at: dict[tuple[Any, ...], list[int]] | None = None
+        self._made_at: dict[int, list[int]] | None = None
+        self._above: dict[int, list[int]] | None = None
 
     def fill(self, evidence: Evidence, entry: Entry) -> None:
         """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
@@ -75,7 +76,7 @@ class OlderEdges:
         """
         mark = max(marks.values(), default=-1)
         takers, makers = {n for n, _ in edges}, {m for _, m in edges}
-        taking, making = self._alike(takers), self._alike(makers)
+        taking, making = self._alike(takers, makers)
         out = []
         for f in self.seen.order:
             new = f.sequence >= mark
@@ -85,18 +86,21 @@ class OlderEdges:
                     out.append((f.number, m))
         return out
 
-    def _alike(self, numbers: set[int]) -> set[int]:
-        """The nodes that the same expressions made as these."""
-        wanted = {
-            (self.seen.order[n].op, site_of(self.seen.raw_stack(self.seen.order[n].node), library=True))
-            for n in numbers
-        }
-        ops = {op for op, _ in wanted}
-        return {
-            f.number
-            for f in self.seen.order
-            if f.op in ops and (f.op, site_of(self.seen.raw_stack(f.node), library=True)) in wanted
-        }
+    def _alike(self, takers: set[int], makers: set[int]) -> tuple[set[int], set[int]]:
+        """The nodes that the same expressions made as these, and as those."""
+        order, sites = self.seen.order, self.seen.sites
+        of_takers, of_makers = ({(order[n].op, sites.of(order[n].node)) for n in some} for some in (takers, makers))
+        ops = {op for op, _ in of_takers | of_makers}
+        taking, making = set(), set()
+        for found in order:
+            op = found.op
+            if op in ops:
+                made = op, sites.of(found.node)
+                if made in of_takers:
+                    taking.add(found.number)
+                if made in of_makers:
+                    making.add(found.number)
+        return taking, making
 
     def _fill_lingering(self, evidence: Evidence, mark: int) -> None:
         """What else is kept with an old graph: the next thing to fail once the first is mended."""
@@ -120,24 +124,20 @@ class OlderEdges:
         """Whether the call that made the producer was made again since the last backward; and feeds on the producer."""
         if self._made_at is None:
             self._made_at = {}
-            self._above: dict[int, list[int]] = {}
-            sites: dict[tuple[int, int], tuple[int, ...]] = {}
             for found in self.seen.order:
-                kept = kept_in(found.node)
-                if isinstance(kept, Stack):
-                    site = sites.get((id(kept.chain), kept.lasti))
-                    if site is None:
-                        # Library frames included: two nodes of one module call are not the same expression.
-                        site = sites[id(kept.chain), kept.lasti] = site_of(kept, library=True)
-                    self._made_at.setdefault(site, []).append(found.number)
-                for m in found.following:
-                    self._above.setdefault(m, []).append(found.number)
+                if isinstance(kept_in(found.node), Stack):
+                    self._made_at.setdefault(self.seen.sites.of(found.node), []).append(found.number)
         node = self.seen.order[producer].node
-        same = self._made_at.get(site_of(self.seen.raw_stack(node), library=True), [])
+        same = self._made_at.get(self.seen.sites.of(node), [])
         newer = {n for n in same if self.seen.order[n].sequence >= mark > self.seen.order[producer].sequence}
         remade = any(self.seen.order[n].op == node.name() for n in newer)
         if not newer:
             return False, False
+        if self._above is None:
+            self._above = {}
+            for found in self.seen.order:
+                for m in found.following:
+                    self._above.setdefault(m, []).append(found.number)
         seen = {consumer}
         todo = [consumer]
         while todo and len(seen) < 50_000:
@@ -180,7 +180,7 @@ class OlderEdges:
         marks = sorted({e.sequence for e in freed_by.values() if e is not None})
         place = {mark: i for i, mark in enumerate(marks)}
         own = {n: 1 << place[e.sequence] for n, e in freed_by.items() if e is not None}
-        masks = walk.gather(self.seen.order, own)
+        masks = walk.gather(self.seen.order, own, self.seen.upward)
         out = []
         for found in self.seen.order:
             if found.sequence >= walk.NO_SEQUENCE:

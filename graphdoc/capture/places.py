@@ -70,6 +70,12 @@ def is_user_file(name: str) -> bool:
     return known
 
 
+def is_users(module: Any) -> bool:
+    """Whether the class of a module is the user's own: its ``__init__`` is written in one of his files."""
+    code = getattr(type(module).__init__, "__code__", None)
+    return code is not None and is_user_file(code.co_filename)
+
+
 def position(code: CodeType, lasti: int) -> tuple[int, int, int, int]:
     """Line, column, end line, end column (byte offsets from 0, -1 where unknown) of the running instruction."""
     known = _positions.get(id(code))

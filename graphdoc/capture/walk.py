@@ -227,9 +227,9 @@ def of_released(message: str) -> bool:
     return any(text in message for text in _RELEASED)
 
 
-def gather(order: list[Found], own: dict[int, int]) -> list[int]:
-    """For every node the union (bitwise or) of its own bits and those of everything below it; linear, no recursion."""
-    out = [0] * len(order)
+def upward(order: list[Found]) -> list[int]:
+    """The numbers of all nodes, each behind those that it leads to; linear, no recursion."""
+    out: list[int] = []
     state = bytearray(len(order))
     for start in range(len(order)):
         todo = [start] if not state[start] else []
@@ -237,20 +237,40 @@ def gather(order: list[Found], own: dict[int, int]) -> list[int]:
             n = todo[-1]
             if state[n] == 0:
                 state[n] = 1
-                todo.extend(m for m in order[n].following if not state[m])
+                for m in order[n].following:
+                    if not state[m]:
+                        todo.append(m)
                 continue
             todo.pop()
             if state[n] == 1:
                 state[n] = 2
-                value = own.get(n, 0)
-                for m in order[n].following:
-                    value |= out[m]
-                out[n] = value
+                out.append(n)
     return out
 
 
-def below(order: list[Found], dead: set[int]) -> tuple[list[int], list[int], dict[int, Any]]:
+def gather(order: list[Found], own: dict[int, int], numbers: list[int] | None = None) -> list[int]:
+    """For every node the union (bitwise or) of its own bits and those of everything below it.
+
+    ``numbers`` is what ``upward`` says of this graph, where that is known already.
+    """
+    out = [0] * len(order)
+    for n, value in own.items():
+        out[n] = value
+    for n in upward(order) if numbers is None else numbers:
+        value = out[n]
+        for m in order[n].following:
+            value |= out[m]
+        out[n] = value
+    return out
+
+
+def below(order: list[Found], dead: set[int], numbers: list[int]) -> tuple[list[int], list[int], dict[int, Any]]:
     """For every node: the leaves it leads to (a bit set), and whether anything dead lies at or below it.
+
+    Args:
+        order: the nodes of the graph, as ``walk`` found them.
+        dead: the numbers of those that cannot be used.
+        numbers: what ``upward`` says of them.
 
     Returns:
         (bit sets by node number, 0 or 1 by node number, leaf tensor by bit position).
@@ -263,4 +283,4 @@ def below(order: list[Found], dead: set[int]) -> tuple[list[int], list[int], dic
             position = bit_of.setdefault(id(found.leaf), len(bit_of))
             leaves[position] = found.leaf
             own[found.number] = 1 << position
-    return gather(order, own), gather(order, dict.fromkeys(dead, 1)), leaves
+    return gather(order, own, numbers), gather(order, dict.fromkeys(dead, 1), numbers), leaves

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from graphdoc import __version__
 from graphdoc.cli import causes, fix, run, show
 from graphdoc.cli.arguments import KIND, split
+from graphdoc.version import __version__
 
 
 class Everything(TyperCommand):

@@ -76,8 +76,8 @@ def command(
     if result.diagnoses:
         import libcst  # noqa: F401  (without it each fix would fail by itself; the command says it once)
 
-        from graphdoc.fixes import propose
-        from graphdoc.fixes.trying import Trying
+        from graphdoc.proposals.propose import propose
+        from graphdoc.proposals.trying import Trying
 
         trying = Trying(verify_time, bool(verify), say, _progress)
         result = propose(kept, result, verify=verify is not False, trying=trying)
@@ -114,10 +114,7 @@ def command(
             raise typer.Exit(1)
         elif fix.safety == "unsafe" and not unsafe:
             note = f" {fix.note}" if fix.note else ""
-            why = "because it decides what the gradients mean"
-            if fix.verification.get("unmeasured"):
-                why = f"because its gradients could not be measured ({fix.verification.get('summary')})"
-            say(f"not applied, {why}: {fix.title}.{note} --unsafe applies it.")
+            say(f"not applied, because {_why_unsafe(fix)}: {fix.title}.{note} --unsafe applies it.")
             raise typer.Exit(1)
         else:
             _apply(fix, contents, base, root)
@@ -223,6 +220,20 @@ def _select(fixes: list[Fix], choose: int | None) -> Fix | None:
             raise UsageError(f"fix number {choose} is described only, it has no patch: {fixes[choose - 1].title}")
         return fixes[choose - 1]
     return next((f for f in fixes if f.diff and f.safety != "display" and f.verified is not False), None)
+
+
+def _why_unsafe(fix: Fix) -> str:
+    """Why a fix is not applied unasked: by its nature, or by what its trial came to (``proposals.trying``)."""
+    from graphdoc.verify.verdict import TOLERANCE
+
+    told = fix.verification
+    if told.get("unmeasured"):
+        return f"its gradients could not be measured ({told.get('summary')})"
+    if told.get("without_reference"):
+        return f"there was nothing to compare its gradients with ({told.get('summary')})"
+    if told.get("max_relative_difference", 0.0) > TOLERANCE:
+        return f"its gradients are not those of the program as it is written ({told.get('summary')})"
+    return "it decides what the gradients mean"
 
 
 def _why_none(result: Report) -> str:

@@ -192,8 +192,8 @@ def with_patches(kept: Kept, report: Report, *, recall: bool = False) -> Report:
     try:
         import libcst  # noqa: F401  (each fix would fail by itself)
 
-        from graphdoc.fixes import propose
-        from graphdoc.fixes.trying import Trying
+        from graphdoc.proposals.propose import propose
+        from graphdoc.proposals.trying import Trying
 
         return propose(kept, report, verify=False, trying=Trying() if recall else None)
     except UsageError as e:

@@ -14,10 +14,9 @@ import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.summing import READS_GRADIENTS
-from graphdoc.source.arguments import drop_arguments
+from graphdoc.source.arguments import without_flag
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import binds_any, method_of, opaque_calls
-from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
@@ -54,7 +53,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     edits = place_text(source, first, [text_of(source, s, indent) for s in moved], after=False) if moved else []
     for statement in (*moved, second):
         edits += delete(source, statement)
-    return [*edits, *_without_flag(source, one)]
+    return [*edits, *without_flag(source, one)]
 
 
 def _loss(node: ast.Call, owner: ast.stmt) -> ast.expr:
@@ -84,7 +83,3 @@ def _touches(statement: ast.stmt) -> str:
             return ast.unparse(node)
     unknown = opaque_calls(statement, frozenset())
     return ast.unparse(unknown[0]) if unknown else ""
-
-
-def _without_flag(source: Source, node: ast.Call) -> list[Edit]:
-    return drop_arguments(source, node, lambda _, keyword: keyword == "retain_graph")

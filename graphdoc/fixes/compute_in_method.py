@@ -3,7 +3,8 @@
 ``self.length = torch.exp(self.raw_length)`` moves to the head of ``forward``, with the statements of the same method
 that it needs. An argument of ``__init__`` that it reads is read from the attribute that keeps it; where none does, one
 is set in its place. Where the attribute is read elsewhere too (in ``__init__`` itself, or from outside of the class),
-the statement stays as well.
+the statement stays as well. A ``nn.Parameter(...)`` within the expression is made once, and kept as an attribute of its
+own: made anew in each call it would never be trained.
 
 Args:
     places: the assignments to attributes, in any order (or ``place`` for one). All stand in one method.
@@ -36,6 +37,8 @@ class _Plan:
     given: dict[str, str] = field(default_factory=dict)
     """Arguments of the method that the statements read, and the attributes that keep them."""
     unkept: list[str] = field(default_factory=list)
+    leaves: dict[ast.stmt, tuple[ast.Call, str]] = field(default_factory=dict)
+    """The parameter that a statement makes within its expression, and the attribute that is to keep it."""
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -54,8 +57,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         edits += place_text(source, head, texts, after=False)
     kept = [f"{plan.me}.{plan.given[name]} = {name}" for name in plan.unkept]
     for node in plan.chosen:
+        leaf = plan.leaves.get(node)
         if _read_elsewhere(plan, sources, node, readers):
+            if leaf is not None:
+                raise CannotFix("what is made of the parameter is also read elsewhere")
             continue
+        if leaf is not None:
+            kept.append(f"{plan.me}.{leaf[1]} = {source.code[slice(*source.span(leaf[0]))]}")
         if kept:
             start, end = source.span(node)
             edits.append(Edit(source.file, start, end, ("\n" + indent_of(source, node)).join(kept)))
@@ -104,8 +112,11 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     plan.chosen.append(node)
     inner = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     inner |= {a.arg for n in ast.walk(node.value) if isinstance(n, ast.Lambda) for a in n.args.args}
+    leaf = _leaf_within(plan, node)
+    staying = {id(n) for n in ast.walk(leaf)} if leaf is not None else set()
     local = bound_names(plan.origin) - {plan.me} - inner
-    for name in dict.fromkeys(n.id for n in ast.walk(node.value) if isinstance(n, ast.Name) and n.id in local):
+    read = (n for n in ast.walk(node.value) if isinstance(n, ast.Name) and id(n) not in staying)
+    for name in dict.fromkeys(n.id for n in read if n.id in local):
         bindings = [
             s
             for s in plan.origin.body
@@ -119,6 +130,21 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
             _take(plan, bindings[0])
         else:
             raise CannotFix(f"what {name} is at that line is not known elsewhere")
+
+
+def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | None:
+    """The one ``nn.Parameter(...)`` within the expression, for which the plan then has an attribute."""
+    found = [n for n in ast.walk(node) if isinstance(n, ast.Call) and last_word(n.func) == "Parameter"]
+    if not found:
+        return None
+    attributes = _attributes_set(node, plan.me)
+    if len(found) > 1 or len(attributes) != 1:
+        raise CannotFix("several parameters are made within the statement")
+    name = f"{attributes[0]}_parameter"
+    if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(plan.owner)):
+        raise CannotFix(f"the class has an attribute {name} already")
+    plan.leaves[node] = (found[0], name)
+    return found[0]
 
 
 def _keep(plan: _Plan, name: str) -> None:
@@ -210,14 +236,21 @@ def _head(method: ast.FunctionDef) -> ast.stmt:
 def _text(plan: _Plan, node: ast.stmt, indent: str) -> str:
     """The statement at its new place, arguments of the old method replaced by the attributes that keep them."""
     value: ast.expr = node.value  # type: ignore[attr-defined]
-    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in plan.given]
-    if not names:
+    leaf = plan.leaves.get(node)
+    within = {id(n) for n in ast.walk(leaf[0])} if leaf is not None else set()
+    attributes: list[tuple[ast.expr, str]] = [
+        (n, plan.given[n.id])
+        for n in ast.walk(value)
+        if isinstance(n, ast.Name) and n.id in plan.given and id(n) not in within
+    ]
+    attributes += [leaf] if leaf is not None else []
+    if not attributes:
         return text_of(plan.source, node, indent)
     start, end = plan.source.span(node)
     text = plan.source.code[start:end]
-    for n in sorted(names, key=lambda n: -plan.source.span(n)[0]):
+    for n, attribute in sorted(attributes, key=lambda a: -plan.source.span(a[0])[0]):
         first, last = plan.source.span(n)
-        text = text[: first - start] + f"{plan.me}.{plan.given[n.id]}" + text[last - start :]
+        text = text[: first - start] + f"{plan.me}.{attribute}" + text[last - start :]
     if "\n" not in text and "\r" not in text:
         return text
     return ast.unparse(ast.parse(text))

@@ -16,10 +16,10 @@ from itertools import pairwise
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, call, place, replace, required
 from graphdoc.fixes.summing import READS_GRADIENTS, sum_over_loop
-from graphdoc.source.arguments import drop_arguments
+from graphdoc.source.arguments import without_flag
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding, key, same, targets_of
+from graphdoc.source.paths import binding, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.tokens import outer_span
 
@@ -77,9 +77,9 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
                 raise CannotFix("an optimizer steps between the backward calls")
             moved.append(statement)
             edits += delete(source, statement)
-        elif any(_named(n) in READS_GRADIENTS for n in ast.walk(statement)):
+        elif any(last_word(n) in READS_GRADIENTS for n in ast.walk(statement)):
             raise CannotFix("gradients are read between the backward calls")
-        elif any(_named(n) in ("step", "zero_grad", "backward") for n in ast.walk(statement)):
+        elif any(last_word(n) in ("step", "zero_grad", "backward") for n in ast.walk(statement)):
             raise CannotFix("a step or backward hides in a statement between the backward calls")
     if len({key(loss) for loss in losses}) == 1:
         edits += _accumulate(source, pairs, between, losses[0])
@@ -88,7 +88,7 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
         edits.append(replace_outer(source, losses[-1], _sum([source.segment(x) for x in losses], losses)))
     for _, owner in pairs[:-1]:
         edits += delete(source, owner)
-    edits += _drop_retain(source, last_call)
+    edits += without_flag(source, last_call)
     if moved:
         edits += place_text(source, last, [text_of(source, s, indent_of(source, last)) for s in moved], after=True)
     return edits
@@ -139,19 +139,11 @@ def _check_unchanged(losses: list[ast.expr], between: list[ast.stmt]) -> None:
                     raise CannotFix(f"{target.id} changes between the backward calls")
 
 
-def _named(node: ast.AST) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
-
-
 def _method(statement: ast.stmt) -> str | None:
     value = statement.value if isinstance(statement, ast.Expr) else None
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         return value.func.attr
     return None
-
-
-def _drop_retain(source: Source, node: ast.Call) -> list[Edit]:
-    return drop_arguments(source, node, lambda _, name: name == "retain_graph")
 
 
 def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: bool) -> list[Edit]:

@@ -15,17 +15,22 @@ class Stretch:
     """A run of one block's statements: ``seeds`` compute the value, ``anchor`` is the last before it is needed again.
 
     ``following`` are the statements that run behind the anchor, in order, those at the head of a loop's next iteration
-    last. ``wraps``: the following ones begin anew with the loop.
+    last. ``branched``: from some statement on ``block`` goes on in a branch, which need not be taken; what stands above
+    it is wanted without it too.
     """
 
     block: list[ast.stmt]
     seeds: list[int]
     anchor: int
     following: list[ast.stmt]
+    branched: bool = False
 
 
-def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt) -> Stretch:
+def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: ast.stmt | None = None) -> Stretch:
     """Find the block that holds the anchor (or what it stands in) and all seeds.
+
+    Where the anchor stands deeper than the seeds, in a branch that also holds the ``backward`` call behind it, the
+    block goes on in the branch up to its end: what is computed behind the whole of the branch comes too late.
 
     Raises:
         CannotFix: they share no block, or a seed stands behind the anchor.
@@ -40,11 +45,36 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt) -> Stretch:
                 places = sorted({i for i in lifted if i is not None})
                 if places[-1] >= index:
                     raise CannotFix("the value is computed behind the write already")
+                inner = _into_branch(source, at, anchor, backward)
+                if inner is not None:
+                    deep, above = inner
+                    return Stretch([*block[:index], *deep], places, index + above, _following(source, anchor), True)
                 return Stretch(block, places, index, _following(source, at))
         at = source.parents.get(at, source.tree or anchor)
         if isinstance(at, ast.FunctionDef | ast.AsyncFunctionDef):
             break
     raise CannotFix("the value and the write stand in different blocks")
+
+
+def _into_branch(
+    source: Source, outer: ast.stmt, anchor: ast.stmt, backward: ast.stmt | None
+) -> tuple[list[ast.stmt], int] | None:
+    """What runs inside of ``outer`` up to the end of the anchor's block, and at which index of it the anchor stands.
+
+    None unless only branches lie between the two, and the backward call stands behind the anchor in its block.
+    """
+    found = source.node_block(anchor)
+    if outer is anchor or backward is None or found is None:
+        return None
+    if not any(n is backward for s in found[0][found[1] + 1 :] for n in ast.walk(s)):
+        return None
+    run, at, above = [*found[0]], anchor, found[1]
+    while (parent := source.parents.get(at)) is not outer:
+        found = source.node_block(parent) if isinstance(parent, ast.If | ast.With) else None
+        if found is None or not isinstance(parent, ast.stmt):
+            return None
+        run, at, above = [*found[0][: found[1]], *run], parent, above + found[1]
+    return (run, above) if isinstance(outer, ast.If | ast.With) else None
 
 
 def _lift(source: Source, node: ast.AST, block: list[ast.stmt]) -> int | None:

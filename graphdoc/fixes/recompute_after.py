@@ -1,7 +1,8 @@
 """Compute a value again behind an optimizer step, so that the loss uses the weights of now.
 
 The statements that compute it are moved behind the step, with what they go through on the way to the loss; one whose
-result is also used before the step is copied and stays where it is.
+result is also used before the step is copied and stays where it is, and so does all of it where step and backward
+stand in a branch.
 
 Args:
     places: the statements that ran with the old weights.
@@ -37,7 +38,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if place in (args.get("constants") or ()):
             constants.append(node)
     backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
-    found = stretch(source, seeds, after)
+    found = stretch(source, seeds, after, backward)
     chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
     if not chosen:
         raise CannotFix("nothing that was computed before the step is used behind it")
@@ -112,6 +113,8 @@ def _detached(texts: list[str], constants: set[str]) -> list[str]:
 
 def _movable(found: Stretch, chosen: list[int], index: int) -> bool:
     """Whether nothing that stays in place reads what the statement binds."""
+    if found.branched:
+        return False
     node = found.block[index]
     bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
     staying = [found.block[j] for j in range(index + 1, found.anchor + 1) if j not in chosen]

@@ -16,6 +16,7 @@ from graphdoc.source.in_place_names import NOT_A_WRITE, REPLACEMENTS, WITHOUT_CO
 from graphdoc.source.module import Source
 from graphdoc.source.paths import SYMBOLS, binding, operator_binding, same, targets_of
 from graphdoc.source.places import Edit
+from graphdoc.source.rows import is_full
 from graphdoc.source.scopes import fresh_name, is_rebindable, torch_name
 from graphdoc.source.tokens import outer_span
 
@@ -115,7 +116,7 @@ def _slices(source: Source, loop: ast.For, name: str, counter: str) -> dict[ast.
 
 def _slice(node: ast.Subscript, counter: str) -> _Slice | None:
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    single = [i for i, n in enumerate(items) if not _full(n)]
+    single = [i for i, n in enumerate(items) if not is_full(n)]
     dots = [i for i, n in enumerate(items) if isinstance(n, ast.Constant) and n.value is Ellipsis]
     if len(single) != 1 or len(dots) > 1:
         return None
@@ -128,12 +129,6 @@ def _slice(node: ast.Subscript, counter: str) -> _Slice | None:
             return None
         return _Slice(dim, True, one.lower)
     return _Slice(dim, False, one) if _distance(one, counter) is not None else None
-
-
-def _full(node: ast.expr) -> bool:
-    if isinstance(node, ast.Slice):
-        return node.lower is None and node.upper is None and node.step is None
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def _distance(node: ast.expr | None, counter: str) -> tuple[bool, int] | None:

@@ -14,6 +14,7 @@ from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same, targets_of
 from graphdoc.source.places import Edit
+from graphdoc.source.rows import is_full
 from graphdoc.source.scopes import is_rebindable, parameters, torch_name
 from graphdoc.source.tokens import outer_span
 
@@ -190,17 +191,11 @@ def _dimension(index: ast.expr, variable: str) -> int | None:
     """Which dimension ``[:, t]`` or ``[..., t]`` runs over; None where the index is anything else."""
     items = _items(index)
     at = [i for i, n in enumerate(items) if isinstance(n, ast.Name) and n.id == variable]
-    if len(at) != 1 or any(not _full(n) for i, n in enumerate(items) if i != at[0]):
+    if len(at) != 1 or any(not is_full(n) for i, n in enumerate(items) if i != at[0]):
         return None
     if any(isinstance(n, ast.Constant) for n in items[: at[0]]):
         return at[0] - len(items)
     return at[0]
-
-
-def _full(node: ast.expr) -> bool:
-    if isinstance(node, ast.Slice):
-        return node.lower is None and node.upper is None and node.step is None
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def _range(node: ast.expr) -> tuple[int, ast.expr] | None:
@@ -232,7 +227,7 @@ def _constant_index(statement: ast.Assign) -> int | None:
     target = statement.targets[0]
     if not isinstance(target, ast.Subscript):
         return None
-    items = [n for n in _items(target.slice) if not _full(n)]
+    items = [n for n in _items(target.slice) if not is_full(n)]
     one = items[0] if len(items) == 1 else None
     return one.value if isinstance(one, ast.Constant) and isinstance(one.value, int) else None
 
@@ -243,7 +238,7 @@ def _offset(node: ast.AST, fill: _Fill) -> int | None:
         return None
     items = _items(node.slice)
     at = fill.dim if fill.dim >= 0 else len(items) + fill.dim
-    if not 0 <= at < len(items) or any(not _full(n) for i, n in enumerate(items) if i != at):
+    if not 0 <= at < len(items) or any(not is_full(n) for i, n in enumerate(items) if i != at):
         return None
     one: ast.expr = items[at]
     back: object = None

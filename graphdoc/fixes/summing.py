@@ -8,7 +8,7 @@ from graphdoc.fixes.base import CannotFix, replace
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.blocks import delete, indent_unit, insert_after, insert_before
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding, is_path, key, targets_of
+from graphdoc.source.paths import binding, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
 
@@ -59,7 +59,7 @@ def _check(loop: ast.For, owner: ast.stmt) -> None:
     for node in ast.walk(loop):
         if isinstance(node, ast.Break | ast.Continue | ast.Return | ast.Yield | ast.YieldFrom | ast.Await):
             raise CannotFix("the loop can be left early")
-        if isinstance(node, ast.Attribute | ast.Name) and _named(node) in READS_GRADIENTS:
+        if last_word(node) in READS_GRADIENTS:
             raise CannotFix("gradients are read between the backward calls")
         if isinstance(node, ast.Attribute) and node.attr == "backward" and not _within(node, owner):
             raise CannotFix("the loop calls backward more than once")
@@ -147,7 +147,7 @@ def _repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
 
 
 def _called(node: ast.expr) -> str:
-    return (_named(node.func) or "") if isinstance(node, ast.Call) else ""
+    return last_word(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _plain_names(node: ast.AST) -> set[str]:
@@ -156,10 +156,6 @@ def _plain_names(node: ast.AST) -> set[str]:
 
 def _stored(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
-def _named(node: ast.AST) -> str | None:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
 
 
 def _within(node: ast.AST, owner: ast.AST) -> bool:

@@ -46,6 +46,9 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
     So everything in the branch is safe, and the name's gradient is added up as without the choice.
     """
     edits: dict[tuple[str, int, int], Edit] = {}
+    regions: dict[str, ast.AST] = {}
+    """By the line that gives a branch its own input: what reads that."""
+    behind: dict[ast.stmt, tuple[Source, list[str]]] = {}
     for branch in branches:
         source, node = expression(sources, branch["place"])
         where, taken = _choice(source, node)
@@ -56,14 +59,35 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         if owner is None or not safe or not isinstance(condition, ast.Compare):
             return []
         name = ast.unparse(condition.left)
-        own = f"{name}_{argument.id}" if isinstance(argument, ast.Name) else f"{name}_inside"
-        line = f"{own} = torch.where({source.segment(condition)}, {name}, {safe})"
-        if not taken:
-            line = f"{own} = torch.where({source.segment(condition)}, {safe}, {name})"
-        found = [replace(source, n, own) for n in ast.walk(region) if isinstance(n, ast.Name) and n.id == name]
-        for new in (*place_text(source, owner, [line], after=False), *found):
-            edits[(new.file, new.start, new.end)] = new
-    return list(edits.values())
+        chosen = (f"{name}, {safe}", f"{safe}, {name}")[not taken]
+        value = f"torch.where({source.segment(condition)}, {chosen})"
+        own = _own_name(name, argument, value, regions)
+        line = f"{own} = {value}"
+        if any(line != other and _overlap(region, r) for other, r in regions.items()):
+            return []
+        regions.setdefault(line, region)
+        lines = behind.setdefault(owner, (source, []))[1]
+        lines += [line] if line not in lines else []
+        for n in ast.walk(region):
+            if isinstance(n, ast.Name) and n.id == name:
+                new = replace(source, n, own)
+                edits[(new.file, new.start, new.end)] = new
+    placed = [e for owner, (source, lines) in behind.items() for e in place_text(source, owner, lines, after=False)]
+    return [*placed, *edits.values()]
+
+
+def _own_name(name: str, argument: ast.expr, value: str, lines: dict[str, ast.AST]) -> str:
+    """How a branch calls its own input: ``x_inside``, and ``x_inside2`` where that name has another value."""
+    base = f"{name}_{argument.id if isinstance(argument, ast.Name) else 'inside'}"
+    own, number = base, 1
+    while any(line.startswith(f"{own} = ") and line != f"{own} = {value}" for line in lines):
+        number += 1
+        own = f"{base}{number}"
+    return own
+
+
+def _overlap(one: ast.AST, other: ast.AST) -> bool:
+    return any(n is other for n in ast.walk(one)) or any(n is one for n in ast.walk(other))
 
 
 def _satisfying(condition: ast.expr, taken: bool) -> str:
@@ -85,19 +109,24 @@ def _satisfying(condition: ast.expr, taken: bool) -> str:
 
 
 def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
-    """The ``torch.where`` that chooses between this expression and another, and whether it takes it where true."""
+    """The ``torch.where`` that chooses between this expression and another, the innermost of several, and whether it
+    takes it where true."""
     function = source.node_function(node)
     owner = source.node_owner(node)
     bound = {t.id for t in getattr(owner, "targets", ()) if isinstance(t, ast.Name)}
+    around: list[tuple[ast.Call, bool]] = []
+    named: list[tuple[ast.Call, bool]] = []
     for call in ast.walk(function or source.tree or ast.Module([], [])):
         if not isinstance(call, ast.Call) or ast.unparse(call.func) != "torch.where" or len(call.args) != 3:
             continue
         for number, argument in enumerate(call.args[1:]):
-            inside = any(n is node for n in ast.walk(argument))
-            named = isinstance(argument, ast.Name) and argument.id in bound and call.lineno >= node.lineno
-            if inside or named:
-                return call, number == 0
-    raise CannotFix("the choice and its branch do not stand in one function")
+            if any(n is node for n in ast.walk(argument)):
+                around.append((call, number == 0))
+            elif isinstance(argument, ast.Name) and argument.id in bound and call.lineno >= node.lineno:
+                named.append((call, number == 0))
+    if not around and not named:
+        raise CannotFix("the choice and its branch do not stand in one function")
+    return around[-1] if around else named[0]  # ast.walk comes to what is inside later
 
 
 def _negated(text: str, node: ast.expr) -> str:

@@ -11,6 +11,7 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.tensors import reached
+from graphdoc.source.paths import covers
 
 _MODULE_CALL = "torch/nn/modules/module.py"
 
@@ -98,7 +99,7 @@ def _differentiated(sources: SourceTexts, frame: Frame) -> bool:
     names: set[str] = set()
     ends: set[str] = set()
     for node in bindings.shallow(around or root) if root is not None else ():
-        if isinstance(node, ast.Assign) and node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+        if isinstance(node, ast.Assign) and covers(node, frame.line):
             names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             ends |= set(bindings.names_in(node.func.value))

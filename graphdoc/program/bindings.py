@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.source.paths import covers
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -45,7 +46,7 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
     for node in ast.walk(root):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        if node.lineno <= line <= (node.end_lineno or node.lineno) and (found is None or node.lineno >= found.lineno):
+        if covers(node, line) and (found is None or node.lineno >= found.lineno):
             found = node
     return found
 
@@ -55,7 +56,7 @@ def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     root = tree(sources, frame.file) if frame else None
     if root is None or frame is None:
         return None
-    calls = [n for n in ast.walk(root) if isinstance(n, ast.Call) and n.lineno <= frame.line <= (n.end_lineno or 0)]
+    calls = [n for n in ast.walk(root) if isinstance(n, ast.Call) and covers(n, frame.line)]
     if frame.column > 0:
         for call in calls:
             place = frame_of(sources, frame.file, call)
@@ -231,7 +232,7 @@ def is_decorator(sources: SourceTexts, frame: Frame) -> bool:
     """Whether a decorator stands at the frame's line."""
     root = tree(sources, frame.file)
     return root is not None and any(
-        d.lineno <= frame.line <= (d.end_lineno or d.lineno)
+        covers(d, frame.line)
         for node in ast.walk(root)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         for d in node.decorator_list

@@ -9,6 +9,7 @@ from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.program.lookup import node_with
 from graphdoc.program.value_reads import bound_names, meeting, operands_in
+from graphdoc.source.paths import covers
 
 
 def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
@@ -92,7 +93,7 @@ def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     root = tree(sources, frame.file)
     scope: ast.AST | None = (function_around(root, frame.line) or root) if root is not None else None
     every = list(statements(scope)) if scope is not None else []
-    around = [s for s in every if s.lineno <= frame.line <= (s.end_lineno or s.lineno)]
+    around = [s for s in every if covers(s, frame.line)]
     if not around:
         return False
     read = _loaded(around[-1])

@@ -29,7 +29,7 @@ def reentrant_calls(sources: SourceTexts) -> list[Frame]:
 def checkpointed(sources: SourceTexts, call: Frame) -> str:
     """What a call hands to the checkpoint, by its name: ``self.block``; empty where it is no plain name, or where the
     place is no such call but what leads to one."""
-    if not any((f.file, f.line, f.column) == (call.file, call.line, call.column) for f in checkpoint_calls(sources)):
+    if not any(f.start == call.start for f in checkpoint_calls(sources)):
         return ""
     given = argument(call_at(sources, call), 0, "function")
     return dotted(given) if given is not None else ""

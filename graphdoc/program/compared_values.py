@@ -10,6 +10,7 @@ from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.flows import made_of
 from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.value_reads import bound_names
 from graphdoc.source.paths import last_word
 
 MOST_ASSIGNMENTS = 2
@@ -49,7 +50,11 @@ def _compared(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool
     if at is None:
         return False
     makers = _makers(sources, producer)
-    return any(_called_in(sources, at, n) & makers for n in _operands(sources, at))
+    # What this function itself has kept the old value as is the old value, and not the new one beside it.
+    here = [f for f in producer.stack if (f.file, f.function) == (at.file, at.function)]
+    kept = {name for f in here for name in bound_names(sources, f)}
+    others = [n for n in _operands(sources, at) if ast.unparse(n) not in kept]
+    return any(_called_in(sources, at, n) & makers for n in others)
 
 
 def _makers(sources: SourceTexts, producer: Node) -> set[str]:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, names_in, shallow, tree
+from graphdoc.source.paths import covers
 
 MOST_STEPS = 60
 """Assignments that are followed from one place."""
@@ -41,7 +42,7 @@ def flow(sources: SourceTexts, source: Frame, sink: Frame) -> Flow:
         n
         for n in shallow(scope or root)
         if isinstance(n, ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
-        if n.lineno <= sink.line <= (n.end_lineno or n.lineno) and n.value is not None
+        if covers(n, sink.line) and n.value is not None
     ]
     found = {flow_into(sources, scope or root, n.value, source) for n in read if n.value is not None}
     return next((f for f in (Flow.YES, Flow.UNKNOWN) if f in found), Flow.NO if found else Flow.UNKNOWN)

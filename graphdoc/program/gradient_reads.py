@@ -62,7 +62,7 @@ def first_derivative(
         frame = innermost_user(event.stack)
         if event.kind != "grad" or not event.create_graph or frame is None:
             continue
-        if (frame.file, frame.line, frame.column) == (here.file, here.line, here.column):
+        if frame.start == here.start:
             continue
         return frame if wanted and _inputs(sources, frame) == wanted else None
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
 from graphdoc.evidence import Event, Optimizer, SourceTexts
@@ -13,12 +14,14 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     """Ids of the optimizers that have not stepped, and that no ``step`` written in the program can mean.
 
     Known by the last two names of the path on which ``step`` is called (``agent.actor.optimizer``); of a method's
-    ``self.optimizer`` by what the method is called on. Nothing is known where one is called on a bare name, or where
-    the optimizers that did step are stepped by code that is not seen.
+    ``self.optimizer`` by what the method is called on; by a bare name where no other line binds that name than the one,
+    outside of functions and loops, that makes the optimizer. Nothing is known where ``step`` is called on another bare
+    name, or where the optimizers that did step are stepped by code that is not seen.
     """
     stepped = {e.optimizer for e in events if e.kind == "step"}
     ends = {o.id: _end(o.name.split(".")) for o in optimizers}
     roots = [root for file in sources if (root := tree(sources, file)) is not None]
+    single = {(name,) for name in _made_once(roots)} & set(ends.values())
     written: set[tuple[str, ...]] = set()
     for root in roots:
         for method, path in _stepped_paths(root):
@@ -29,11 +32,28 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
                 written |= {(owner, path[1]) for owner in owners}
             else:
                 written.add(_end(path))
-    if not stepped or any(len(end) < 2 for end in written):
+    if not stepped or any(len(end) < 2 and end not in single for end in written):
         return frozenset()
     if any(ends.get(o, ()) not in written for o in stepped):
         return frozenset()
-    return frozenset(o for o, end in ends.items() if o not in stepped and len(end) == 2 and end not in written)
+    known = {end for end in ends.values() if len(end) == 2 or end in single}
+    return frozenset(o for o, end in ends.items() if o not in stepped and end in known - written)
+
+
+def _made_once(roots: list[ast.Module]) -> set[str]:
+    """The names that one statement outside of functions and loops binds, to what it calls, and none binds again."""
+    times: Counter[str] = Counter()
+    for n in (n for root in roots for n in ast.walk(root)):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            times[n.id] += 1
+        elif isinstance(n, ast.arg):
+            times[n.arg] += 1
+        elif isinstance(n, ast.alias):
+            times[n.asname or n.name] += 1
+        elif isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs | ast.ExceptHandler):
+            times[n.name or ""] += 1
+    made = (s for root in roots for s in root.body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call))
+    return {t.id for s in made for t in s.targets if isinstance(t, ast.Name) and times[t.id] == 1}
 
 
 def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) -> set[str]:

@@ -220,7 +220,7 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
                 named = {n.attr for n in ast.walk(call) if isinstance(n, ast.Attribute)}
                 if kind in named | {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}:
                     found.append(frame_of(sources, file, call))
-    unique = list({(f.file, f.line, f.column): f for f in found}.values())
+    unique = list({f.start: f for f in found}.values())
     return unique if len(unique) <= MOST_FLAGS else []
 
 

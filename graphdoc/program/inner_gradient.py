@@ -9,6 +9,7 @@ from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.source.paths import covers
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
 _PLAIN = frozenset({"float", "int", "bool", "len", "print", "range", "isinstance"})
@@ -73,7 +74,12 @@ def reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
 
 
 class _Flow:
-    """The names of one function that depend on the value that is computed at a place in it."""
+    """The names of one function that depend, as tensors, on the value that is computed at a place in it.
+
+    This is no question to ``flows``, which says whether a value enters an expression at all. Here it counts how: one
+    that was read as a number (``item()``, ``shape``), or that weighs a term as a norm, does not enter, and each element
+    of what is returned has its own answer, for the caller takes them apart again.
+    """
 
     def __init__(self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool]) -> None:
         self.sources, self.source, self.parts = sources, source, parts
@@ -93,7 +99,7 @@ class _Flow:
             self._reads(s.value)
             for s in self.statements
             if isinstance(s, ast.Expr | ast.Assign | ast.Return) and s.value is not None
-            if s.lineno <= line <= (s.end_lineno or s.lineno)
+            if covers(s, line)
         )
 
     def returned(self) -> list[bool]:

@@ -15,6 +15,7 @@ from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.lookup import package_of
 from graphdoc.program.spans import Moment, innermost_user, span, where
 from graphdoc.source.module import Source
+from graphdoc.source.paths import covers
 from graphdoc.source.places import Place
 
 MOST_FILES = 40
@@ -133,7 +134,7 @@ def _conditions(deed: Deed) -> list[str]:
     at = number - first + 1
     tests: list[tuple[int, ast.expr]] = []
     for node in ast.walk(root):
-        if isinstance(node, ast.If) and any(s.lineno <= at <= (s.end_lineno or s.lineno) for s in node.body):
+        if isinstance(node, ast.If) and any(covers(s, at) for s in node.body):
             tests.append((node.lineno, node.test))
     return [n for _, test in sorted(tests, key=lambda t: -t[0]) for n in _asked(test)]
 

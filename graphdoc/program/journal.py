@@ -16,7 +16,7 @@ DIFFERENTIATING = ("backward", "grad")
 
 def site(stack: Sequence[Frame]) -> Site:
     """The user's frames of a stack as a key: the same key, the same place reached in the same way."""
-    return tuple((f.file, f.line, f.column) for f in stack if f.user)
+    return tuple(f.start for f in stack if f.user)
 
 
 class Journal:

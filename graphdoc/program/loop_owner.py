@@ -67,7 +67,7 @@ def is_at(frame: Frame, place: Any) -> bool:
     def get(name: str) -> Any:
         return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
 
-    return (frame.file, frame.line, frame.column) == (get("file"), get("line"), get("column"))
+    return frame.start == (get("file"), get("line"), get("column"))
 
 
 def inside(driver: Frame | None, stack: Sequence[Frame]) -> list[Frame]:

@@ -254,7 +254,21 @@ class Overwrite:
         if self.slices is not None:
             return bool(self.keeping_calls)
         carried = self.reuse is not None and bool(self.reuse.carries)
+        if carried and self.reuse is not None and self.reuse.lifetime is Lifetime.STORED and self._kept_for_its_round:
+            return False  # the flags serve the pass itself: it is the store that brings the old graph back
         return (carried or self.constant) and bool(self.keeping_calls)
+
+    @cached_property
+    def _kept_for_its_round(self) -> bool:
+        """Whether a call that kept the stale part had a reason of its own: another one, before any step, went that way
+        again."""
+        behind = {n for n in self.stale.behind if not n.startswith("<")}
+        for kept in self.keeping_calls:
+            later = [e for e in self._evidence.events if e.index > kept.index]
+            step = next((i for i, e in enumerate(later) if e.kind == "step"), len(later))
+            if any(e.kind == "backward" and behind & set(self._journal.reaches(e)) for e in later[:step]):
+                return True
+        return False
 
     @cached_property
     def surely_covered_up(self) -> bool:

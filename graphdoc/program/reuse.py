@@ -12,6 +12,7 @@ from graphdoc.program.compared_values import is_reference
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
+from graphdoc.program.first_use import kept_since_first_use
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.journal import DIFFERENTIATING, Journal, Site, site
 from graphdoc.program.roots import roots_of
@@ -118,11 +119,22 @@ class Reuse(TwoCalls):
             return Lifetime.SAME_PASS
         if again:
             return Lifetime.RECURS if self._made_per_call == 1 and not self._drawn_from_a_store else Lifetime.STORED
-        if not self.same_line or self.one_step:
+        if self._kept_since_first_use:
+            return Lifetime.MADE_ONCE
+        if self.one_step or not (self.same_line or self.went_round):
             return Lifetime.SAME_PASS  # another loss of this pass has used the part before
         if self._only_the_root_is_fresh:
             return Lifetime.RESULT
         return self._of_one_making
+
+    @cached_property
+    def _kept_since_first_use(self) -> bool:
+        """Whether the function that made each of the values has run again and taken it as it was."""
+        sources, node, freeing = self._evidence.sources, self._evidence.node, self.freeing
+        if freeing is None or not self._crossing:
+            return False
+        pairs = [(node(c.producer), node(c.consumer)) for c in self._crossing]
+        return all(kept_since_first_use(sources, made, taken, freeing) for made, taken in pairs)
 
     @cached_property
     def _of_one_making(self) -> Lifetime:
@@ -135,7 +147,7 @@ class Reuse(TwoCalls):
                 return Lifetime.STORED
             once = self.made_before_all and not several and not self.for_different_optimizers
             return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
-        if (several and self._in_store) or self._one_of_a_list:
+        if (several and self._in_store) or self._one_of_a_list or self._left_a_list:
             return Lifetime.STORED
         return Lifetime.RECURS if self._renewed else Lifetime.MADE_ONCE
 
@@ -385,6 +397,15 @@ class Reuse(TwoCalls):
             if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
                 return True
         return False
+
+    @cached_property
+    def _left_a_list(self) -> bool:
+        """Held by nobody any more: where it was in a list, and in other places of it, lie later ones of its making."""
+        holders = [h for c in self._crossing for h in c.tensor.holders]
+        paths: dict[str, set[str]] = {}
+        for h in holders:
+            paths.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
+        return not any(h.exact or not kept_list(h) for h in holders) and any(len(p) > 1 for p in paths.values())
 
     @cached_property
     def _drawn_from_a_store(self) -> bool:

@@ -10,6 +10,7 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import in_function, innermost_user
 from graphdoc.program.tensors import frames
+from graphdoc.source.paths import covers
 
 _Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -105,9 +106,9 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
     if root is None or update is None:
         return [], None
     scope = bindings.function_around(root, found.now.line) or root
-    inside = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and _holds(n, found.now.line)]
+    inside = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and covers(n, found.now.line)]
     loop = max(inside, key=lambda n: n.lineno, default=None)
-    if not found.now.line < update.lineno or (loop is not None and not _holds(loop, update.lineno)):
+    if not found.now.line < update.lineno or (loop is not None and not covers(loop, update.lineno)):
         return [], None
     body = bindings.shallow(scope)
     exits = [n for n in body if isinstance(n, ast.Continue | ast.Break | ast.Return)]
@@ -134,7 +135,7 @@ def condition(sources: SourceTexts, found: Refused) -> Frame | None:
     around = [
         n
         for n in ast.walk(root)
-        if isinstance(n, ast.If) and _holds(n, update.lineno) and not _holds(n, found.now.line)
+        if isinstance(n, ast.If) and covers(n, update.lineno) and not covers(n, found.now.line)
     ]
     inner = max(around, key=lambda n: n.lineno, default=None)
     return bindings.frame_of(sources, found.now.file, inner.test) if inner is not None else None
@@ -150,7 +151,7 @@ def under_condition(sources: SourceTexts, found: Refused) -> tuple[Frame, Frame,
     if root is None or update is None:
         return None
     owner = next((n for n in ast.walk(root) if isinstance(n, ast.If) and update in n.body), None)
-    if owner is None or owner.orelse or _holds(owner, found.now.line) or len(owner.body) < 2:
+    if owner is None or owner.orelse or covers(owner, found.now.line) or len(owner.body) < 2:
         return None
     text = bindings.text_of(update.value)
     scaler = text.partition(".update(")[0]
@@ -180,12 +181,8 @@ def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) ->
     return own[0] if len(own) == 1 else None
 
 
-def _holds(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
 def _innermost_loop(scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
-    loops = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and _holds(n, node.lineno)]
+    loops = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and covers(n, node.lineno)]
     return max(loops, key=lambda n: n.lineno, default=None)
 
 

@@ -76,7 +76,7 @@ def distinct(spans: Iterable[Span]) -> tuple[Span, ...]:
     seen: dict[tuple[str, str, int, int, int, int], Span] = {}
     causes = set()
     for s in spans:
-        at = (s.file, s.line, s.column, s.end_line, s.end_column)
+        at = s.extent
         if s.role == "cause":
             causes.add(at)
         elif s.role in ("created", "consumed", "related") and at in causes:

@@ -30,11 +30,7 @@ def shared_levels(forward: Sequence[Frame], write: Sequence[Frame]) -> int:
     """How many calls of the user's code a forward and a write have in common."""
     number = 0
     for one, other in zip(*([f for f in s if f.user] for s in (forward, write)), strict=False):
-        if (one.function, place_of(one)) != (other.function, place_of(other)):
+        if (one.function, one.extent) != (other.function, other.extent):
             break
         number += 1
     return number
-
-
-def place_of(frame: Frame) -> tuple[object, ...]:
-    return (frame.file, frame.line, frame.column, frame.end_line, frame.end_column)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from graphdoc.evidence import Event, Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import covers, last_word
 
 Statement = ast.stmt
 
@@ -28,7 +28,7 @@ def kept_at(sources: SourceTexts, raised: Raised | None, holders: Iterable[Holde
     out: list[Frame] = []
     for holder in holders:
         for frame in _kept_by(sources, raised, holder, producer):
-            if not any(_same_place(frame, f) for f in out):
+            if not any(frame.start == f.start for f in out):
                 out.append(frame)
     return out
 
@@ -202,7 +202,7 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     scope: ast.AST = function_around(root, frame.line) or root
     name = ""
     for s in statements(scope):
-        if s.lineno <= frame.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Assign | ast.AugAssign):
+        if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign):
             target: ast.expr = s.targets[0] if isinstance(s, ast.Assign) else s.target
             while isinstance(target, ast.Subscript):
                 target = target.value
@@ -266,7 +266,7 @@ def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> 
     }
     block = _block_with(scope, frame.line)
     later = [s for s in block if s.lineno > frame.line]
-    chosen = [s for s in later if any(s.lineno <= line <= (s.end_lineno or s.lineno) for line in lines)]
+    chosen = [s for s in later if any(covers(s, line) for line in lines)]
     if not chosen:
         chosen = [s for s in later if _calls_step(s)]
     if not chosen:
@@ -300,9 +300,7 @@ def _block_with(scope: ast.AST, line: int) -> list[ast.stmt]:
     for node in ast.walk(scope):
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
-            if isinstance(block, list) and any(
-                isinstance(s, ast.stmt) and s.lineno <= line <= (s.end_lineno or s.lineno) for s in block
-            ):
+            if isinstance(block, list) and any(isinstance(s, ast.stmt) and covers(s, line) for s in block):
                 if isinstance(node, ast.With | ast.If | ast.Try) and best:
                     continue
                 best = block
@@ -314,10 +312,6 @@ def _calls_step(statement: ast.stmt) -> bool:
         isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "step"
         for n in ast.walk(statement)
     )
-
-
-def _same_place(a: Frame, b: Frame) -> bool:
-    return (a.file, a.line, a.column) == (b.file, b.line, b.column)
 
 
 def element_of(structure: object, path_steps: int) -> object:

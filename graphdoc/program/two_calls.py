@@ -51,6 +51,29 @@ class TwoCalls:
         return self.calls is not None and site(self.calls[0].stack) == site(self.calls[1].stack)
 
     @cached_property
+    def went_round(self) -> bool:
+        """Whether both lines have run again since the earlier call, first the failing one's: a whole round of the loop
+        around them lies between, so that what they share was made before it."""
+        if self.calls is None:
+            return False
+        freeing, failing = (site(c.stack) for c in self.calls)
+        seen = [site(e.stack) for e in self.journal.between(*self.calls)]
+        return failing in seen and freeing in seen[seen.index(failing) :]
+
+    @cached_property
+    def reached_beside(self) -> set[str]:
+        """The parameters into which other calls have sent gradient for the step that the failing call is to add to."""
+        out: set[str] = set()
+        for e in reversed(self.journal.events):
+            if self.failing is None or e.index >= self.failing.index:
+                continue
+            if e.kind in ("step", "zero_grad"):
+                break
+            if e.kind == "backward" and not e.failed:
+                out |= set(self.journal.reaches(e))
+        return out
+
+    @cached_property
     def stepped(self) -> bool:
         """Whether an optimizer is known to have stepped between the two calls."""
         return bool(self.calls is not None and self.journal.steps_between(*self.calls))

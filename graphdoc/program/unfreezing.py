@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.freezing import TrainOverride, switches
+from graphdoc.source.paths import covers
 
 Range = tuple[str, int, int]
 
@@ -54,7 +55,7 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
 def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
     """The statements that have run before this line is reached, in each block on the way to it."""
     for statement in block:
-        if not statement.lineno <= line <= (statement.end_lineno or statement.lineno):
+        if not covers(statement, line):
             yield statement
             continue
         for name in ("body", "orelse", "finalbody"):

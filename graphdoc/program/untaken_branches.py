@@ -11,6 +11,7 @@ from graphdoc.program.exception import events_before_failure
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import Reached
+from graphdoc.source.paths import covers
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,9 @@ def not_taken(program: Program) -> Branch | None:
     if scope is None:
         return None
     parts = list(bindings.shallow(scope))
-    assigned = next((n for n in parts if isinstance(n, ast.Assign) and _covers(n, made.line)), None)
+    assigned = next((n for n in parts if isinstance(n, ast.Assign) and covers(n, made.line)), None)
     name = bindings.text_of(assigned.targets[0]) if assigned is not None else ""
-    loops = [n for n in parts if isinstance(n, ast.For | ast.While) and _covers(n, made.line)]
+    loops = [n for n in parts if isinstance(n, ast.For | ast.While) and covers(n, made.line)]
     if not name or loops:
         return None
     found = [
@@ -84,14 +85,10 @@ def _last_loss(program: Program) -> Reached | None:
     return known if known is not None and known.op == last.root_op else None
 
 
-def _covers(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
 def _between(node: ast.AST, line: int, end: ast.If) -> bool:
     """Whether the statement stands behind the line and outside the ``if``: it would have made the loss anew."""
     at = getattr(node, "lineno", 0)
-    return isinstance(node, ast.stmt) and at > line and not _covers(end, at)
+    return isinstance(node, ast.stmt) and at > line and not covers(end, at)
 
 
 def _binds(body: list[ast.stmt] | list[ast.AST], name: str) -> bool:

@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.loop_owner import is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.stack_levels import level_of, place_of
+from graphdoc.program.stack_levels import level_of
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -82,13 +82,13 @@ def _order(sources: SourceTexts, forward: Frame, write: Frame, backward: Frame) 
     loops = [_loops(source, o) for o in owners]
     if any(loop in loops[1] and loop not in loops[2] for loop in loops[0]):
         return "late"
-    if place_of(forward) == place_of(write):
+    if forward.extent == write.extent:
         # Of a comprehension's rounds a later one may have written what an earlier one saved.
         node = source.node_expression(Place.of(forward))
         several = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
         above = source.node_ancestors(node) if node is not None else ()
         return "late" if any(isinstance(a, several) for a in above) else "within"
-    if place_of(write) == place_of(backward) and (forward.end_line, forward.end_column) <= (
+    if write.extent == backward.extent and (forward.end_line, forward.end_column) <= (
         write.end_line,
         write.end_column,
     ):

@@ -11,6 +11,7 @@ from graphdoc.program.container_entries import statements
 from graphdoc.program.flows import made_of
 from graphdoc.program.lookup import node_with
 from graphdoc.program.stored_values import kept_at, user_frames
+from graphdoc.source.paths import covers, key, parse_expression
 
 
 def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
@@ -101,7 +102,7 @@ def grows_at(sources: SourceTexts, frame: Frame) -> bool:
     for node in ast.walk(root) if root is not None else ():
         if not isinstance(node, ast.Assign | ast.AugAssign):
             continue
-        if node.lineno <= frame.line <= (node.end_lineno or node.lineno):
+        if covers(node, frame.line):
             read = set(names_in(node.value))
             if isinstance(node, ast.AugAssign) or any(text_of(t) in read for t in node.targets):
                 return True
@@ -120,8 +121,6 @@ def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> lis
 
 
 def _spelling(path: str) -> str:
-    from graphdoc.source.paths import key, parse_expression
-
     node = parse_expression(path)
     return key(node) if node is not None else path
 
@@ -135,9 +134,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     if root is None or not names:
         return []
     scope: ast.AST = function_around(root, call.line) or root
-    start = [
-        s for s in statements(scope) if s.lineno <= call.line <= (s.end_lineno or s.lineno) and isinstance(s, ast.Expr)
-    ]
+    start = [s for s in statements(scope) if covers(s, call.line) and isinstance(s, ast.Expr)]
     if not start:
         return []
     value = start[-1].value

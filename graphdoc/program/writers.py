@@ -99,7 +99,7 @@ def _step_at(events: list[Event], frame: Frame | None) -> Event | None:
         at = innermost_user(e.stack) if e.kind == "step" else None
         if at is None or frame is None:
             continue
-        if (at.file, at.line, at.column) == (frame.file, frame.line, frame.column):
+        if at.start == frame.start:
             return e
     return None
 

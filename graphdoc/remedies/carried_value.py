@@ -21,6 +21,7 @@ from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
 from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
+from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.older_graph_places import aliases
 
@@ -129,7 +130,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
 
 
 def _covers(statement: ast.stmt, frame: Frame) -> bool:
-    return statement.lineno <= frame.line <= (statement.end_lineno or statement.lineno)
+    return covers(statement, frame.line)
 
 
 def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
@@ -269,7 +270,7 @@ def copy_of_entry(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list
             "clone_expression",
             f"take a copy of the entry, at {where(frame)}",
             "unsafe",
-            "The data keep their values; each pass works on its own copy and every parameter gets its gradient.",
+            "The data keep their values; each pass writes its results, graph and all, into a copy of its own.",
             {"place": place(frame)},
         )
         for frame in aliases(sources, nodes, reuse)[:1]

@@ -11,6 +11,7 @@ from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.remedies.constant_value import frame_at, together
+from graphdoc.source.paths import covers
 
 
 def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
@@ -91,7 +92,7 @@ def _same_call(new: ast.expr, old: ast.expr) -> bool:
 
 def _around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
     """The innermost statement around a place."""
-    found = [s for s in statements(scope) if s.lineno <= frame.line <= (s.end_lineno or s.lineno)]
+    found = [s for s in statements(scope) if covers(s, frame.line)]
     return max(found, key=lambda s: (s.lineno, -(s.end_lineno or s.lineno)), default=None)
 
 

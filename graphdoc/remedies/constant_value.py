@@ -81,7 +81,7 @@ def _values(edits: list[dict[str, Any]]) -> str:
 def _places(edits: list[dict[str, Any]]) -> str:
     """``train.py:94 and train.py:97``."""
     frames = [frame_at(edit["args"]["place"]) for edit in edits]
-    return listing(where(f) for f in sorted(frames, key=lambda f: (f.file, f.line, f.column)))
+    return listing(where(f) for f in sorted(frames, key=lambda f: f.start))
 
 
 def _inwards(node: Node, frame: Frame) -> list[Frame]:

@@ -17,11 +17,9 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import place
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.places import remedy_at
+from graphdoc.source.paths import covers
 
-_NOTE = (
-    "Recording stays off where the switch was meant to turn it off, and the rest of the program is recorded again: the "
-    "parameters used there receive gradient."
-)
+_NOTE = "Recording is off there alone, and what the switch turned off besides is recorded again."
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -89,7 +87,7 @@ def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt
 
 def _beside(root: ast.Module, statement: ast.stmt) -> list[_Def]:
     """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
-    classes = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and _within(n, statement.lineno)]
+    classes = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and covers(n, statement.lineno)]
     scope: ast.AST = max(classes, key=lambda c: c.lineno, default=root)
     return [n for n in bindings.shallow(scope) if isinstance(n, _Def)]
 
@@ -113,20 +111,14 @@ def _trained_paths(program: Program, cut: Cut) -> list[list[Frame]]:
 
 def _computes(stacks: Iterable[Sequence[Frame]], file: str, parts: Sequence[ast.stmt]) -> bool:
     """Whether one of these calls goes through one of these statements."""
-    return any(f.file == file and _within(p, f.line) for stack in stacks for f in stack for p in parts)
+    return any(f.file == file and covers(p, f.line) for stack in stacks for f in stack for p in parts)
 
 
 def _entered(work: list[list[Frame]], file: str, functions: Sequence[_Def]) -> list[_Def]:
     """By which of these functions the work was entered: the outermost ones."""
     found: dict[int, _Def] = {}
     for stack in work:
-        outermost = next(
-            (f for frame in stack if frame.file == file for f in functions if _within(f, frame.line)), None
-        )
+        outermost = next((f for frame in stack if frame.file == file for f in functions if covers(f, frame.line)), None)
         if outermost is not None:
             found[outermost.lineno] = outermost
     return list(found.values())
-
-
-def _within(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)

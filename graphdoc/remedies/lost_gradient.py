@@ -7,8 +7,9 @@ from graphdoc.story.wording import folded
 
 
 def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
-    """The parameters that this loss is meant to train and reaches through the old graph alone."""
-    return reuse.own - set(fresh_reaches)
+    """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no other
+    loss of the same step sends gradient."""
+    return reuse.own - set(fresh_reaches) - reuse.reached_beside
 
 
 def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:

@@ -9,6 +9,7 @@ from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import pairs
 from graphdoc.program.loops import loop_of
+from graphdoc.program.made_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, place, where
@@ -19,7 +20,9 @@ from graphdoc.source.paths import key, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
 from graphdoc.story.older_graph_places import adding
 
-_AGAIN = "Each iteration builds its own graph, so the parameters behind it are trained on their current values."
+_AGAIN = "Each iteration builds its own graph, with the parameters as they are then."
+
+_NAMED = " The parameter gets an attribute of its own, so that `parameters()` gives it to the optimizer."
 
 
 def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -65,7 +68,7 @@ def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
             "move_into_loop",
             f"compute it in the loop: move {where(made)} into it",
             "unsafe",
-            "Each round builds its own graph, with the parameters as they are then.",
+            _AGAIN,
             {"places": [place(made)], "loop": place(call)},
         )
     ]
@@ -107,13 +110,14 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
         group.sort(key=lambda f: f.line)
         names = list(dict.fromkeys(n for f in group for n in bound_names(program.sources, f)))
         at = ", ".join(where(f) for f in group[:3])
+        leaf = makes_parameter(program.sources, program.nodes, reuse.carries)
         out.append(
             Remedy(
                 "compute_in_method",
                 f"compute {' and '.join(f'`{n}`' for n in names[:3])} in the method that reads "
                 f"{'it' if len(names) == 1 else 'them'}, not once in {function.rsplit('.', 1)[-1]}, at {at}",
                 "unsafe",
-                _AGAIN,
+                _AGAIN + (_NAMED if leaf else ""),
                 {"places": [place(f) for f in group]},
             )
         )
@@ -195,7 +199,7 @@ def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
             )
             out.insert(len(out) if inside else 0, reset)
     if not reuse.same_line and call is not None:
-        note = "Each term was differentiated by itself; this call would add the same gradients once more."
+        note = "Terms of it were differentiated by themselves before; this call would add their gradients once more."
         title = f"remove the backward call on the sum, at {where(call)}"
         return [*out, Remedy("delete_statement", title, "unsafe", note, {"place": place(call)})]
     return [*out, *detach_behind_step(program, reuse)]
@@ -245,7 +249,8 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 "retain_graph",
                 f"keep the graph in the autograd.grad call at {where(frame)}",
                 "safe",
-                "The graph stays until the last call that needs it; nothing is stepped in between.",
+                "The graph stays until the last call that needs it."
+                + (" No optimizer steps in between." if reuse.calm else ""),
                 {"place": place(frame)},
             ),
         )
@@ -259,7 +264,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
             "delete_statement",
             f"remove the second backward call, at {where(frame)}",
             "unsafe",
-            "The loss is differentiated once; the second call would have added the same gradients again.",
+            "The loss is differentiated once; the second call walks the same graph again.",
             {"place": place(frame)},
         ),
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.loops import loop_of
+from graphdoc.program.made_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
@@ -19,6 +20,7 @@ from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.recomputation import applies, compute_again, unique
 from graphdoc.remedies.recomputed_entries import entries_computed_again
+from graphdoc.remedies.stored_record import stored_records
 from graphdoc.story.older_graph import called, distinct_carries
 from graphdoc.story.older_graph_places import cached_with
 from graphdoc.story.wording import folded
@@ -33,9 +35,11 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     cuts = [
         *stored(program.sources, program.nodes, reuse),
         *detach_where_kept(program, reuse),
-        *no_grad_over_maker(program, reuse),
-        *constant_at_use(program, reuse.carries, constant),
+        *stored_records(program.sources, reuse),
     ]
+    if not reuse.behind & reuse.reached_beside:
+        # Else other losses of this step learn through what the same lines make: no cut where it is made.
+        cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant)]
     later = detach_behind_step(program, reuse)[:1]
     if not missing:
         return [*cuts, *later]
@@ -76,7 +80,8 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
         out = ways or (_in_words(program, reuse, missing) if context is None else [])
     else:
         cuts = constant_at_use(program, reuse.carries, constant)
-        out = [*ways, *cuts] if reuse.own or not reuse.meant_known else [*cuts, *ways]
+        learns = reuse.own or not reuse.meant_known or makes_parameter(program.sources, program.nodes, reuse.carries)
+        out = [*ways, *cuts] if learns else [*cuts, *ways]
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}

@@ -17,6 +17,7 @@ from graphdoc.program.writers import By
 from graphdoc.remedies.cloned_forward import clone_forward
 from graphdoc.remedies.constant_forward import scored_again
 from graphdoc.remedies.constant_value import constant_at_use
+from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies, result_anew
 from graphdoc.remedies.reordering import for_each_round, steps_behind
@@ -82,16 +83,18 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
     hook = hook_of(program.sources, found.writers[0] if found.writers else None)
     if hook is not None and at is not None and at.order == "within":
         return tuple(hook_remedies(hook))
+    copied = copy_for_package(program.sources, program.packages, found)
     cloned = clone_forward(program, found)
     if found.constant:
         return _unique(
             [
+                *copied,
                 *_with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
                 *move_behind(program, found),
                 *cloned,
             ]
         )
-    return _unique([*move_behind(program, found), *cloned, *(recompute(at) if at is not None else [])])
+    return _unique([*copied, *move_behind(program, found), *cloned, *(recompute(at) if at is not None else [])])
 
 
 def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
@@ -310,7 +313,7 @@ def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -
     for e in events:
         own = e.index in keeping or e.index == failing
         frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
-        if frame is None or any((f.file, f.line, f.column) == (frame.file, frame.line, frame.column) for f in out):
+        if frame is None or any(f.start == frame.start for f in out):
             continue
         call = Source(frame.file, sources.get(frame.file, "")).call_at(frame)
         if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):

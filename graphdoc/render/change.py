@@ -40,12 +40,14 @@ def _rows(change: Change, width: int, gutter: int, *, context: bool) -> list[Row
     room = width - gutter - 3
     rows: list[Row] = []
     if not change.old and change.before is not None and context:  # shows where the new lines go
-        text = SourceLine(change.before, room).text
+        text = SourceLine(change.before.removesuffix("\r"), room).text
         rows.append([(f"{change.old_start - 1:>{gutter}} | ", "gutter"), (text, "code")])
     pairs = len(change.old) == len(change.new)
+    # A line of a file with Windows line ends is drawn without its own.
+    old, new = ([line.removesuffix("\r") for line in lines] for lines in (change.old, change.new))
     for sign, start, lines, others, style in (
-        ("-", change.old_start, change.old, change.new, "removed"),
-        ("+", change.new_start, change.new, change.old, "added"),
+        ("-", change.old_start, old, new, "removed"),
+        ("+", change.new_start, new, old, "added"),
     ):
         for i, line in enumerate(lines):
             part = _differing(line, others[i]) if pairs else (0, 0)

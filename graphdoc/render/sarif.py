@@ -6,12 +6,12 @@ import os
 from typing import Any
 from urllib.parse import quote
 
-import graphdoc
 from graphdoc.model import Diagnosis, Fix, Report, Span
 from graphdoc.render import story
 from graphdoc.render.json import document
 from graphdoc.render.text import clip, flat
 from graphdoc.unified_diff import Change, parse
+from graphdoc.version import __version__
 
 NAME = "sarif"
 
@@ -36,7 +36,7 @@ def render(report: Report, *, width: int, color: bool) -> str:
         "tool": {
             "driver": {
                 "name": "graphdoc",
-                "semanticVersion": graphdoc.__version__,
+                "semanticVersion": __version__,
                 "rules": [_rule(next(d for d in report.diagnoses if d.code == code)) for code in codes],
             }
         },

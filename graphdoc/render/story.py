@@ -64,8 +64,8 @@ def in_order(spans: Sequence[Span]) -> list[Span]:
     Where it is known when something happened, that decides; a place without a time stands where its role has it. A
     write that has no words of its own is left out where the cause that stands at its very place says them.
     """
-    said = {_at(s) for s in spans if s.role == "cause" and s.label}
-    spans = [s for s in spans if s.label or s.role != "mutated" or _at(s) not in said]
+    said = {s.extent for s in spans if s.role == "cause" and s.label}
+    spans = [s for s in spans if s.label or s.role != "mutated" or s.extent not in said]
     return sorted(spans, key=lambda s: (_ORDER.get(s.role, 3), s.when or _EARLY))
 
 
@@ -74,13 +74,13 @@ def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
 
     What has no time of its own stands where its role has it: made before the rest, failed behind it.
     """
-    drawn = {_at(s) for s in to_change(diagnosis)}
+    drawn = {s.extent for s in to_change(diagnosis)}
     ordered = in_order(diagnosis.spans)
-    causes = {_at(s): s for s in ordered if s.role == "cause" and _at(s) not in drawn}
+    causes = {s.extent: s for s in ordered if s.role == "cause" and s.extent not in drawn}
     calls = [s for s in ordered if s.role in ("freed", "failed")]
-    others = [s for s in ordered if s.role not in ("cause", "freed", "failed") and _at(s) not in {*causes, *drawn}]
+    others = [s for s in ordered if s.role not in ("cause", "freed", "failed") and s.extent not in {*causes, *drawn}]
     if not any(s.role == "cause" for s in ordered):
-        calls = [s for s in calls if _at(s) not in drawn]
+        calls = [s for s in calls if s.extent not in drawn]
     told = [*calls, *causes.values(), *others]
     kept = sorted(told, key=lambda s: _WEIGHT.get(s.role, 5))[:most]
     known = [s.when for s in kept if s.when is not None]
@@ -128,16 +128,12 @@ def _first_sentence(text: str) -> str:
     return (found[0] if found else flat(text)).removesuffix(".")
 
 
-def _at(span: Span) -> tuple[str, int, int, int, int]:
-    return (span.file, span.line, span.column, span.end_line, span.end_column)
-
-
 def to_change(diagnosis: Diagnosis) -> list[Span]:
     """The places that a reader should go to first: the causes that the best fix changes.
 
     Without a patch, all causes; where the patch lies elsewhere, the first one; without a cause, where it failed.
     """
-    causes = list({_at(s): s for s in diagnosis.spans if s.role == "cause"}.values())
+    causes = list({s.extent: s for s in diagnosis.spans if s.role == "cause"}.values())
     if not causes:
         failed = [s for s in diagnosis.spans if s.role == "failed"]
         return (failed or list(diagnosis.spans))[:1]

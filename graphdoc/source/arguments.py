@@ -59,6 +59,11 @@ def drop_arguments(source: Source, node: ast.Call, unwanted: Callable[[int, str 
     return edits
 
 
+def without_flag(source: Source, node: ast.Call) -> list[Edit]:
+    """Take ``retain_graph`` out of a backward call; no edit where it is not given."""
+    return drop_arguments(source, node, lambda _, keyword: keyword == "retain_graph")
+
+
 def _removal(source: Source, spans: list[tuple[int, int, str | None]], index: int, previous: int | None) -> Edit:
     lines, code = source.lines, source.code
     start, end, _ = spans[index]

@@ -131,6 +131,11 @@ def is_path(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
+def covers(node: ast.stmt | ast.expr, line: int) -> bool:
+    """Whether a line (1 is the first) is one of those that a statement or an expression stands on."""
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
 def last_word(node: ast.AST | None) -> str:
     """The last word of a name or attribute (``step`` of ``self.opt.step``); empty for any other expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

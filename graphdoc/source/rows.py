@@ -22,6 +22,13 @@ def first_index(node: ast.Subscript) -> ast.expr:
     return node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
 
 
+def is_full(index: ast.expr) -> bool:
+    """Whether an index takes all there is: ``:`` or ``...``."""
+    if isinstance(index, ast.Slice):
+        return index.lower is None and index.upper is None and index.step is None
+    return isinstance(index, ast.Constant) and index.value is Ellipsis
+
+
 def counts(source: Source, name: ast.Name) -> bool:
     """Whether a name is the counter of a loop around it: of ``range(…)``, or the first of ``enumerate(…)``."""
     for above in source.node_ancestors(name):

@@ -178,14 +178,14 @@ def _deeds(program: Program, finding: Finding) -> list[Span]:
         if deed is None or deed.caller is None or not any(is_at(deed.caller, s) for s in finding.spans):
             continue
         new = deed_span("related", deed, what)
-        if not any((o.file, o.line, o.column) == (new.file, new.line, new.column) for o in out):
+        if not any(o.start == new.start for o in out):
             out.append(new)
     return out[:MOST_DEEDS]
 
 
 def _beside(finding: Finding, deeds: Sequence[Span]) -> Finding:
-    known = {(s.file, s.line, s.column) for s in finding.spans}
-    new = [s for s in deeds if (s.file, s.line, s.column) not in known]
+    known = {s.start for s in finding.spans}
+    new = [s for s in deeds if s.start not in known]
     return replace(finding, spans=distinct((*finding.spans, *new))) if new else finding
 
 

@@ -46,7 +46,10 @@ def _owners(program: Program, names: set[str]) -> str:
     owners = [o for o in program.optimizers if names & set(o.parameters)]
     if not owners:
         return " (in no optimizer)" if program.owners.of(names).known else ""
-    return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in owners[:3]) + ")"
+    stepping = [o for o in owners if o.id not in program.never_stepped]
+    if not stepping:
+        return " (their optimizers never step)"
+    return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in stepping[:3]) + ")"
 
 
 def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[OlderEdge]:
@@ -63,7 +66,7 @@ def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[Ol
 
 
 def _at(node: Node | None) -> tuple[Any, ...]:
-    return tuple((f.file, f.line, f.column) for f in node.stack if f.user) if node else ()
+    return tuple(f.start for f in node.stack if f.user) if node else ()
 
 
 def paths_of(c: OlderEdge) -> list[str]:

@@ -17,6 +17,7 @@ from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
 from graphdoc.program.stored_values import alias_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, carrying_holders, ends, meeting, uses_in_loss
+from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import MOST_PLACES, called, distinct_carries, paths_of
 
 
@@ -159,7 +160,7 @@ def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame 
     for frame in user_frames(reuse.failing.stack):
         root = tree(sources, frame.file)
         for node in ast.walk(root) if root is not None else ():
-            if isinstance(node, ast.With) and node.lineno <= frame.line <= (node.end_lineno or 0):
+            if isinstance(node, ast.With) and covers(node, frame.line):
                 for item in node.items:
                     if "cached" in ast.unparse(item.context_expr):
                         return frame_of(sources, frame.file, item.context_expr, frame.function)

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from graphdoc.evidence import Frame
 from graphdoc.line_changes import LineMatcher
-from graphdoc.source.paths import targets_of
+from graphdoc.source.paths import covers, targets_of
 
 _NOBODYS = frozenset({"self", "cls", "torch", "np", "numpy", "nn", "F", "math", "os", "sys", "print"})
 """First names that stand for no value of the program's."""
@@ -167,5 +167,5 @@ def _expression(tree: ast.Module, at: Frame) -> ast.AST | None:
         ends = (node.lineno, node.col_offset + 1, node.end_lineno, (node.end_col_offset or 0) + 1)
         if ends == (at.line, at.column, at.end_line, at.end_column):
             return node
-    on = [n for n, _ in _statements(tree) if n.lineno <= at.line <= (n.end_lineno or n.lineno)]
+    on = [n for n, _ in _statements(tree) if covers(n, at.line)]
     return max(on, key=lambda n: n.lineno, default=None)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from graphdoc.verify.measures import difference, names_of, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
+
+Entry = TypeVar("Entry", Call, Step)
 
 
 def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:
@@ -94,7 +97,7 @@ def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | No
     if at is None or at.value is None:
         return gradients, None
     same = [c for c in patched.backwards if c.place == at.place]
-    now = _nth_call(same, [c for c in base.backwards if c.place == at.place].index(at))
+    now = _nth(same, [c for c in base.backwards if c.place == at.place].index(at))
     if now is None or now.value is None:
         return gradients, None
     return gradients, difference({"": at.value}, {"": now.value})
@@ -105,9 +108,5 @@ def owner_of(key: str) -> int:
     return int(key.partition(".")[0])
 
 
-def _nth(steps: list[Step], number: int) -> Step | None:
-    return steps[number] if number < len(steps) else None
-
-
-def _nth_call(calls: list[Call], number: int) -> Call | None:
-    return calls[number] if number < len(calls) else None
+def _nth(entries: list[Entry], number: int) -> Entry | None:
+    return entries[number] if number < len(entries) else None

@@ -5,10 +5,16 @@ from __future__ import annotations
 from graphdoc.causes import find
 from graphdoc.causes.base import Cause
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Parameter, Raised
+from graphdoc.finding import Finding
 
 FILE = "train.py"
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 UNUSED = "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True"
+
+
+def lines(finding: Finding, role: str = "cause") -> list[int]:
+    """The first lines of a finding's places of this role."""
+    return [s.line for s in finding.spans if s.role == role]
 
 
 class Program:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made import FILE, NO_GRAPH, UNUSED, Program, cause, library, local
+from made import FILE, NO_GRAPH, UNUSED, Program, cause, library, lines, local
 from seen import observe
 
 from graphdoc.evidence import Cut, Event, Evidence, Optimizer, Parameter
@@ -26,10 +26,6 @@ def told(evidence: Evidence, slugs: tuple[str, ...] = (*GD3, "missing-create-gra
 
 def best(evidence: Evidence) -> tuple[str, Finding]:
     return next(iter(told(evidence).items()))
-
-
-def lines(finding: Finding, role: str = "cause") -> list[int]:
-    return [s.line for s in finding.spans if s.role == role]
 
 
 PROGRAM = Program(

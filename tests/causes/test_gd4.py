@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made import NO_GRAPH, UNUSED, Program, cause
+from made import NO_GRAPH, UNUSED, Program, cause, lines
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node
 from graphdoc.finding import Finding
@@ -30,10 +30,6 @@ FAILED = PENALTY.at("penalty.backward()")
 
 def told(evidence: Evidence) -> dict[str, Finding]:
     return {slug: found for slug in (*GD4, "unused-in-graph") if (found := cause(slug).recognise(program_of(evidence)))}
-
-
-def lines(finding: Finding, role: str = "cause") -> list[int]:
-    return [s.line for s in finding.spans if s.role == role]
 
 
 def grad(frame: Frame, index: int = 0, **more: Any) -> Event:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from made import Program, cause, library, local
+from made import Program, cause, library, lines, local
 
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import Evidence
@@ -27,10 +27,6 @@ def only(evidence: Evidence) -> tuple[str, Finding]:
     found = [(slug, finding) for slug in GD5 if (finding := cause(slug).recognise(program_of(evidence)))]
     assert len(found) == 1, [slug for slug, _ in found]
     return found[0]
-
-
-def lines(finding: Finding, role: str = "cause") -> list[int]:
-    return [s.line for s in finding.spans if s.role == role]
 
 
 MESSAGES = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from made import NO_GRAPH, Program, cause, library, local
+from made import NO_GRAPH, Program, cause, library, lines, local
 
 from graphdoc.evidence import Cut, Event, Evidence, Node, Parameter, Stale, Tensor, Write
 from graphdoc.finding import Finding
@@ -25,10 +25,6 @@ def only(evidence: Evidence) -> tuple[str, Finding]:
     found = [(slug, finding) for slug in GD8 if (finding := cause(slug).recognise(program_of(evidence)))]
     assert len(found) == 1, [slug for slug, _ in found]
     return found[0]
-
-
-def lines(finding: Finding, role: str = "cause") -> list[int]:
-    return [s.line for s in finding.spans if s.role == role]
 
 
 @pytest.mark.parametrize(

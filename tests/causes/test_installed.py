@@ -13,7 +13,7 @@ from graphdoc.model import Span
 from graphdoc.render import render
 
 BLOCKS = {
-    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, soften, twice\n",
+    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, picture, picture_, soften, twice\n",
     "tinyvol/blocks.py": """\
         import torch
         from torch import nn
@@ -78,6 +78,13 @@ BLOCKS = {
         def soften(x):
             x.mul_(0.5)
             return x.tanh()
+
+
+        def picture(image):
+            return image.mul_(255).round().tolist()
+
+
+        picture_ = picture
     """,
 }
 RESIDUAL = (
@@ -130,6 +137,24 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
     loss = model(torch.randn(2, 4)).pow(2).mean()
     optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+SHOWN = (
+    ON_PATH
+    + """\
+import torch
+from tinyvol import picture
+
+image = torch.rand(3, 3, requires_grad=True)
+optimizer = torch.optim.SGD([image], lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    loss = (image.square() - 1).square().mean()
+    picture(image.cpu().detach())
     loss.backward()
     optimizer.step()
 """
@@ -203,6 +228,21 @@ def test_tensor_that_the_user_saved_can_be_cloned_by_the_user(folder: Path) -> N
     assert packages_spans(told)["x.mul_(0.5)"][0] == "mutated"
     kinds = [kind for kind, _ in told.patches()]
     assert "clone_expression" in kinds
+
+
+def test_package_that_writes_into_what_it_was_shown_is_handed_a_copy(folder: Path) -> None:
+    told = observe(folder, SHOWN)
+    assert told.slugs[0] == "parameter-overwritten"
+    assert told.lines_of_user("cause")[0] == "picture(image.cpu().detach())"
+    kind, texts = told.patches()[0]
+    assert kind == "clone_expression"
+    assert "picture(image.cpu().detach().clone())" in texts["train.py"]
+
+
+def test_package_whose_name_says_that_it_writes_is_not_handed_a_copy(folder: Path) -> None:
+    told = observe(folder, SHOWN.replace("picture(", "picture_(").replace("import picture", "import picture_"))
+    assert told.slugs[0] == "parameter-overwritten"
+    assert all("picture_(image.cpu().detach())" in texts["train.py"] for _, texts in told.patches())
 
 
 def test_write_of_the_users_own_is_no_packages_fault(folder: Path) -> None:

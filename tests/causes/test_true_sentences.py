@@ -258,3 +258,22 @@ def test_what_was_not_seen_in_what_is_copied_is_not_certain(tmp_path: Path) -> N
     assert seen.slugs == ["deepcopy-non-leaf"]
     assert seen.found[0].finding.confidence != "certain"
     assert "meets `log.loss`" not in said(seen)
+
+
+ASKED_TWICE = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+loss = net(torch.randn(4, 3)).square().mean()
+for p in net.parameters():
+    (p.grad,) = torch.autograd.grad(loss, p)
+    STEP
+"""
+
+
+def test_the_graph_is_kept_only_where_no_optimizer_steps_in_between(tmp_path: Path) -> None:
+    told = {}
+    for step in ("pass", "opt.step()"):
+        seen = observe(tmp_path / step.partition(".")[0], HEAD + ASKED_TWICE.replace("STEP", step))
+        told[step] = [r.note for r in seen.found[0].finding.remedies if r.kind == "retain_graph"]
+    kept = "The graph stays until the last call that needs it. No optimizer steps in between."
+    assert told == {"pass": [kept], "opt.step()": []}

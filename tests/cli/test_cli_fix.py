@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import graphdoc.diagnose
-import graphdoc.fixes
+import graphdoc.proposals.propose
 from graphdoc.__main__ import main
 from graphdoc.evidence import Evidence, Process, Raised
 from graphdoc.fixes.diff import unified
@@ -45,7 +45,7 @@ class Project:
         self.told: tuple[Fix, ...] = ()
         monkeypatch.chdir(folder)
         monkeypatch.setattr(graphdoc.diagnose, "report_for", self.report)
-        monkeypatch.setattr(graphdoc.fixes, "propose", self.propose, raising=False)
+        monkeypatch.setattr(graphdoc.proposals.propose, "propose", self.propose)
 
     def report(self, kept: Any, announce: Any = None) -> Report:
         self.rerun = kept.rerun
@@ -231,11 +231,25 @@ def test_after_an_interruption_the_untried_patch_is_printed_and_nothing_applied(
     assert project.script.read_text() == OLD
 
 
-def test_a_safe_fix_that_could_not_be_measured_needs_to_be_asked_for(project: Project) -> None:
-    verification = {"unmeasured": True, "summary": "the crash is gone, but there is nothing to compare with"}
-    project.fixes = (fix("drop", "unsafe", verification=verification),)
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        ({"unmeasured": True}, "its gradients could not be measured (so it ended)"),
+        ({"without_reference": True}, "there was nothing to compare its gradients with (so it ended)"),
+        (
+            {"max_relative_difference": 0.5},
+            "its gradients are not those of the program as it is written (so it ended)",
+        ),
+        ({"max_relative_difference": 0.0}, "it decides what the gradients mean"),
+    ],
+)
+def test_why_a_fix_needs_to_be_asked_for_is_what_its_trial_showed(
+    project: Project, found: dict[str, Any], why: str
+) -> None:
+    """A fix that is safe by its kind is not, once its trial has not shown it to be."""
+    project.fixes = (fix("drop", "unsafe", verification={**found, "summary": "so it ended"}),)
     status, _, err = project("fix")
-    assert status == 1 and "its gradients could not be measured" in err
+    assert status == 1 and f"not applied, because {why}: do drop." in err
     assert project.script.read_text() == OLD
 
 
@@ -292,7 +306,7 @@ def test_an_error_of_ours_is_one_line(project: Project, monkeypatch: pytest.Monk
     def broken(*given: Any, **more: Any) -> Report:
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr(graphdoc.fixes, "propose", broken)
+    monkeypatch.setattr(graphdoc.proposals.propose, "propose", broken)
     status, out, err = project("fix", "--diff")
     assert (status, out) == (2, b"")
     assert err == "graphdoc: internal error: ZeroDivisionError: two lines (GRAPHDOC_DEBUG=1 shows where)\n"

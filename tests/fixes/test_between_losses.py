@@ -50,6 +50,21 @@ RECOMPUTED = [
         ONE,
         "def fit():\n\tfor x in xs:\n\t\tif due:\n\t\t\topt.step()\n\t\ty = net(\n\t\t\tx)\n\t\tuse(y)\n",
     ),
+    # step and backward stand in one branch: what the backward needs runs again in it, and the rest is left alone
+    (
+        "«y = net(x)»\nn += y.shape[0]\nz = y.sum()\nif due:\n    d.backward()\n    «opt.step()»\n"
+        "    «z.backward()»\nuse(n)\n",
+        {**ONE, "backward": "@2"},
+        "y = net(x)\nn += y.shape[0]\nz = y.sum()\nif due:\n    d.backward()\n    opt.step()\n"
+        "    y = net(x)\n    z = y.sum()\n    z.backward()\nuse(n)\n",
+    ),
+    # the same, two blocks deep
+    (
+        "«y = net(x)»\nz = y.sum()\nwith on():\n    if due:\n        «opt.step()»\n        «z.backward()»\n",
+        {**ONE, "backward": "@2"},
+        "y = net(x)\nz = y.sum()\nwith on():\n    if due:\n        opt.step()\n"
+        "        y = net(x)\n        z = y.sum()\n        z.backward()\n",
+    ),
     # the loss takes the value up in a branch: it may, so the value is wanted behind the step
     (
         "«y = net(x)»\ny.sum().backward()\n«opt.step()»\nif w:\n    z = y * 2\n«z.sum().backward()»\n",
@@ -84,6 +99,11 @@ NOT_RECOMPUTED = [
     ("if a:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
     ("«ys.append(net(x))»\n«opt.step()»\nuse(ys)\n", ONE, "a loop, a branch or a call"),
     ("«y = net(x)»\nx = x + 1\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
+    (
+        "«y = net(x)»\nif due:\n    x = 2\n    «opt.step()»\n    «y.backward()»\n",
+        {**ONE, "backward": "@2"},
+        "has changed by then",
+    ),
     ("«y = net(x)»\nfor x in xs: pass\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
     ("«y = net(x)»\nx[0] = 1\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),
     ("«y = net(x)»\nx.clamp_(0, 1)\n«opt.step()»\nuse(y)\n", ONE, "has changed by then"),

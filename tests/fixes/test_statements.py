@@ -173,6 +173,15 @@ FIXED = [
         "class A:\n  def __init__(self, n, m):\n    self.size = n\n    self.m = m\n"
         "  def forward(self): self.x = g(self.w, self.size, self.m); return self.x\n",
     ),
+    # a parameter that is made within the expression is made once, and kept
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self, n):\n    «self.x = exp(nn.Parameter(log(n)))»\n"
+        "  def forward(self):\n    return self.x\n",
+        {},
+        "class A:\n  def __init__(self, n):\n    self.x_parameter = nn.Parameter(log(n))\n"
+        "  def forward(self):\n    self.x = exp(self.x_parameter)\n    return self.x\n",
+    ),
     # read from outside, or where it was computed: it stays there too
     (
         "compute_in_method",

@@ -49,6 +49,43 @@ def test_a_step_on_a_bare_name_may_mean_any(tmp_path):
     assert _idle(tmp_path, "optimizer = agent.actor.optimizer\n    optimizer.step()") == set()
 
 
+BARE = """
+net = nn.Linear(3, 1)
+of_all = torch.optim.SGD(net.parameters(), lr=0.1)
+spare = torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+def train():
+    for _ in range(2):
+        spare.zero_grad()
+        loss = net(torch.randn(4, 3)).square().sum()
+        loss.backward()
+        of_all.step()
+    loss.backward()
+
+
+%s
+train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", {"spare"}),
+        ("def later():\n    spare.step()", set()),
+        ("for opt in (of_all, spare):\n    opt.zero_grad()", {"spare"}),
+        ("def step_all(opts):\n    for opt in opts:\n        opt.step()", set()),
+        ("def again(of_all):\n    of_all.step()", set()),
+    ],
+    ids=["never", "in a function that is not called", "not called", "in a loop", "of an argument of that name"],
+)
+def test_a_name_that_is_bound_once_means_one_optimizer(tmp_path, more: str, expected: set[str]):
+    program = asked(tmp_path, BARE % more)
+    idle = idle_optimizers(program.evidence.sources, program.evidence.events, program.evidence.optimizers)
+    assert {o.name for o in program.evidence.optimizers if o.id in idle} == expected
+
+
 def test_the_step_of_an_environment_is_none(tmp_path):
     env = "def f():\n        state, reward = env.step(agent)\n    agent.actor.optimizer.step()"
     assert _idle(tmp_path, env) == {"target"}

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from sample_reports import REPORTS, strip_ansi
 
-import graphdoc
 from graphdoc import causes
-from graphdoc.render import FORMATS, render
+from graphdoc.render import FORMATS, render, sarif
 
 GOLDEN = Path(__file__).parent / "golden"
 WIDTHS = (80, 120, 160)
@@ -24,7 +23,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "fmt", "width", "color"), CASES)
 def test_golden(name: str, fmt: str, width: int, color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causes, "find", lambda code: None)  # the pages have their own tests
-    monkeypatch.setattr(graphdoc, "__version__", "0.0.0")
+    monkeypatch.setattr(sarif, "__version__", "0.0.0")
     detail = (f"-{width}" if fmt == "terminal" else "") + ("-color" if color else "")
     path = GOLDEN / f"{name}-{fmt}{detail}.txt"
     text = render(REPORTS[name], fmt, width=width, color=color)

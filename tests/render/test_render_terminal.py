@@ -19,6 +19,13 @@ def told(*fixes: Fix, confidence: Confidence = "certain") -> list[str]:
     return render(report, "terminal", width=80).splitlines()
 
 
+def test_windows_line_ends_are_not_drawn() -> None:
+    patch = "--- a/t.py\n+++ b/t.py\n@@ -1,3 +1,4 @@\n a = q - v\r\n+b = a\r\n c = a\r\n-d = a\r\n+d = b\r\n"
+    report = "\n".join(told(Fix("detach", "detach it", "safe", patch)))
+    assert "1 | a = q - v\n2 + b = a\n...\n3 - d = a\n4 + d = b\n" in report
+    assert "\\x0d" not in report
+
+
 def test_a_whole_report() -> None:
     fix = Fix("detach", "detach it", "safe", ONE_CHANGE, "nothing flows back", True, {"summary": "3 steps more"})
     other = Fix("no-grad", "wrap it", "display", "", "by hand")

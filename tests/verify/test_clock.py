@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from commands import graphdoc as command
 
-import graphdoc.fixes.trying
 import graphdoc.launch.isolation.apart
+import graphdoc.proposals.trying
 import graphdoc.verify.trial
 from graphdoc.evidence import Evidence
-from graphdoc.fixes.candidates import Candidate
-from graphdoc.fixes.trying import Trying, try_out
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.isolation import Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix
 from graphdoc.processes import read_processes
+from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals.trying import Trying, try_out
 
 SICK = """\
 import torch
@@ -51,7 +51,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (graphdoc.fixes.trying, graphdoc.verify.trial):
+    for module in (graphdoc.proposals.trying, graphdoc.verify.trial):
         monkeypatch.setattr(module, "time", clock, raising=False)
     return clock
 

@@ -18,8 +18,6 @@ from tracing import traced
 import graphdoc.probe
 import graphdoc.verify.trial
 from graphdoc.capture.trace import AFTER, ENOUGH
-from graphdoc.fixes.candidates import Candidate
-from graphdoc.fixes.trying import Trying, _key, try_out
 from graphdoc.launch import Ended, Request, launch
 from graphdoc.launch.isolation import Forks, launch_apart
 from graphdoc.launch.isolation.ways import SWITCH
@@ -27,6 +25,8 @@ from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
 from graphdoc.probe import deepen
 from graphdoc.processes import read_processes
+from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals.trying import Trying, _key, try_out
 from graphdoc.verify.results import Results
 
 LONG = """\

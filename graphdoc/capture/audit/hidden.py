@@ -6,7 +6,7 @@ import gc
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.places import is_users
 
 MOST_CONTAINERS = 20
 """Lists and dicts of one module that are told."""
@@ -36,7 +36,7 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden |
     module = torch.nn.Module
     single: Hidden | None = None
     for owner in gc.get_objects():
-        if module not in type(owner).__mro__ or not _is_users(owner):
+        if module not in type(owner).__mro__ or not is_users(owner):
             continue
         within: dict[int, Any] = {}
         containers: list[dict[str, Any]] = []
@@ -85,8 +85,3 @@ def inside(module: Any) -> list[Any]:
         seen.update(map(id, children))
         todo += children
     return out
-
-
-def _is_users(owner: Any) -> bool:
-    code = getattr(type(owner).__init__, "__code__", None)
-    return code is not None and is_user_file(code.co_filename)

@@ -95,7 +95,6 @@ class Moved:
     def __init__(self, audit: Audit) -> None:
         torch = audit.torch
         self._audit = audit
-        self._modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
         self._kinds = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
         self._held: dict[int, _Held | None] = {}
         """By optimizer; None where its own steps move no version."""
@@ -110,7 +109,7 @@ class Moved:
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
-        if self._looks >= MOST_LOOKS or self._modes():
+        if self._looks >= MOST_LOOKS:
             self.closely = False
             return
         if seen.id not in self._held:
@@ -161,7 +160,7 @@ class Moved:
 
     def _cleared(self, optimizer: int | None) -> None:
         """What is read closely, and what is sampled of this optimizer, was written before now."""
-        if self._looks >= MOST_LOOKS or self._modes():
+        if self._looks >= MOST_LOOKS:
             return
         for ident, held in self._held.items():
             if held is not None and (held.prints or ident == optimizer):
@@ -184,7 +183,7 @@ class Moved:
 
     def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
-        if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS or self._modes():
+        if self._calls >= MOST_CALLS or self._looks >= MOST_LOOKS:
             return
         self._calls += 1
         held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
@@ -198,7 +197,7 @@ class Moved:
 
     def began(self, noted: Noted, outputs: Any) -> None:
         """A backward call is about to run, whether it is looked at or not."""
-        if self._looks >= MOST_LOOKS or self._modes():
+        if self._looks >= MOST_LOOKS:
             return
         for held in self._held.values():
             if held is None:

@@ -15,7 +15,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.places import is_users, shown_file
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -62,7 +62,8 @@ class Unheld:
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
     list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
     with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
-    ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such."""
+    ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
+    ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -77,7 +78,7 @@ class Unheld:
         self._found: list[Sign] = []
         self._told: list[int] = []
         self._empty: list[Sign] = []
-        self._untied: list[tuple[list[int], Sign]] = []
+        self._suspects: list[tuple[list[int], Sign]] = []
         self.loaded: set[int] = set()
         """Parameters whose values came from a file or another module."""
 
@@ -167,8 +168,9 @@ class Unheld:
                     if not any(id(p) in audit.names and id(p) not in owners for p in parameters_of(optimizer)):
                         self._tell("held-stale", seen, mine)  # nor does the program keep them by itself
                     return
-            if len(live) == 1 and not self._untied:
+            if len(live) == 1 and not self._suspects:
                 self._suspect(live[0][0], live[0][1], mine)
+                self._note("suspect-ungiven", live[0][0], list(mine))
             hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else None
             if hidden is not None and not any(i in self.loaded for i in hidden.parameters):
                 audit.snapshot()
@@ -176,7 +178,7 @@ class Unheld:
                 for sign in self._found:
                     sign.facts = {**hidden.facts, "file": shown_file(hidden.facts["file"], audit.witness.cwd)}
                 return
-            weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and _is_users(owners[i])}
+            weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and is_users(owners[i])}
             steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]
             if weights and len(steps) == 1 and user_frames(frame):
                 modules = {id(owners[i]): owners[i] for i in weights}
@@ -192,14 +194,19 @@ class Unheld:
             return
         shapes = {tuple(p.shape) for p in held}
         alike = [i for i, p in mine.items() if tuple(p.shape) in shapes]
-        if not alike or self._noted is None:
+        if alike:
+            self._note("suspect-untied", seen, alike)
+
+    def _note(self, kind: str, seen: Seen, loose: list[int]) -> None:
+        """Note these as what only the source can judge."""
+        if not loose or self._noted is None:
             return
         self._audit.snapshot()
-        names = sorted(self._audit.names[i] for i in alike if i in self._audit.names)
+        names = sorted(self._audit.names[i] for i in loose if i in self._audit.names)
         stack = frames_of(stacks.stack_of_seen(self._noted[3]), self._audit.witness.cwd)
-        sign = Sign("suspect-untied", stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
+        sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.weak = True
-        self._untied.append((alike, sign))
+        self._suspects.append((loose, sign))
 
     def _is_stale(self, optimizer: Any, mine: dict[int, Any], owners: dict[int, Any]) -> bool:
         """Whether the optimizer holds parameters without gradient that nothing has any more; or a twin of ``mine``."""
@@ -229,8 +236,8 @@ class Unheld:
         """What was found, unless another optimizer has been given it since: the training had a phase without it."""
         held = {i for seen in self._audit.journal.optimizers.values() for i in seen.parameters}
         found = [] if any(i in held for i in self._told) else self._found
-        untied = [sign for alike, sign in self._untied if not any(i in held for i in alike)]
-        return self._empty + found + untied
+        suspects = [sign for loose, sign in self._suspects if not any(i in held for i in loose)]
+        return self._empty + found + suspects
 
 
 def _weights(outputs: Any) -> set[int]:
@@ -270,8 +277,3 @@ def _alive(torch: Any) -> tuple[set[int], dict[int, Any]]:
         elif optimizer in mro and "param_groups" in obj.__dict__:
             held.update(id(p) for p in parameters_of(obj))
     return held, owners
-
-
-def _is_users(module: Any) -> bool:
-    code = getattr(type(module).__init__, "__code__", None)
-    return code is not None and is_user_file(code.co_filename)

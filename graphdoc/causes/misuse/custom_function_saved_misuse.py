@@ -15,6 +15,7 @@ from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
+from graphdoc.source.paths import covers
 
 TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
 
@@ -245,7 +246,7 @@ def _statements(sources: SourceTexts, frame: Frame | None, looks_for: str) -> tu
         for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
         if isinstance(node, ast.ClassDef) and node.name == name
     ]
-    inside = [p for p in places for file, n in own if p.file == file and n.lineno <= p.line <= (n.end_lineno or 0)]
+    inside = [p for p in places for file, n in own if p.file == file and covers(n, p.line)]
     return (name if own else ""), inside
 
 

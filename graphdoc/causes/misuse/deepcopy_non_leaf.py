@@ -15,6 +15,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.tensors import Reached, reached
 from graphdoc.remedies.places import remedy_at
+from graphdoc.source.paths import covers
 from graphdoc.story.wording import listing
 
 TITLE = "`copy.deepcopy` met a tensor that is the result of an operation"
@@ -185,7 +186,7 @@ def _store(sources: SourceTexts, tensor: Reached) -> Frame | None:
         if isinstance(n, ast.Assign) and not isinstance(n.value, ast.Constant)
         if any(isinstance(t, ast.Attribute) and t.attr == attribute for t in n.targets)
     ]
-    inside = [n for n in found if around is not None and around.lineno <= n.lineno <= (around.end_lineno or 0)]
+    inside = [n for n in found if around is not None and covers(around, n.lineno)]
     one = inside or found
     return bindings.frame_of(sources, made.file, one[0]) if len(one) == 1 else None
 
@@ -219,11 +220,7 @@ def _stored_by_forward(sources: SourceTexts) -> list[tuple[str, Frame]]:
 def _statement(sources: SourceTexts, frame: Frame) -> Frame:
     """The whole assignment that the frame lies in, so that the span shows what is stored where."""
     root = bindings.tree(sources, frame.file)
-    around = [
-        n
-        for n in ast.walk(root or ast.Module([], []))
-        if isinstance(n, ast.Assign) and n.lineno <= frame.line <= (n.end_lineno or 0)
-    ]
+    around = [n for n in ast.walk(root or ast.Module([], [])) if isinstance(n, ast.Assign) and covers(n, frame.line)]
     return bindings.frame_of(sources, frame.file, around[0]) if around else frame
 
 

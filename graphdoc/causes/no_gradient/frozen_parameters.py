@@ -16,6 +16,7 @@ from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.unfreezing import unfreeze
 from graphdoc.remedies.used_up import used_up
+from graphdoc.source.paths import covers
 from graphdoc.story.flag_of_module import flag_of_module
 from graphdoc.story.frozen_again import frozen_again, frozen_throughout
 from graphdoc.story.missing_graph import (
@@ -253,7 +254,7 @@ def _named(root: ast.Module, node: ast.AST, frozen: ast.expr) -> list[str]:
     line = getattr(node, "lineno", 0)
     names = bindings.names_in(frozen)
     around = bindings.function_around(root, line)
-    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and n.lineno <= line <= (n.end_lineno or 0)]
+    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and covers(n, line)]
     for loop in loops:
         if set(names) & set(bindings.names_in(loop.target)):
             names = bindings.names_in(_bound(around or root, loop.iter))

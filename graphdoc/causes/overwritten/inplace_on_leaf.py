@@ -15,6 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.remedies.in_place_write import SAME, together
+from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message
 
 TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
@@ -127,7 +128,7 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
     """Whether the written name is the variable of a loop around the write, in which nothing reads it afterwards."""
     root = tree(sources, frame.file)
     loops = [n for n in ast.walk(root) if isinstance(n, ast.For)] if root is not None else []
-    around = [n for n in loops if n.lineno <= frame.line <= (n.end_lineno or n.lineno) and path in names_in(n.target)]
+    around = [n for n in loops if covers(n, frame.line) and path in names_in(n.target)]
     if not around:
         return False
     later = (n for n in ast.walk(max(around, key=lambda n: n.lineno)) if isinstance(n, ast.Name) and n.id == path)

@@ -123,7 +123,8 @@ def recognise(program: Program) -> Finding | None:
     at = scene(program, found)
     # A state that goes round and round is the better-known fault; both name the same tensor.
     recurrent = found.reuse is not None and found.reuse.lifetime is Lifetime.RECURS
-    stored = found.reuse is not None and found.reuse.lifetime is Lifetime.STORED and found.constant
+    kept = found.reuse is not None and found.reuse.lifetime is Lifetime.STORED
+    stored = kept and (found.constant or (not found.needed and bool(found.keeping_calls)))
     strength, confidence = trust(found, 0.88 if recurrent or stored else 0.96)
     return Finding(
         strength,

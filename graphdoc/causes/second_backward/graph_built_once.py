@@ -75,8 +75,8 @@ a parameter that is stepped, the version error follows.
 def recognise(program: Program) -> Finding | None:
     """The graph: the very node that the earlier call used up is used again, and nothing has made it anew since.
 
-    Certain where all of it was made before the first backward call of the run, and it is known whom the loss trains, so
-    that neither another lifetime nor another role of the values is open.
+    Certain where all of it was made before the first backward call of the run, that call's own line fails again, and it
+    is known whom the loss trains, so that neither another lifetime nor another role of the values is open.
     """
     reuse = program.reuse
     if reuse is None or not program.nodes:
@@ -102,7 +102,7 @@ def recognise(program: Program) -> Finding | None:
         advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
     return Finding(
         0.9,
-        Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN),
+        Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN and reuse.same_line),
         f"{named} {'were' if ' and ' in named else 'was'} computed once, and every backward walks the same graph"
         if named
         else TITLE,

@@ -17,6 +17,7 @@ from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_o
 from graphdoc.story.older_graph_places import cause_places
 from graphdoc.story.wording import folded
 
+STEPPED = "a step has changed the weights that its backward needs"
 TITLE = "A buffer stores tensors with their graph, and more than one update reads them"
 
 PAGE = Page(
@@ -106,6 +107,8 @@ def recognise(program: Program) -> Finding | None:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")
     title = f"{named} {were} stored with {their} graph, and several updates use {them}" if named else TITLE
+    one = len(reuse.carries) == 1
+    what = "1 tensor of this loss was" if one else f"{len(reuse.carries)} tensors of this loss were"
     advice = (
         f"Detached, they would leave {folded(missing)} without any gradient: keep what they were computed from, and "
         "compute them again in each update."
@@ -116,8 +119,8 @@ def recognise(program: Program) -> Finding | None:
         0.9,
         "likely",
         title,
-        f"{len(reuse.carries)} tensors of this loss were stored earlier together with the graph that made them, and an "
-        f"earlier update has used that graph up. {advice}",
+        f"{what} stored earlier together with the graph that made {'it' if one else 'them'}, and "
+        f"{'an earlier update has used that graph up' if reuse.used_up else STEPPED}. {advice}",
         distinct(
             (
                 *cause_places(program, reuse, "stored here with its graph"),
@@ -127,7 +130,8 @@ def recognise(program: Program) -> Finding | None:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"{len(reuse.carries)} tensors of this loss were made {before(reuse)}, which used them up",
+        because=f"{what} made {before(reuse)}"
+        + (f", which used {'it' if one else 'them'} up" if reuse.used_up else f"; {STEPPED}"),
     )
 
 

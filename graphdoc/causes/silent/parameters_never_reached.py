@@ -15,6 +15,7 @@ from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.bypassed import bypassed
+from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
 from graphdoc.story.wording import folded
@@ -27,7 +28,8 @@ The loss has parameters of its own: learned weights of its terms, a temperature,
 gradients. The optimizer was made from `model.parameters()` alone, so they keep their initial values, and as no
 `zero_grad()` clears them, their `.grad` grows from step to step.
 
-An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty.
+An iterator of parameters that was used up, by a sum for the log perhaps, leaves a group of the optimizer empty. Or a
+group was filled with parameters, and the line that hands it over is missing.
 
 Or a codebook is looked up, `q = codebook(z)`, and used only as `z + (q - z).detach()`: a loss on that sum trains `z`.
 """,
@@ -71,7 +73,8 @@ def recognise(program: Program) -> Finding | None:
         return bypassed(program.sources, program.optimizers, around)
     sign = first_sign(program.signs, "unheld-weight")
     if sign is None:
-        return None
+        ungiven = first_sign(program.signs, "suspect-ungiven")
+        return never_handed(program.sources, program.optimizers, program.parameters, ungiven) if ungiven else None
     name = optimizer_of(program.optimizers, sign)
     making = made(program.sources, name) if is_named(program.optimizers, sign) else None
     weights = folded(str(w) for w in sign.facts["weights"])

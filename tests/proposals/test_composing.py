@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from graphdoc.diagnose import report_for
-from graphdoc.fixes import propose
-from graphdoc.fixes.trying import Trying
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import keep
+from graphdoc.proposals.propose import propose
+from graphdoc.proposals.trying import Trying
 
 TWO_STATES = """\
 import torch

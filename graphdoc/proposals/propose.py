@@ -12,7 +12,6 @@ from graphdoc.diagnose import Found, findings_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Process
 from graphdoc.fixes.base import CannotFix
-from graphdoc.fixes.candidates import Candidate
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
@@ -20,10 +19,11 @@ from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import naming, project_root, standing
+from graphdoc.proposals.candidates import Candidate
 from graphdoc.source.module import Source
 
 if TYPE_CHECKING:
-    from graphdoc.fixes.trying import Trying
+    from graphdoc.proposals.trying import Trying
 
 
 def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying | None = None) -> Report:
@@ -59,8 +59,8 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
                 raise UsageError(f"{stale} has changed since the run: run the program again first")
         per_diagnosis.append((diagnosis, candidates))
     if verify or trying is not None:
-        from graphdoc.fixes.composing import Composer
-        from graphdoc.fixes.trying import Trying, recall, try_out
+        from graphdoc.proposals.composing import Composer
+        from graphdoc.proposals.trying import Trying, recall, try_out
 
         every = [c for _, candidates in per_diagnosis for c in candidates]
         root = root_of(kept)

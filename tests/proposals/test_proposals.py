@@ -13,10 +13,10 @@ from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Frame, Process, Raised
 from graphdoc.finding import Finding, Remedy
-from graphdoc.fixes import propose
-from graphdoc.fixes.trying import Trying
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import Kept, keep
+from graphdoc.proposals.propose import propose
+from graphdoc.proposals.trying import Trying
 
 MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "

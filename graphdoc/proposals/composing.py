@@ -12,12 +12,12 @@ from graphdoc.diagnose import findings_for
 from graphdoc.evidence import Evidence, Frame
 from graphdoc.finding import Remedy
 from graphdoc.fixes.base import CannotFix
-from graphdoc.fixes.candidates import Candidate
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix, Safety
 from graphdoc.project import naming, standing
+from graphdoc.proposals.candidates import Candidate
 from graphdoc.redaction import redact
 from graphdoc.source.module import Source
 from graphdoc.sourcetext import decode, digest, read_source

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
-from graphdoc.fixes.composing import told_of
 from graphdoc.fixes.kinds import keeps_numbers
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
+from graphdoc.proposals.composing import told_of
 from graphdoc.redaction import redact
 from graphdoc.verify import Trial
 from graphdoc.verify.results import Results, key_of
@@ -20,8 +20,8 @@ from graphdoc.verify.trial import LEAST
 from graphdoc.verify.verdict import Verdict
 
 if TYPE_CHECKING:
-    from graphdoc.fixes.candidates import Candidate
-    from graphdoc.fixes.composing import Composer
+    from graphdoc.proposals.candidates import Candidate
+    from graphdoc.proposals.composing import Composer
 
 SECONDS = 60.0
 """Seconds that all trials of one report may take together, if nothing else is asked for: as long as a person waits."""

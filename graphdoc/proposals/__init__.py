@@ -1,0 +1,1 @@
+"""From the remedies of a report to patches: built by the kinds of fix, tried, put in order."""
