@@ -4,6 +4,9 @@ Args:
     places: the statements that compute the value.
     backward: the backward call of the loss that takes it as a constant.
     others: places of the other backward calls, whose losses keep the gradient.
+    ways: optional; the lines, each a pair (first, last), at which the graph was made between the loss and the value. A
+        statement without any of them passes names on, and no graph of its own.
+    plain: optional; names of tensors that have no graph.
 """
 
 from __future__ import annotations
@@ -40,17 +43,19 @@ def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
     others = [statement(sources, p)[1] for p in args.get("others") or ()]
     mine = _slice(source, backward)
     theirs = {id(n) for o in others for n in _slice(source, o)}
+    ways, plain = args.get("ways"), set(args.get("plain") or ())
     tainted: set[str] = set()
     shared: set[str] = set()
     for node in mine:
         seed = any(node is s for _, s in seeds)
         if seed or reads(node) & tainted:
-            tainted |= _bound(node)
-            if seed or id(node) in theirs:
-                shared |= _bound(node)
+            bound = _bound(node) - plain
+            tainted |= bound
+            if seed or id(node) in theirs or not _on_a_way(node, ways):
+                shared |= bound
     found: list[tuple[Place, list[str]]] = []
     for node in mine:
-        if any(node is s for _, s in seeds) or id(node) in theirs or node is backward:
+        if any(node is s for _, s in seeds) or id(node) in theirs or node is backward or not _on_a_way(node, ways):
             continue
         used = sorted(reads(node) & shared)
         value = getattr(node, "value", None)
@@ -59,6 +64,13 @@ def entries(sources: Sources, args: Args) -> list[tuple[Place, list[str]]]:
     if not found:
         raise CannotFix("the loss does not use the value in a statement of its own")
     return found
+
+
+def _on_a_way(node: ast.stmt, ways: list[tuple[int, int]] | None) -> bool:
+    """Whether the graph that connects the loss to the value was made in this statement, as far as that is known."""
+    return ways is None or any(
+        first <= (node.end_lineno or node.lineno) and node.lineno <= last for first, last in ways
+    )
 
 
 def _slice(source: Source, backward: ast.stmt) -> list[ast.stmt]:

@@ -9,6 +9,7 @@ Args:
     others: places of the other backward calls, whose losses keep the gradient.
     trained: names of the parameters that this loss is to train; where they are known, what is computed from the input
         by a call that is none of their modules is a constant as well.
+    ways, plain: as in ``detach_between``.
 """
 
 from __future__ import annotations

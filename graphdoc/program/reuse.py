@@ -14,6 +14,7 @@ from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.first_use import kept_since_first_use
 from graphdoc.program.gradient_reads import gradients_are_read
+from graphdoc.program.graph_ways import without_graph
 from graphdoc.program.journal import DIFFERENTIATING, Journal, Site, site
 from graphdoc.program.roots import roots_of
 from graphdoc.program.rounds import of_this_round
@@ -318,6 +319,10 @@ class Reuse(TwoCalls):
             if found is not None and found not in out:
                 out.append(found)
         return out
+
+    def without_graph(self, function: str) -> set[str]:
+        """The tensors without a graph that a function of the failing call holds under names of its own."""
+        return without_graph(self._evidence.extras, function)
 
     def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import Any
 
-from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.graph_ways import ways_to, without_graph
 from graphdoc.program.journal import Journal
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
@@ -170,8 +172,8 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         return constant_at_use(program, found.reuse.carries, note)
     if at is None or not at.forwards:
         return []
-    others = [place(f) for f in _other_calls(program.evidence.events, found, at.backward)]
-    args = {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others}
+    seen = program.evidence
+    args = _between(seen.events, seen.folded, seen.extras, found, at)
     args = {**args, "trained": sorted(found.trained or ())} if found.trained else args
     if found.trained and through_network({f: Source(f, t) for f, t in program.sources.items()}, args):
         # Cut behind a network that this loss trains, it would teach that network nothing.
@@ -198,18 +200,34 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     ]
 
 
-def uses(sources: SourceTexts, events: list[Event], found: Overwrite, at: Scene | None) -> list[Frame]:
+def _between(
+    events: list[Event], whole: Folded | None, extras: dict[str, Any], found: Overwrite, at: Scene
+) -> dict[str, Any]:
+    """What tells the fixes where this loss, and no other, takes up what the stale forwards computed."""
+    args: dict[str, Any] = {
+        "places": [place(f) for f in at.forwards],
+        "backward": place(at.backward),
+        "others": [place(f) for f in _other_calls(events, found, at.backward)],
+    }
+    ways = ways_to(whole, (s.node for s in found.stales), at.backward)
+    if ways is not None:
+        args["ways"] = ways
+        args["plain"] = sorted(without_graph(extras, at.backward.function))
+    return args
+
+
+def uses(program: Program, found: Overwrite, at: Scene | None) -> list[Frame]:
     """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
     from graphdoc.fixes.base import CannotFix
     from graphdoc.fixes.detach_between import entries
 
     if at is None or not at.forwards:
         return []
-    parsed = {f: Source(f, t) for f, t in sources.items()}
-    others = [place(f) for f in _other_calls(events, found, at.backward)]
-    args = {"places": [place(f) for f in at.forwards], "backward": place(at.backward), "others": others}
+    parsed = {f: Source(f, t) for f, t in program.sources.items()}
+    seen = program.evidence
     try:
-        return [Frame(**vars(p), function=at.backward.function) for p, _ in entries(parsed, args)]
+        taken = entries(parsed, _between(seen.events, seen.folded, seen.extras, found, at))
+        return [Frame(**vars(p), function=at.backward.function) for p, _ in taken]
     except CannotFix:
         return []
 

@@ -132,7 +132,15 @@ def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[
         pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
         names += paths_of(c) + (bound_names(sources, pair[0]) if pair is not None else [])
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
-    return uses_in_loss(sources, call, list(dict.fromkeys(names))) if call is not None else []
+    if call is None:
+        return []
+    plain = reuse.without_graph(call.function)
+    # What was made of the value and has no graph has not brought it along, whatever name the source reads there.
+    return [
+        (frame, name)
+        for frame, name in uses_in_loss(sources, call, list(dict.fromkeys(names)))
+        if not (bound := set(bound_names(sources, frame))) or not bound <= plain
+    ]
 
 
 def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame]:

@@ -125,7 +125,7 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
     places: tuple[Span, ...]
     if reuse is None:
         at = scene(program, found)
-        frames = (*uses(program.sources, program.evidence.events, found, at), *at.lines) if at is not None else ()
+        frames = (*uses(program, found, at), *at.lines) if at is not None else ()
         places = distinct(span("cause", f, label, program.sources) for f in frames)
     elif reuse.slices is not None:
         tie = "takes its row of a buffer that ties the losses together"

@@ -1,0 +1,51 @@
+"""Which statements a graph leads through: read off the nodes that they made, where the source shows names alone.
+
+A name that goes into `reward = score(image)` need not bring its graph along: what comes back may have been through
+NumPy, `.item()`, `detach()` or no_grad. Then no node between the loss and the older part was made there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from graphdoc.evidence import Folded, Frame
+from graphdoc.program.tensors import reached
+
+FRAMES_KEPT = 4
+"""Of a part's stack; one that is shorter is whole."""
+
+
+def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[tuple[int, int]] | None:
+    """The lines (first, last) of a function at which the failing graph was made between its root and these nodes.
+
+    ``level`` is any place of the function. None where the graph is folded too much to tell them.
+    """
+    if folded is None or folded.root < 0:
+        return None
+    ends = {folded.homes[n] for n in nodes if 0 <= n < len(folded.homes)} - {-1}
+    above: dict[int, set[int]] = {}
+    for upper, lower, _ in folded.edges:
+        above.setdefault(lower, set()).add(upper)
+    seen = set(ends)
+    todo = list(ends)
+    while todo:
+        for upper in above.get(todo.pop(), ()):
+            if upper not in seen:
+                seen.add(upper)
+                todo.append(upper)
+    if not ends or folded.root not in seen:
+        return None
+    lines: list[tuple[int, int]] = []
+    for number in seen - ends:
+        part = folded.parts[number]
+        at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
+        if part.lines or (not at and len(part.stack) in (0, FRAMES_KEPT)):
+            return None  # the level that would tell is not among the frames that were kept
+        lines += [(f.line, f.end_line or f.line) for f in at]
+    return sorted(set(lines))
+
+
+def without_graph(extras: dict[str, Any], function: str) -> set[str]:
+    """The tensors without a graph that a function held under names of its own when the program failed."""
+    return {t.path for t in reached(extras) if t.function == function and not t.requires_grad}
