@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import stacks
@@ -45,12 +46,15 @@ CONSTRUCTORS = {"tensor", "as_tensor", "new_tensor", "from_numpy", "FloatTensor"
 LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
 CREATORS = LIKE | {"new_zeros", "new_ones", "new_empty", "new_full"}
 """These take a shape and a type from a tensor, and none of its values."""
+EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 COUNTS = {"histc", "histogram", "histogramdd"}
 """Results in floating point without a derivative. Where PyTorch gives zero (round, sign) the graph goes on."""
 DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
 MOST_UNRECORDED = 100
 MOST_WALKED = 1_000_000
 """Nodes that one run is walked through to see which leaves lie behind what was cut off: a second or two."""
+PLAIN = (int, slice, type(...), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator)
+"""What an argument may be besides tensors and numbers without bringing any values along."""
 QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
 """Questions about a tensor that make no value."""
 
@@ -216,6 +220,7 @@ class CutWatch(TorchFunctionMode):
         record.recording = record.enabled and not inference
         if not record.recording:
             record.switch = self._witness.switches.in_force(inference)
+        record.loose = name in EMPTY  # what is read from a file is put into such memory, and that is not seen
         if name in CREATORS:
             return record
         record.listed = bool(args) and isinstance(args[0], list | tuple)
@@ -270,6 +275,8 @@ class CutWatch(TorchFunctionMode):
             elif isinstance(value, float | torch.Tensor) or type(value).__module__ == "numpy":
                 record.loose = True
                 record.numbers = record.numbers or not isinstance(value, torch.Tensor)
+            elif not isinstance(value, PLAIN):
+                record.loose = True  # a storage that was read from a file, a buffer of bytes
 
     def _keep(self, value: Any, record: Record) -> None:
         # A number or array is held so that its identity stays its own; a tensor is only referred to.
@@ -339,7 +346,9 @@ class CutWatch(TorchFunctionMode):
         else:
             made = next((r for r in reversed(chain) if not r.inputs), chain[-1])
             trained = any(p.requires_grad and not p.buffer for p in evidence.parameters)
-            evidence.cuts.append(self._cut(made, True, autopsy, "constant" if trained else "input"))
+            # A value whose making was not seen may have come from the network after all, by a way round autograd.
+            seen = not any(r.loose for r in chain)
+            evidence.cuts.append(self._cut(made, seen or not trained, autopsy, "constant" if trained else "input"))
 
     def _candidates(self, chain: list[Record], evidence: Evidence) -> list[tuple[Record, list[Record]]]:
         """Conversions of something with a graph (and draws) since the last backward that ended well, newest first.

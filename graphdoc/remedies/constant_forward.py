@@ -34,8 +34,8 @@ def scored_again(program: Program, found: Overwrite, at: Scene | None) -> list[R
         "recompute_after",
         f"detach what {lines} computes, and run what follows again for this loss, after {where(at.write)}",
         "unsafe",
-        "This loss is not meant to train what lies behind that value, so it takes it as it is; the other loss keeps "
-        "its gradient, and everything that this one trains still receives its own.",
+        "No optimizer of this loss holds what lies behind that value, so it is a constant here; what follows uses the "
+        "weights as they are then.",
         {
             "places": [place(f) for f in [*constants, *rest]],
             "after": place(at.write),

@@ -22,4 +22,4 @@ def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: s
         return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
     if missing or not reuse.meant_known:
         return f"{text}."
-    return f"{text}, and every parameter still gets its gradient from the current {unit}."
+    return f"{text}, and what this loss is to train still gets its gradient from the current {unit}."

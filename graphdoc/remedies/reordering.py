@@ -98,8 +98,8 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     note = "Both losses are" if len(places) == 1 else "All losses are"
     note += " differentiated with the weights of their own forward pass."
     if reached:
-        note += " The last call gives gradient to its own optimizer's parameters alone, so that all steps are those "
-        note += "that were meant."
+        note += " The last call gives gradient to its own optimizer's parameters alone, so that it adds nothing to "
+        note += "what the others step with."
     first, *others = places.values()
     at = ", ".join(where(f) for f in places.values())
     return [

@@ -32,8 +32,7 @@ def second_forward(program: Program, reuse: Reuse) -> list[Remedy]:
             "recompute_after",
             f"run the forward pass again for the second loss, after {where(step)}",
             "unsafe",
-            "The second loss is computed with the weights as they are after that step; each optimizer steps with the "
-            "gradient of its own loss.",
+            "The second loss is computed with the weights as they are after that step, and its gradient is theirs.",
             {"places": [place(f) for f in seeds], "after": place(step), "backward": place(failing)},
         )
     ]

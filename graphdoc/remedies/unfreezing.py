@@ -46,7 +46,7 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         "add_statement",
         f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given",
         "unsafe",
-        f"All parameters of `{module}` require gradients again; what else was frozen stays so.",
+        f"This unfreezes what lies in `{module}`, and nothing else; what the loss does not use gets no gradient by it.",
         statement=f"{module}.requires_grad_(True)",
         before=True,
     )

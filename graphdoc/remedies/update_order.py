@@ -125,8 +125,7 @@ def recompute(at: Scene) -> list[Remedy]:
             "recompute_after",
             f"compute {lines} after {where(at.write)}",
             "unsafe",
-            "The loss then uses the weights as they are after that line, and its gradient is theirs; everything that "
-            "received gradient still does.",
+            "The loss then uses the weights as they are after that line, and its gradient is theirs.",
             {
                 "places": [place(f) for f in at.forwards],
                 "after": place(at.write),
@@ -149,8 +148,7 @@ def weights_of_now(program: Program, at: Scene) -> list[Remedy]:
             "update_before",
             f"make the update that steps at {where(at.write)} before the forward at {where(at.forwards[0])}",
             "unsafe",
-            "The updates alternate: the later loss is computed with the weights as they are after the other step, and "
-            "everything that received gradient still does.",
+            "The updates alternate: the later loss is computed with the weights as they are after the other step.",
             {
                 "places": [place(f) for f in at.forwards],
                 "steps": [place(f) for f in at.writes],
@@ -314,7 +312,7 @@ def _with_flag_dropped(
                 "several",
                 f"{r.title}, and drop retain_graph=True",
                 "unsafe",
-                f"{r.note} Nothing needs the old graph any more, so it is freed.".strip(),
+                f"{r.note} Each call then frees the graph that it has walked.".strip(),
                 {"edits": [*edits, *drops]},
             )
         )

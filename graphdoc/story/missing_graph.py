@@ -128,6 +128,12 @@ def facts_of(cuts: list[Cut], cut: Cut) -> tuple[str, ...]:
     return tuple(facts)
 
 
+def kept_note(cut: Cut) -> str:
+    """The effect of keeping the graph at a cut: sure where the loss was seen to come from there."""
+    flow = "gradients then flow through this value into everything that it was computed from."
+    return flow.capitalize() if cut.certain else f"If the loss is computed from it by PyTorch alone, {flow}"
+
+
 def loss_made(extras: dict[str, Any]) -> tuple[str, list[Frame]]:
     """The operation that made a loss without graph and its place, where a second run has seen it; else empty."""
     told = extras.get("loss_made")

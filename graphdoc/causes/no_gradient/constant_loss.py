@@ -88,12 +88,13 @@ def recognise(program: Program) -> Finding | None:
     cut = find_cut(program, "constant")
     if cut is not None:
         strength, confidence = weigh(program, cut)
-        spans = _told(program) if _assigned(program) else story(program, cut, "the loss is made from constants here")
+        made = "the loss is made from constants here" if cut.certain else "what the loss is made from comes in here"
+        spans = _told(program) if _assigned(program) else story(program, cut, made)
         return Finding(
             strength,
             confidence,
-            TITLE,
-            _TEXT,
+            TITLE if cut.certain else "Nothing with a graph was seen to go into this loss",
+            _TEXT if cut.certain else _NOT_SEEN,
             spans,
             facts_of(program.cuts, cut),
             _remedies(program.sources, program.evidence.extras),
@@ -120,6 +121,11 @@ def _differentiated(program: Program) -> str:
 _TEXT = (
     "The loss was made from constants alone: on this path through the program no term that depends on the network was "
     "added to it. It has no graph, and there is nothing to differentiate."
+)
+
+_NOT_SEEN = (
+    "The loss has no graph, and nothing that has one was seen to go into it: what it is made from are constants of the "
+    "program, or values that came in past autograd, as from a file, a pickle or compiled code."
 )
 
 

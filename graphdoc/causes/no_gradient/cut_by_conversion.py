@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
-from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh, without_graph
 
 TITLE = "The loss was rebuilt from plain numbers, so its graph was left behind"
 
@@ -130,7 +130,7 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
             "drop_call",
             f"Keep the tensor: drop `{cut.op}`",
             "unsafe",
-            "Gradients then flow through this value into everything that it was computed from.",
+            kept_note(cut),
             {"place": place(frame)},
         ),
     )

@@ -7,7 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh, without_graph
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -87,7 +87,7 @@ def recognise(program: Program) -> Finding | None:
             "drop_call",
             f"Keep the graph: drop `{cut.op}`",
             "unsafe",
-            "Gradients then flow through this value into everything that it was computed from.",
+            kept_note(cut),
             {"place": place(f)},
         )
         for f in ([frame] if frame else [])

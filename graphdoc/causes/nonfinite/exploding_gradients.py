@@ -6,6 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.growth import FAR, took_off
 from graphdoc.model import Span
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.clipping import backward_of, clipping, step_behind
@@ -81,17 +82,22 @@ def recognise(program: Program) -> Finding | None:
     more: tuple[Span, ...] = (
         (span("failed", at, f"overflows: {largest:.2g} goes in", program.sources),) if at is not None else ()
     )
-    more += (span("cause", step, "takes a step of any size", program.sources),) if step is not None else ()
+    clipped = bool(library_calls(program.sources, "clip_grad_norm_", "clip_grad_value_"))
+    if step is not None and not clipped:
+        more += (span("cause", step, "takes a step of any size", program.sources),)
     return tell(
         trouble,
         birth,
-        "The gradients explode: nothing bounds the size of a step",
-        "no bound between this and the step",
+        TITLE if clipped else "The gradients explode: nothing bounds the size of a step",
+        "takes steps that are too large, though gradients are clipped"
+        if clipped
+        else "no bound between this and the step",
         ", ".join(told),
-        "no single expression is at fault, the numbers had grown out of all bounds before.",
-        clipping(program),
+        "no single expression is at fault, the numbers had grown out of all bounds before."
+        + (" Gradients are clipped, and the steps are too large all the same: lower the rate." if clipped else ""),
+        () if clipped else clipping(program),
         confidence="likely",
-        at=call,
+        at=step or call if clipped else call,
         more=more,
         makers=False,
         facts=(plot("gradient norm", norms, begun),) if len(norms) > 3 else (),

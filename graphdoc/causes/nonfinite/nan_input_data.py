@@ -48,7 +48,7 @@ elements before computing is right for a target that is marked as missing.
 
 
 def recognise(program: Program) -> Finding | None:
-    """The first bad value came in from outside: no operation has made it."""
+    """The first bad value came in from outside: no operation of PyTorch has made it."""
     found = trouble_with(program.trouble, SLUG)
     if found is None:
         return None
@@ -59,6 +59,8 @@ def recognise(program: Program) -> Finding | None:
     name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
     kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
     loaded, used = frame_of(birth.facts.get("loaded")), frame_of(birth.facts.get("met")) or birth.place
+    # Then through memory that it shares, with an array.
+    written = loaded is None and numbers is not None and bool(numbers.makers)
     known = trouble.what == "gradient"  # the loss leaves them out: the program knows of them
     at, label = (
         (used, "computes with them, and sends 0 * nan back") if known else (loaded, "comes in with these values")
@@ -73,10 +75,12 @@ def recognise(program: Program) -> Finding | None:
     return tell(
         trouble,
         birth,
-        f"{name} holds {kind}: it comes from the data, no operation has made it",
+        f"{name} holds {kind}, which no operation of PyTorch has made",
         label if at is not None else "first used here",
         amount(numbers, kind, name),
-        "the values were in the data when it came in.",
+        "something else than PyTorch has written them since it was made."
+        if written
+        else "the values were there when it came in.",
         remedy_at(
             used if known else None,
             "select_known",
@@ -85,6 +89,7 @@ def recognise(program: Program) -> Finding | None:
             "Elements that are nan in the data take no part, neither in the loss nor in its gradient.",
             side=birth.facts.get("met_side"),
         ),
+        confidence="likely" if written else None,
         at=at,
         more=more,
     )

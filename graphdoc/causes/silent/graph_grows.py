@@ -64,7 +64,7 @@ def recognise(program: Program) -> Finding | None:
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
     more = span_of("created", sign.stack, "made here, with its graph", program.sources) if appended else ()
     args = {"place": place(at)}
-    note = "nothing else changes: what is dropped has been used up by backward"
+    note = "the numbers stay; no backward call can go through what is dropped, as parts of it are used up"
     return Finding(
         0.85,
         "possible" if sign.weak else Proof.STEPS.confidence,
