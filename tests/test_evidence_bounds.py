@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import graphdoc.evidence
+import graphdoc.evidence.document
 import graphdoc.typed
 from graphdoc.diagnose import report_for
 from graphdoc.errors import UsageError
@@ -47,7 +47,7 @@ def test_a_line_number_is_only_a_number(tmp_path: Path) -> None:
 
 
 def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphdoc.evidence, "MOST_BYTES", 1_000_000)
+    monkeypatch.setattr(graphdoc.evidence.document, "MOST_BYTES", 1_000_000)
     with pytest.raises(UsageError, match="is longer than 1 MB"):
         open_run(Path("/dev/zero"), tmp_path)
 

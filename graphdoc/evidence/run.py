@@ -1,0 +1,146 @@
+"""Records of the run: its calls, optimizers and parameters, what was seen in it, whose code ran, how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphdoc.evidence.graph import Cut, Frame
+
+NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
+"""What PyTorch says of a loss without graph; also of one that hides it, in whose evidence we say so ourselves."""
+STALE_UNSEEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
+"""The same of a tensor that was written where no version counter tells."""
+BYPASSED = "bypassed"
+"""The kind of a sign that only a second run gives."""
+AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
+"""Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
+SourceTexts = Mapping[str, str]
+"""The text of each file of the run, by its name in the frames."""
+LAST_LINE = 200_000
+"""Lines of a package's file that can be shown lie above this one."""
+
+
+@dataclass
+class Event:
+    """One entry of the journal: a backward, grad, step, zero_grad, load_state_dict or grad-mode switch, in order.
+
+    ``root`` is the sequence number of the (first) root, ``sequence`` the counter's value when it happened, ``reaches``
+    the parameters behind the roots where that was measured. ``optimizer`` is an id in ``Evidence.optimizers``.
+    """
+
+    index: int
+    kind: str
+    sequence: int = -1
+    stack: list[Frame] = field(default_factory=list)
+    root: int = -1
+    root_op: str = ""
+    root_count: int = 1
+    retain_graph: bool = False
+    create_graph: bool = False
+    optimizer: int = -1
+    occurrence: int = 0
+    reaches: list[str] = field(default_factory=list)
+    failed: bool = False
+
+
+@dataclass
+class Optimizer:
+    """An optimizer: its class, how the program calls it, its parameters by name, and how often it has stepped."""
+
+    id: int
+    type: str
+    name: str = ""
+    parameters: list[str] = field(default_factory=list)
+    steps: int = 0
+
+
+@dataclass
+class Parameter:
+    """A parameter or buffer by name, with the optimizers that hold it. ``grad``: none, zero or present."""
+
+    name: str
+    shape: list[int] = field(default_factory=list)
+    dtype: str = ""
+    requires_grad: bool = True
+    buffer: bool = False
+    is_leaf: bool = True
+    version: int = -1
+    owners: list[int] = field(default_factory=list)
+    grad: str = ""
+    steps_with_grad: int = 0
+
+
+@dataclass
+class Sign:
+    """What was seen in a run that went on: no error, and yet something that a cause may explain.
+
+    ``kind`` names the question (each audit says what its kinds mean). ``stack`` is the place that it is about,
+    ``other`` a second one, ``cut`` where a chain of gradients ends; ``parameters`` and ``optimizer`` say whose it is;
+    ``event`` is the journal index at which it was certain, ``count`` how often it was seen until then. ``weak``: it may
+    well be meant, and is told only to those who ask for everything.
+    """
+
+    kind: str
+    stack: list[Frame] = field(default_factory=list)
+    other: list[Frame] = field(default_factory=list)
+    cut: Cut | None = None
+    parameters: list[str] = field(default_factory=list)
+    optimizer: int = -1
+    event: int = -1
+    count: int = 0
+    weak: bool = False
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Package:
+    """An installed package whose code stood on a stack: its name and version as its installer recorded them.
+
+    ``files`` are its files as named in the frames; ``sources`` the functions of each that were running there, as text
+    by line number (a decimal string, from 1).
+    """
+
+    name: str
+    version: str = ""
+    files: list[str] = field(default_factory=list)
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """``unet 0.7.7``."""
+        return f"{self.name} {self.version}".strip()
+
+    def text(self, file: str) -> str:
+        """What is kept of a file, each line at its own number; the others are empty."""
+        told = self.sources.get(file, {}).items()
+        kept = {int(n): line for n, line in told if n.isascii() and n.isdigit() and len(n) < 8}
+        kept = {n: line for n, line in kept.items() if n <= LAST_LINE}
+        return "\n".join(kept.get(n, "") for n in range(1, max(kept, default=0) + 1))
+
+
+@dataclass
+class Raised:
+    """The exception as it was raised. ``stack`` is its traceback, outermost first; ``causes`` the chain behind it."""
+
+    type: str
+    message: str
+    stack: list[Frame] = field(default_factory=list)
+    uncaught: bool = True
+    causes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Process:
+    """The process that wrote this file."""
+
+    pid: int = 0
+    rank: int = -1
+    world_size: int = 1
+    argv: list[str] = field(default_factory=list)
+    cwd: str = ""
+    python: str = ""
+    torch: str = ""
+    started: float = 0.0
+    written: float = 0.0
