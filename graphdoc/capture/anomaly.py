@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import node_stacks
 from graphdoc.capture.walk import DEEP, NO_SEQUENCE, nodes_behind
 
 MOST_SPANS = 50
@@ -74,7 +74,7 @@ class UsersView:
         for node, _ in islice(nodes_behind(roots), DEEP):
             number = node._sequence_nr()
             if number < NO_SEQUENCE and not any(first <= number < end for first, end in self._spans):
-                stacks.hide_in(node)
+                node_stacks.hide_in(node)
 
     def pause(self) -> None:
         """No stacks for a moment (while graphdoc itself looks around)."""

@@ -16,10 +16,12 @@ from graphdoc.capture.folding import Folding
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
-from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.names import Census
+from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.older_edges import OlderEdges
+from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.sites import Sites
-from graphdoc.capture.stacks import Stack, kept_in
+from graphdoc.capture.stacks import Stack
 from graphdoc.capture.threads import on_one_scale
 from graphdoc.evidence import (
     Event,

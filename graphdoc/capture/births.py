@@ -8,17 +8,25 @@ the operation that began it. Runs below autograd (``TorchDispatchMode``), so it 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from functools import partial, wraps
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from graphdoc.capture import saved, stacks
+from graphdoc.capture import node_stacks, saved, stacks
+from graphdoc.capture.loaded_values import PLAIN, Loading
 from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
+from graphdoc.capture.operator_writes import (
+    asked_by_user,
+    home_of,
+    is_constant,
+    is_whole,
+    rows_out,
+    tensors_in,
+    writes_over,
+    written_by,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,14 +39,9 @@ MOST_CLONED = 1_000_000
 """Elements of a tensor that is copied before it is written over, to know what went in."""
 
 _UNWRITTEN = ("aten.empty", "aten.new_empty")
-_BETWEEN = ("_python_dispatch.py", "_ops.py", "eval_frame.py", "_compile.py")
-"""Files of PyTorch whose functions stand between an operation's caller and a mode."""
 _APART = ("DTensor", "AsyncCollectiveTensor")
 _COLLECTIVES = ("_c10d_functional", "c10d.", "_c10d_functional_autograd")
-_LOADING = ("from_numpy", "tensor", "as_tensor", "frombuffer")
 _FILLS = ("aten.full", "aten.fill", "aten.new_full", "aten.masked_fill", "aten.scalar_tensor")
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
 class Record:
@@ -79,7 +82,7 @@ class Births(TorchDispatchMode):
         self._kept: dict[int, StorageWeakRef] = {}
         """Of each memory that is known by its number: without it a later tensor, which no operation made, could get
         the number, and with it the makers, of one that is gone."""
-        self._loaded: dict[int, tuple[Any, StorageWeakRef]] = {}
+        self.loading = Loading(trouble, MOST_BIRTHS)
         self.records: list[Record] = []
         self.stepping = False
         """An optimizer's step runs."""
@@ -108,34 +111,34 @@ class Births(TorchDispatchMode):
 
     def _before(self, func: Any, args: Any, kwargs: Any) -> list[Any]:
         """Copies of what this operation is about to write over."""
-        if not _writes(func):
+        if not writes_over(func):
             return []
-        written = list(_tensors(_written(func, args, kwargs)))
+        written = list(tensors_in(written_by(func, args, kwargs)))
         if len(written) > 64:
             return []
         return [(t, t.clone()) for t in written if looked_at(t) and t.numel() <= MOST_CLONED]
 
     def _look(self, func: Any, args: Any, kwargs: Any, out: Any, before: list[Any]) -> None:
         name = str(func)
-        writes = _writes(func)
-        outs = list(_tensors(_written(func, args, kwargs) if writes and out is None else out))
-        if any(type(t) not in _PLAIN for t in outs):
+        writes = writes_over(func)
+        outs = list(tensors_in(written_by(func, args, kwargs) if writes and out is None else out))
+        if any(type(t) not in PLAIN for t in outs):
             return
-        taken = list(_tensors((args, kwargs)))
-        homes = [_home(t) for t in taken]
+        taken = list(tensors_in((args, kwargs)))
+        homes = [home_of(t) for t in taken]
         makers = {h: self._latest[h] for h in homes if h in self._latest}
         self._forget()
         self._number += 1
         raw = stacks.stack_here(3)  # _look < __torch_dispatch__ < who called the operation
-        if name.startswith(_UNWRITTEN) and self._users_own(raw):
+        if name.startswith(_UNWRITTEN) and asked_by_user(raw):
             for t in outs:
                 if looked_at(t):
                     t.fill_(float("nan"))
-                    self._keep(_home(t), t, self._new("empty", name, raw, "nan"))
+                    self._keep(home_of(t), t, self._new("empty", name, raw, "nan"))
             return
         inputs = [next((copy for own, copy in before if own is t), t) for t in taken]
         for t in outs:
-            home = _home(t)
+            home = home_of(t)
             passed_through = home in homes and not writes
             if home and not passed_through:
                 self._made[self._number] = (name, raw, tuple(n for h, n in makers.items() if h != home))
@@ -143,7 +146,7 @@ class Births(TorchDispatchMode):
                 if home not in self._kept:
                     self._kept[home] = StorageWeakRef(t.untyped_storage())  # type: ignore[no-untyped-call]
             if not looked_at(t) or is_finite(torch, t):
-                if not passed_through and home in self._flows and _is_whole(t):
+                if not passed_through and home in self._flows and is_whole(t):
                     self._drop(home)
                 continue
             if passed_through and home in self._flows:
@@ -161,20 +164,20 @@ class Births(TorchDispatchMode):
 
     def _record(self, name: str, raw: Any, inputs: list[Any], taken: list[Any], args: Any, out: Any) -> Record:
         shows = "nan" if bool(torch.isnan(out).any()) else "inf"
-        if name.startswith(_COLLECTIVES) and not any(_home(t) in self._flows for t in taken):
+        if name.startswith(_COLLECTIVES) and not any(home_of(t) in self._flows for t in taken):
             return self._new("received", name, raw, shows)  # it waits for what another process has sent
         parents: list[Record] = []
         from_nan = False
         for value, own in zip(inputs, taken, strict=True):
             if not looked_at(value) or value.numel() == 0 or is_finite(torch, value):
                 continue
-            known = self._flows.get(_home(own))
+            known = self._flows.get(home_of(own))
             if known is None:
                 given = self._new("given", name, raw, "nan" if bool(torch.isnan(value).any()) else "inf")
                 given.facts = {"inputs": [self._told(value, own)]}
-                if _home(own) in self._loaded:
-                    given.facts["loaded"] = self._loaded[_home(own)][0]
-                self._keep(_home(own), own, given)
+                if home_of(own) in self.loading.places:
+                    given.facts["loaded"] = self.loading.places[home_of(own)][0]
+                self._keep(home_of(own), own, given)
                 known = (given, own)
             parents.append(known[0])
             if known[0].kind == "given" and "met" not in known[0].facts and any(t.requires_grad for t in taken):
@@ -186,7 +189,7 @@ class Births(TorchDispatchMode):
             return min(wanted or parents, key=lambda r: r.number)
         if (
             not parents
-            and _constant(args)
+            and is_constant(args)
             and (shows == "inf" or any(a != a for a in args if isinstance(a, float)) or name.startswith(_FILLS))
         ):
             return self._new("constant", name, raw, shows)
@@ -202,7 +205,7 @@ class Births(TorchDispatchMode):
         node = torch._C._current_autograd_node()
         if node is not None:
             record.node = str(node.name())
-            record.made = stacks.kept_in(node)
+            record.made = node_stacks.kept_in(node)
         self.records.append(record)
         if len(self.records) > 4 * MOST_BIRTHS:
             del self.records[: 2 * MOST_BIRTHS]
@@ -216,7 +219,7 @@ class Births(TorchDispatchMode):
         bad = ~torch.isfinite(out)
         same = [t for t in inputs if looked_at(t) and t.shape == out.shape]
         facts["zero_there"] = any(bool((t[bad] == 0).all()) for t in same)
-        facts["rows_out"] = _rows_out(inputs)
+        facts["rows_out"] = rows_out(inputs)
         node = torch._C._current_autograd_node()
         if node is not None:
             facts["saved"] = self._saved(node)
@@ -227,7 +230,7 @@ class Births(TorchDispatchMode):
         """Facts about an input and the operations that made it, nearest first."""
         told = describe(torch, value)
         told["by"] = []
-        todo, seen = [self._latest.get(_home(own), 0)], set()
+        todo, seen = [self._latest.get(home_of(own), 0)], set()
         while todo and len(told["by"]) < 12:
             number = todo.pop(0)
             made = self._made.get(number)
@@ -257,43 +260,6 @@ class Births(TorchDispatchMode):
                 out[name.removeprefix("_saved_")] = value
         return out
 
-    def _users_own(self, raw: Any) -> bool:
-        """Whether the user's own line asked for memory; a library's function fills what it asks for."""
-        from graphdoc.capture.places import is_user_file
-
-        for code in raw.raw[::2]:
-            name = code.co_filename
-            if is_user_file(name):
-                return True
-            if not name.endswith(_BETWEEN):
-                return False
-        return False
-
-    def watch_loading(self) -> list[Callable[[], None]]:
-        """Note where arrays and lists that are not finite become tensors; returns what undoes it."""
-
-        def noting(function: Any) -> Any:
-            @wraps(function)
-            def made(*args: Any, **kwargs: Any) -> Any:
-                out = function(*args, **kwargs)
-                try:
-                    few = len(self._loaded) < MOST_BIRTHS and type(out) in _PLAIN
-                    if few and looked_at(out) and not is_finite(torch, out):
-                        alive = StorageWeakRef(out.untyped_storage())  # type: ignore[no-untyped-call]
-                        self._loaded[_home(out)] = stacks.stack_here(2), alive
-                except Exception as e:
-                    self._trouble(e)
-                return out
-
-            return made
-
-        undo: list[Callable[[], None]] = []
-        for name in _LOADING:
-            function = getattr(torch, name)
-            setattr(torch, name, noting(function))
-            undo.append(partial(setattr, torch, name, function))
-        return undo
-
     # -- what was found ------------------------------------------------------------------------------------------
 
     def _keep(self, home: int, tensor: Any, record: Record) -> None:
@@ -311,7 +277,7 @@ class Births(TorchDispatchMode):
 
     def record_of(self, tensor: Any) -> Record | None:
         """What made this tensor's elements not finite, as far as it was seen."""
-        known = self._flows.get(_home(tensor))
+        known = self._flows.get(home_of(tensor))
         return known[0] if known is not None else None
 
     def since(self, number: int) -> list[Record]:
@@ -321,58 +287,3 @@ class Births(TorchDispatchMode):
     @property
     def now(self) -> int:
         return self._number
-
-
-def _tensors(value: Any) -> Iterator[Any]:
-    """The tensors in arguments: lists and dicts as operators take them."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for v in value:
-            yield from _tensors(v)
-    elif isinstance(value, dict):
-        for v in value.values():
-            yield from _tensors(v)
-
-
-def _home(tensor: Any) -> int:
-    """The memory that a tensor's numbers stand in; 0 where it has none of its own."""
-    try:
-        return int(local_of(tensor).untyped_storage()._cdata)
-    except Exception:
-        return 0
-
-
-def _is_whole(tensor: Any) -> bool:
-    """Whether a tensor is all that its memory holds: what is written to it leaves nothing of what was there."""
-    return int(tensor.numel() * tensor.element_size()) >= int(tensor.untyped_storage().nbytes())
-
-
-_mutating: dict[Any, bool] = {}
-
-
-def _writes(func: Any) -> bool:
-    known = _mutating.get(func)
-    if known is None:
-        infos = [a.alias_info for a in func._schema.arguments]
-        known = _mutating[func] = any(i is not None and i.is_write for i in infos)
-    return known
-
-
-def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
-    """The arguments that an operator writes to, by its schema."""
-    out = []
-    for number, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            out.append(args[number] if number < len(args) else kwargs.get(argument.name))
-    return out
-
-
-def _constant(args: Iterable[Any]) -> bool:
-    """Whether a number among the arguments is itself not finite: ``masked_fill(mask, -inf)``."""
-    return any(isinstance(a, float) and not isfinite(a) for a in args)
-
-
-def _rows_out(inputs: list[Any]) -> int:
-    """In how many rows along the last dimension all elements are -inf."""
-    return max((int((t == -float("inf")).all(-1).sum()) for t in inputs if looked_at(t) and t.dim()), default=0)

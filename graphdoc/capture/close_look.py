@@ -15,10 +15,12 @@ from graphdoc.capture.finite import KIND
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.names import Census
+from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import is_finite
 from graphdoc.capture.quiet import Unseen
-from graphdoc.capture.stacks import kept_in, stack_here
+from graphdoc.capture.search_roots import roots_of
+from graphdoc.capture.stacks import stack_here
 from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.evidence import Evidence, Sign
 from graphdoc.growth import took_off, usual_size
@@ -66,7 +68,7 @@ class CloseLook:
 
         witness.undoing.append(optimizer.register_optimizer_step_pre_hook(look._before_step).remove)
         witness.undoing.append(optimizer.register_optimizer_step_post_hook(look._after_step).remove)
-        witness.undoing += look._births.watch_loading()
+        witness.undoing += look._births.loading.watch()
         look._births.active = look._start <= 0
         in_each_thread(witness, lambda: look._births)
         if look._only:

@@ -1,329 +1,39 @@
-"""Who cut: in a second run, how every tensor without a graph came from tensors that had one.
-
-A ``TorchFunctionMode`` sees the operations of the user's program by name, with their arguments. Only tensors that need
-no gradient are recorded, so a record chain ends where a graph begins.
-"""
+"""Who cut: at which operations the graph of the failing loss ended, by what a second run has recorded."""
 
 from __future__ import annotations
 
-import itertools
-import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch.overrides import TorchFunctionMode, resolve_name
-
-from graphdoc.capture import stacks
-from graphdoc.capture.containers import elements
+from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture.cut_records import DRAWS, Record, apart, records_behind
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.places import is_user_file
-from graphdoc.capture.switches import Place, frames_of_place, is_users, wraps_decorated
-from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.capture.switches import frames_of_place, is_users, wraps_decorated
 from graphdoc.evidence import Cut
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
-    from graphdoc.capture.witness import Witness
     from graphdoc.evidence import Evidence
 
-MOST_RECORDS = 400_000
-DEEPEST = 400
-"""Operations without a graph followed back from the loss."""
-MOST_FOLLOWED = 50_000
+from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, CutRecorder
+
 MOST_CUTS = 20
 MOST_CANDIDATES = 12
-MOST_INSIDE = 5_000
-"""Elements looked at inside a list that is turned into a tensor."""
-
-CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
 ARRAYS = {"numpy", "__array__", "tolist", "detach", "data"}
-DETACHES = {"detach", "detach_", "data"}
 CONSTRUCTORS = {"tensor", "as_tensor", "new_tensor", "from_numpy", "FloatTensor", "asarray", "full", "scalar_tensor"}
-LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
-CREATORS = LIKE | {"new_zeros", "new_ones", "new_empty", "new_full"}
-"""These take a shape and a type from a tensor, and none of its values."""
-EMPTY = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"}
 COUNTS = {"histc", "histogram", "histogramdd"}
 """Results in floating point without a derivative. Where PyTorch gives zero (round, sign) the graph goes on."""
-DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
-MOST_UNRECORDED = 100
-MOST_WALKED = 1_000_000
-"""Nodes that one run is walked through to see which leaves lie behind what was cut off: a second or two."""
-PLAIN = (int, slice, type(...), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator)
-"""What an argument may be besides tensors and numbers without bringing any values along."""
-QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
-"""Questions about a tensor that make no value."""
 
 
-class Origin:
-    """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
-
-    __slots__ = ("op", "raw")
-
-    def __init__(self, op: str, raw: stacks.Stack | list[Any]) -> None:
-        self.op, self.raw = op, raw
-
-
-class Record:
-    """One result without a graph: the operation that made it and what went in."""
-
-    __slots__ = (
-        "behind",
-        "depth",
-        "enabled",
-        "event",
-        "frozen",
-        "inputs",
-        "integral",
-        "listed",
-        "loose",
-        "numbers",
-        "op",
-        "origins",
-        "raw",
-        "recording",
-        "switch",
-    )
-
-    def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
-        self.op = op
-        self.raw = raw
-        self.recording = True
-        self.enabled = True
-        self.switch: Place | None = None
-        self.integral = False
-        self.inputs: list[Record] = []
-        self.origins: list[Origin] = []
-        self.behind: frozenset[int] = frozenset()
-        self.frozen: list[int] = []
-        self.listed = False
-        self.loose = False
-        self.numbers = False
-        self.depth = 0
-        self.event = event
-
-
-class _Noting(threading.local):
-    """Whether this thread is at work on a record."""
-
-    now = False
-
-
-class CutWatch(TorchFunctionMode):
-    """Records results without a graph, by identity of the tensor, number or array."""
-
-    def __init__(self, witness: Witness) -> None:
-        super().__init__()
-        self._torch = witness.torch
-        self._witness = witness
-        self._records: OrderedDict[int, tuple[Record, Any]] = OrderedDict()
-        self._names: dict[Any, str] = {}
-        self._arrays: dict[int, Record] = {}
-        self._numbers: dict[int, Record] = {}
-        self._recent: list[Record] = []
-        self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
-        self._unrecorded: dict[Any, Record] = {}
-        self._leaves: dict[int, weakref.ref[Any]] = {}
-        self._walked = 0
-        self._noting = _Noting()
-
-    @classmethod
-    def start(cls, witness: Witness) -> CutWatch:
-        watch = cls(witness)
-        in_each_thread(witness, lambda: watch)
-        return watch
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        result = func(*args, **kwargs)
-        if not self._noting.now:
-            self._noting.now = True
-            try:
-                self._note(func, args, kwargs, result)
-            except Exception:
-                pass
-            finally:
-                self._noting.now = False
-        return result
-
-    def _name(self, func: Any) -> str:
-        name = self._names.get(func)
-        if name is None:
-            full = resolve_name(func) or getattr(func, "__qualname__", getattr(func, "__name__", str(func)))
-            parts = str(full).split(".")
-            name = parts[-2] if parts[-1] == "__get__" else parts[-1]
-            self._names[func] = name
-        return name
-
-    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        name = self._name(func)
-        if name in QUIET:
-            return
-        if name == "requires_grad_" or name == "__set__":
-            self._note_freezing(func, args, kwargs)
-            return
-        outputs = result if isinstance(result, tuple | list) else (result,)
-        torch = self._torch
-        if isinstance(result, torch.Tensor) and result.requires_grad:
-            return
-        record: Record | None = None
-        tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
-        if not tensors and name not in CONVERSIONS:
-            return
-        mixed = any(o.requires_grad for o in tensors)
-        for output in outputs:
-            if isinstance(output, torch.Tensor) and output.requires_grad:
-                continue
-            if record is None:
-                record = self._make(name, args, kwargs)
-                # What is whole numbers or a yes or no has no slope, whatever it was computed from.
-                plain = [o for o in tensors if not o.requires_grad]
-                record.integral = not any(o.is_floating_point() or o.is_complex() for o in plain)
-                if mixed and isinstance(output, torch.Tensor) and output.is_floating_point():
-                    record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
-            self._keep(output, record)
-            if not tensors and isinstance(result, list):
-                for inner in result[:MOST_INSIDE]:
-                    self._keep(inner, record)
-        if record is not None and name in CONVERSIONS | DETACHES:
-            left = record if record.origins else _draw_behind(record) if name in CONVERSIONS else None
-            if left is not None and left not in self._recent[-1:]:
-                self._recent.append(left)
-                del self._recent[:-200]
-        if record is not None and record.origins and not record.recording:
-            self._note_unrecorded(record)
-
-    def _note_unrecorded(self, record: Record) -> None:
-        """What was computed from parameters under a switch that nothing closes, whether the loss needs it or not."""
-        persistent = record.switch is not None and record.switch[0] == "set_grad_enabled"
-        if persistent and len(self._unrecorded) < MOST_UNRECORDED:
-            self._unrecorded.setdefault((record.op, site_of(record.raw)), record)
-
-    def _note_freezing(self, func: Any, args: Any, kwargs: Any) -> None:
-        if func not in (self._torch.Tensor.requires_grad_, self._torch.Tensor.requires_grad.__set__):
-            return
-        if not (args[1] if len(args) > 1 else kwargs.get("requires_grad", True)):
-            self._frozen_at[id(args[0])] = stacks.stack_here(4)
-            if len(self._frozen_at) > MOST_RECORDS:
-                self._frozen_at.popitem(last=False)
-
-    def _make(self, name: str, args: Any, kwargs: Any) -> Record:
-        torch = self._torch
-        record = Record(name, stacks.stack_here(4), self._witness.journal.count)
-        # Inference mode records nothing, whatever grad mode says (enable_grad inside it has no effect).
-        inference = torch.is_inference_mode_enabled()
-        record.enabled = torch.is_grad_enabled()
-        record.recording = record.enabled and not inference
-        if not record.recording:
-            record.switch = self._witness.switches.in_force(inference)
-        record.loose = name in EMPTY  # what is read from a file is put into such memory, and that is not seen
-        if name in CREATORS:
-            return record
-        record.listed = bool(args) and isinstance(args[0], list | tuple)
-        self._gather(record, args, 0)
-        self._gather(record, tuple(kwargs.values()), 0)
-        if record.origins:
-            record.behind = self._leaves_of((*args, *kwargs.values()))
-        if record.depth > DEEPEST:
-            record.inputs = []
-        return record
-
-    def _leaves_of(self, values: Iterable[Any]) -> frozenset[int]:
-        """The ids of the leaves behind the graphs of these values, as far as the run's share of nodes allows."""
-        flat = [v for a in values for v in (elements(a, MOST_INSIDE) if isinstance(a, list | tuple) else (a,))]
-        tensors = [v for v in flat if isinstance(v, self._torch.Tensor) and v.requires_grad]
-        found = {id(v): v for v in tensors if v.grad_fn is None}
-        graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
-        for node, following in itertools.islice(graph, DEEP - 1):
-            if self._walked >= MOST_WALKED:
-                break
-            self._walked += 1
-            variable = getattr(node, "variable", None) if not following else None
-            if variable is not None:
-                found[id(variable)] = variable
-        for ident, leaf in found.items():
-            known = self._leaves.get(ident)
-            if known is None or known() is not leaf:
-                self._leaves[ident] = weakref.ref(leaf)
-        return frozenset(found)
-
-    def _gather(self, record: Record, values: Any, depth: int) -> None:
-        torch = self._torch
-        for value in elements(values, MOST_INSIDE):
-            if isinstance(value, torch.Tensor):
-                if value.requires_grad:
-                    node = value.grad_fn
-                    kept = stacks.kept_in(node) if node is not None else None
-                    made: Any = kept if isinstance(kept, stacks.Stack) else []
-                    record.origins.append(Origin(node.name() if node is not None else "", made))
-                    continue
-            elif isinstance(value, list | tuple) and depth < 4:
-                self._gather(record, value, depth + 1)
-                continue
-            elif isinstance(value, bool | str | type(None)):
-                continue
-            found = self._of(value) or self._shared(value)
-            if found is not None and len(record.inputs) < 64:
-                record.inputs.append(found)
-                record.depth = max(record.depth, found.depth + 1)
-            elif isinstance(value, torch.nn.Parameter):
-                record.frozen.append(id(value))
-            elif isinstance(value, float | torch.Tensor) or type(value).__module__ == "numpy":
-                record.loose = True
-                record.numbers = record.numbers or not isinstance(value, torch.Tensor)
-            elif not isinstance(value, PLAIN):
-                record.loose = True  # a storage that was read from a file, a buffer of bytes
-
-    def _keep(self, value: Any, record: Record) -> None:
-        # A number or array is held so that its identity stays its own; a tensor is only referred to.
-        hold = weakref.ref(value) if isinstance(value, self._torch.Tensor) else value
-        self._records[id(value)] = (record, hold)
-        if isinstance(hold, weakref.ref) and value.numel() == 1 and len(self._numbers) < MOST_RECORDS:
-            self._numbers[value.data_ptr()] = record
-        if type(value).__name__ == "ndarray":
-            self._arrays[value.__array_interface__["data"][0]] = record
-        self._records.move_to_end(id(value))
-        if len(self._records) > MOST_RECORDS:
-            _, old = self._records.popitem(last=False)[1]
-            if type(old).__name__ == "ndarray":
-                self._arrays.pop(old.__array_interface__["data"][0], None)
-
-    def _of(self, value: Any) -> Record | None:
-        """The record of this very object."""
-        record, hold = self._records.get(id(value), (None, None))
-        return record if hold is value or (isinstance(hold, weakref.ref) and hold() is value) else None
-
-    def _made(self, value: Any) -> Record | None:
-        """The record of a loss, also of one that was wrapped since: ``Variable(loss, requires_grad=True)`` shares its
-        memory."""
-        found = self._of(value)
-        if found is None and value.requires_grad and value.numel() == 1:
-            found = self._numbers.get(value.data_ptr())
-        return found
-
-    def _shared(self, value: Any) -> Record | None:
-        """The record of the array that a tensor shares its memory with: ``from_numpy`` is seen by no mode."""
-        if not self._arrays or not isinstance(value, self._torch.Tensor):
-            return None
-        try:
-            record = self._arrays.get(value.data_ptr())
-        except RuntimeError:
-            return None
-        if record is not None:
-            self._keep(value, record)
-        return record
-
-    # -- the answer ----------------------------------------------------------------------------------------------
+class CutWatch(CutRecorder):
+    """Records a second run, and tells at its end where the graph of the failing loss ended."""
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, _roots: list[Any], outputs: list[Any]) -> None:
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
         starts = [r for t in outputs if (not t.requires_grad or t.is_leaf) and (r := self._made(t)) is not None]
-        chain = _behind(starts)
-        for record, alike in _apart(r for r in chain if r.origins)[:MOST_CUTS]:
+        chain = records_behind(starts)
+        for record, alike in apart(r for r in chain if r.origins)[:MOST_CUTS]:
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
         evidence.extras["unrecorded"] = [self._work(r, autopsy) for r in self._unrecorded.values()]
         if not starts:
@@ -361,7 +71,7 @@ class CutWatch(TorchFunctionMode):
         before = [e for e in evidence.events if e.kind == "backward" and e.index != evidence.failing_event]
         last = max((e.index for e in before if not e.failed), default=-1)
         numbers = any(r.numbers for r in chain)
-        return _apart(r for r in reversed(self._recent) if r.event > last and (numbers or r.op in ARRAYS))
+        return apart(r for r in reversed(self._recent) if r.event > last and (numbers or r.op in ARRAYS))
 
     def _cut(
         self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "", alike: Iterable[Record] = ()
@@ -422,7 +132,7 @@ def _called_by_one(record: Record) -> str:
     Empty where the library, having switched off, called the user's code, and that computed this.
     """
     assert record.switch is not None
-    same = site_of(record.raw) == site_of(stacks.stack_of_seen(record.switch[1]))
+    same = site_of(record.raw) == site_of(event_stacks.stack_of_seen(record.switch[1]))
     return _called(record.raw.raw) if same else ""
 
 
@@ -436,31 +146,3 @@ def _called(raw: stacks.RawStack) -> str:
         if not code.co_filename.startswith("<") and not wrapper:
             name = code.co_name
     return name
-
-
-def _draw_behind(record: Record) -> Record | None:
-    """The random draw, from what has a graph, whose number leaves its tensor here: what came of it is not seen."""
-    near = _behind(record.inputs, 20)
-    return next((r for r in near if r.origins and r.op in DRAWS), None)
-
-
-def _apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
-    """The first record of each place and operation, with all of them."""
-    known: dict[Any, list[Record]] = {}
-    for r in records:
-        known.setdefault((r.op, site_of(r.raw)), []).append(r)
-    return [(same[0], same) for same in known.values()]
-
-
-def _behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
-    """The records that these were made from, nearest first."""
-    chain = list(starts)
-    seen = {id(r) for r in starts}
-    for record in chain:
-        if len(chain) >= most:
-            break
-        for r in record.inputs:
-            if id(r) not in seen:
-                seen.add(id(r))
-                chain.append(r)
-    return chain

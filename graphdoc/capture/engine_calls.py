@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.autograd import graph
 
-from graphdoc.capture import stacks
+from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.anomaly import UsersView
 from graphdoc.capture.calls import Call, Glimpse, came_through, noted_of
 from graphdoc.capture.hints import Hints
@@ -173,6 +173,6 @@ class EngineCalls:
         """PyTorch prints the stack of the node that failed first; its parents follow and are not it."""
         if self.failing is None:
             self.failing = stack
-        if not self._anomaly.wanted and stacks.made_in_backward(stack, self.code):
-            stacks.disown(stack)
+        if not self._anomaly.wanted and node_stacks.made_in_backward(stack, self.code):
+            node_stacks.disown(stack)
         return self._anomaly.wanted

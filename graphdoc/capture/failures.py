@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
 from graphdoc.capture.document import start_document, write_document
@@ -76,7 +76,7 @@ class Failures:
         with Unseen(witness.torch, witness.anomaly, frame):
             evidence = self.begin(error)
             assert evidence.raised is not None
-            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
             frames, seen = user_frames(frame), self._watch()
             autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames, seen, glimpse.count, noted[6])
             if not ending:

@@ -2,87 +2,24 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import gc
-import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator
-from types import FrameType
+from collections.abc import Iterator
 from typing import Any
 
-from graphdoc.capture.containers import elements, size
-from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.access_paths import Path, cost_of, is_frozen, resolve, structure_of, text_of
+from graphdoc.capture.containers import elements
+from graphdoc.capture.places import shown_file
 from graphdoc.capture.privates import Privates
+from graphdoc.capture.search_roots import Root
 from graphdoc.evidence import Holder, Step
 
 MOST_OBJECTS = 50_000
 MOST_PER_CONTAINER = 2_000
 DEEPEST = 9
 MOST_HOLDERS = 6
-
-Path = tuple[Step, ...]
-
-NONE: frozenset[str] = frozenset()
-
-
-class Root:
-    """Where a search starts: a frame's locals or a module's globals. ``passing`` are the names that a loop binds."""
-
-    __slots__ = ("file", "function", "passing", "values")
-
-    def __init__(self, values: dict[str, Any], function: str, file: str, passing: frozenset[str] = NONE) -> None:
-        self.values, self.function, self.file, self.passing = values, function, file, passing
-
-
-def roots_of(frames: Iterable[FrameType]) -> list[Root]:
-    """User frames innermost first, then the globals of the user's modules, ``__main__`` before others.
-
-    Python takes ``__file__`` out of ``__main__`` when the script has ended; a frame of the script still names it. A
-    launcher in Python (``runpy``) takes the whole module away; the frames still have its globals.
-    """
-    out: list[Root] = []
-    scopes: dict[int, tuple[dict[str, Any], str]] = {}
-    passing: dict[int, frozenset[str]] = {}
-    for frame in frames:
-        code = frame.f_code
-        if code.co_name == "<module>" and is_user_file(code.co_filename):
-            passing[id(frame.f_globals)] = loop_names(code)
-        scopes.setdefault(id(frame.f_globals), (frame.f_globals, code.co_filename))
-        if is_user_file(code.co_filename) and code.co_name != "<module>":
-            function = getattr(code, "co_qualname", code.co_name)
-            out.append(Root(dict(frame.f_locals), function, code.co_filename, loop_names(code)))
-    modules = [sys.modules.get("__main__"), *sys.modules.values()]
-    done: set[int] = set()
-    for module in modules:
-        values = getattr(module, "__dict__", None) if type(module) is types.ModuleType else None
-        name = values.get("__file__", scopes.get(id(values), ({}, None))[1]) if values else None
-        if values and id(values) not in done and isinstance(name, str) and is_user_file(name):
-            done.add(id(values))
-            out.append(Root(dict(values), "<module>", name, passing.get(id(values), NONE)))
-    for ident, (values, name) in scopes.items():
-        if ident not in done and is_user_file(name):
-            out.append(Root(dict(values), "<module>", name, passing.get(ident, NONE)))
-    return out
-
-
-def loop_names(code: types.CodeType) -> frozenset[str]:
-    """The names that the ``for`` loops of a code object bind: each is another thing in every round."""
-    found: set[str] = set()
-    target = False
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if name == "FOR_ITER":
-            target = True
-        elif target and name.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")):
-            # Later Pythons store two at once, or store one and load the next.
-            bound = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-            found.update(bound[:1] if name.endswith("LOAD_FAST") else bound)
-            target = not name.endswith("LOAD_FAST")
-        elif not name.startswith(("UNPACK_", "EXTENDED_ARG", "CACHE", "NOP")):
-            target = False
-    return frozenset(found)
 
 
 class Census:
@@ -136,7 +73,7 @@ class Census:
             if kind in ("module", "optimizer"):
                 table = self.modules if kind == "module" else self.optimizers
                 known = table.get(id(value))
-                if known is None or _cost(path, root) < _cost(known[2], known[1]):
+                if known is None or cost_of(path, root) < cost_of(known[2], known[1]):
                     table[id(value)] = (value, root, path)
                 if kind == "optimizer":
                     continue
@@ -226,7 +163,7 @@ class Census:
         return text_of(self._privates.shortened(path, self._classes) or path)
 
     def _name_parameters(self) -> None:
-        named = sorted(self.modules.values(), key=lambda m: (_cost(m[2], m[1]), len(m[2])))
+        named = sorted(self.modules.values(), key=lambda m: (cost_of(m[2], m[1]), len(m[2])))
         for module, _, path in named:
             self._take(module, self._told(path))
         known = self._plain
@@ -238,7 +175,7 @@ class Census:
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
             if ident not in self.parameter_names and tensor.is_leaf and tensor.requires_grad:
-                name = self._told(min(paths, key=lambda found: _cost(found[1], found[0]))[1])
+                name = self._told(min(paths, key=lambda found: cost_of(found[1], found[0]))[1])
                 self.parameter_names[ident] = name
                 self.parameters[ident] = (name, tensor, False)
 
@@ -283,92 +220,6 @@ class Census:
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""
-
-
-def resolve(root: Root, path: Path) -> Any:
-    """The object at a path of names and attributes; None where it is no longer there."""
-    value = root.values.get(path[0].key)
-    for step in path[1:]:
-        try:
-            own = object.__getattribute__(value, "__dict__")
-        except AttributeError:
-            own = {}
-        if step.key in own:
-            value = own[step.key]
-        else:
-            tables = [own.get(t) for t in ("_parameters", "_buffers", "_modules")]
-            table = next((t for t in tables if isinstance(t, dict) and dict.__contains__(t, step.key)), None)
-            if table is not None:
-                value = dict.__getitem__(table, step.key)
-            else:
-                try:
-                    value = object.__getattribute__(value, step.key)
-                except AttributeError:
-                    return None
-    return value
-
-
-def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
-    """How tensors are nested in a value, in the words of ``graphdoc.fixes.structures``; None where it is mixed."""
-    if torch.Tensor in type(value).__mro__:
-        return "tensor"
-    if value is None or type(value) in (int, float, str, bool):
-        return "value"
-    if depth > 2:
-        return None
-    mro = type(value).__mro__
-    if tuple in mro:
-        inner = [structure_of(v, torch, depth + 1) for v in elements(value, 16)]
-        if not inner or None in inner or size(value) > 16:
-            return None
-        return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner}
-    if type(value) in (list, deque) or dict in mro:
-        kinds = [structure_of(v, torch, depth + 1) for v in elements(value, 200)]
-        # What is detached by one comprehension must look the same throughout.
-        if not kinds or any(k != kinds[0] for k in kinds) or kinds[0] in (None, "value"):
-            return None
-        name = "dict" if dict in mro else type(value).__name__
-        return {name: kinds[0]}
-    if is_frozen(type(value)):
-        fields = {name: _field(value, name) for name in type(value).__dataclass_fields__}
-        found = {name: structure_of(v, torch, depth + 1) for name, v in fields.items()}
-        kept = {name: s for name, s in found.items() if s != "value"}
-        return {"dataclass": kept} if kept and None not in found.values() else None
-    return None
-
-
-def _field(value: Any, name: str) -> Any:
-    try:
-        return object.__getattribute__(value, name)
-    except AttributeError:
-        return None
-
-
-def is_frozen(cls: type) -> bool:
-    """Whether a class is a frozen dataclass, whose fields no statement can assign (``dataclasses.dataclass``)."""
-    params = cls.__dict__.get("__dataclass_params__")
-    return bool(getattr(params, "frozen", False))
-
-
-def _cost(path: Path, root: Root) -> int:
-    # A dunder or private detour is a worse name than a longer plain one.
-    steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
-    # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
-    # What a loop goes through is known by its place among the others: `optimizers[1]`, not the loop's `opt`.
-    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing)
-
-
-def text_of(path: Path) -> str:
-    """The access path as Python text; children of nn.Sequential and ModuleList as PyTorch names them (``net.0``)."""
-    out = path[0].key
-    for step in path[1:]:
-        if step.kind in ("attribute", "field"):
-            out += f".{step.key}"
-        elif step.kind == "cell":
-            out += f".<closure>.{step.key}"
-        else:
-            out += f"[{step.key}]"
-    return out
 
 
 def _bound(value: Any) -> Iterator[tuple[Step, Any]]:

@@ -10,7 +10,8 @@ from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import Entry
-from graphdoc.capture.stacks import Stack, kept_in
+from graphdoc.capture.node_stacks import kept_in
+from graphdoc.capture.stacks import Stack
 from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from graphdoc.capture.frames import site_of
-from graphdoc.capture.stacks import Stack, kept_in
+from graphdoc.capture.node_stacks import kept_in
+from graphdoc.capture.stacks import Stack
 
 
 class Sites:

@@ -8,9 +8,6 @@ stopped has left everything up to there.
 from __future__ import annotations
 
 import atexit
-import hashlib
-import json
-import os
 import sys
 import time
 import warnings
@@ -18,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.in_threads import in_each_thread
-from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.names import Census
 from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.random_state import draws, seed
+from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident
+from graphdoc.capture.trace_end import Ending
+from graphdoc.capture.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -32,10 +33,6 @@ FIRST_CALLS = 12
 """Calls from one place whose gradients are measured, besides those around the point of the failure."""
 AROUND = (40, 60)
 """Journal events before and after that point within which every call is measured."""
-AFTER, LEAST, PATIENCE = 60, 24, 5.0
-"""Journal events behind the point of the failure after which a run has told enough; fewer do after so many seconds."""
-ENOUGH = "enough"
-"""The file in the run's folder that says so: whoever started the run ends it then."""
 MOST_PARAMETERS = 5000
 MOST_CLONED = 20_000_000
 """Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
@@ -57,8 +54,7 @@ class StepTrace:
         self.torch = witness.torch
         self.failing = failing
         self.point = failing if point is None else point
-        self.beyond_since: float | None = None
-        self.told = False
+        self.ending = Ending(witness.out, self.point)
         self.reference = reference
         self.views = views
         self.started = time.monotonic()
@@ -72,8 +68,7 @@ class StepTrace:
         self.walked: dict[tuple[str, int], Walked] = {}
         self.stepped: dict[int, int] = {}
         self.named = 0
-        self.pid = -1
-        self.stream: Any = None
+        self.write = TraceFile(witness.out, witness.trouble).write
 
     @classmethod
     def start(cls, witness: Witness) -> StepTrace:
@@ -95,13 +90,13 @@ class StepTrace:
         """A failure in this run: told in the trace as well, for its place in the order of things."""
         raised = evidence.raised
         if raised is not None:
-            self._write({"k": "failed", "type": raised.type, "message": raised.message[:500], "n": self.calls - 1})
+            self.write({"k": "failed", "type": raised.type, "message": raised.message[:500], "n": self.calls - 1})
 
     # -- installing ----------------------------------------------------------------------------------------------
 
     def _install(self) -> None:
         torch = self.torch
-        self._seed()
+        seed(torch)
         from torch.autograd import graph
         from torch.optim import optimizer
 
@@ -123,7 +118,7 @@ class StepTrace:
         shown = warnings.showwarning
 
         def showwarning(message: Any, *args: Any, **kwargs: Any) -> None:
-            self._write({"k": "warning", "text": str(message)[:500]})
+            self.write({"k": "warning", "text": str(message)[:500]})
             shown(message, *args, **kwargs)
 
         warnings.showwarning = showwarning
@@ -136,31 +131,6 @@ class StepTrace:
 
             in_each_thread(self.witness, SingleViews)
         atexit.register(self._end)
-
-    def _seed(self) -> None:
-        """Programs that set no seed must be comparable too; one that does sets it later."""
-        import random
-
-        random.seed(0)
-        self.torch.manual_seed(0)
-        try:
-            import numpy
-
-            numpy.random.seed(0)
-        except ImportError:
-            pass
-
-    def _draws(self) -> str:
-        """How far the program has come in its random numbers: equal in two runs that have drawn as many."""
-        import random
-
-        states = [bytes(self.torch.get_rng_state().tolist()), repr(random.getstate()).encode()]
-        numpy = sys.modules.get("numpy.random")
-        if numpy is not None:
-            states.append(
-                repr([getattr(part, "tolist", lambda part=part: part)() for part in numpy.get_state()]).encode()
-            )
-        return hashlib.blake2b(b"".join(states), digest_size=8).hexdigest()
 
     def _guard(self, function: Any, *args: Any) -> Any:
         try:
@@ -178,7 +148,7 @@ class StepTrace:
         number = len(self.optimizers)
         self.optimizers[id(optimizer)] = (number, optimizer)
         record = {"k": "optimizer", "o": number, "type": type(optimizer).__name__, "place": self._place()}
-        self._write({**record, "draws": self._draws()})
+        self.write({**record, "draws": draws(self.torch)})
         self._register(optimizer, number)
 
     def _register(self, optimizer: Any, number: int) -> None:
@@ -212,7 +182,7 @@ class StepTrace:
         if self.depth:
             record["inner"] = True
         if not self.calls:
-            record["draws"] = self._draws()
+            record["draws"] = draws(self.torch)
         self.calls += 1
         near = self.failing >= 0 and self.failing - AROUND[0] <= index <= self.failing + AROUND[1]
         if occurrence >= FIRST_CALLS and not near:
@@ -260,8 +230,10 @@ class StepTrace:
         elif before is not None and isinstance(result, tuple):
             record["sums"] = [self._sum(t) if t is not None else None for t in result[:50]]
         if record.get("n", MOST_CALLS) < MOST_CALLS:
-            self._write(record)
-        self._stop_if_done(record.get("e", -1))
+            self.write(record)
+        if not self.depth and self.ending.is_due(record.get("e", -1)):
+            self.write({"k": "count", "steps": self.steps, "calls": self.calls})
+            self._guard(self.ending.tell)
 
     def _stepping(self, optimizer: Any) -> None:
         self._made(optimizer)
@@ -269,7 +241,7 @@ class StepTrace:
         self.steps += 1
         if number < 0 or self.steps > MOST_STEPS:
             if self.steps % 100 == 0:
-                self._write({"k": "count", "steps": self.steps, "calls": self.calls})
+                self.write({"k": "count", "steps": self.steps, "calls": self.calls})
             return
         self._register(optimizer, number)
         mine = [p for group in optimizer.param_groups for p in group["params"]]
@@ -288,41 +260,22 @@ class StepTrace:
             "rss": resident(),
             "t": round(time.monotonic() - self.started, 3),
         }
-        self._write(record)
+        self.write(record)
 
     def _write_rank(self) -> None:
         """Ranks that were spawned have no variable that tells their number; their process group does."""
         distributed = self.torch.distributed
         if distributed.is_available() and distributed.is_initialized():
-            self._write({"k": "rank", "rank": distributed.get_rank()})
+            self.write({"k": "rank", "rank": distributed.get_rank()})
 
     def _write_names(self) -> None:
         found = Census(roots_of(user_frames(sys._getframe(1))), self.torch).parameter_names
         named = {k: found[i] for i, (k, _) in self.parameters.items() if i in found}
         frozen = [k for k, p in self.parameters.values() if not p.requires_grad]
-        self._write({"k": "names", "names": named, "frozen": frozen})
-
-    def _stop_if_done(self, index: int) -> None:
-        """Say when enough was seen behind the point of the failure. The run goes on until it is ended from outside,
-        with all of its processes at once: a rank that left by itself would only make the others fail.
-        """
-        if self.told or self.point < 0 or index <= self.point or self.depth or os.environ.get("RANK", "0") != "0":
-            return
-        now = time.monotonic()
-        if self.beyond_since is None:
-            self.beyond_since = now
-        beyond = index - self.point
-        if beyond > AFTER or (beyond > LEAST and now - self.beyond_since > PATIENCE):
-            self.told = True
-            self._write({"k": "count", "steps": self.steps, "calls": self.calls})
-            self._guard(self._tell)
-
-    def _tell(self) -> None:
-        with open(os.path.join(self.witness.out, ENOUGH), "w"):
-            pass
+        self.write({"k": "names", "names": named, "frozen": frozen})
 
     def _end(self) -> None:
-        self._write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})
+        self.write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})
 
     # -- small things --------------------------------------------------------------------------------------------
 
@@ -336,16 +289,3 @@ class StepTrace:
                 return shown_file(frame.f_code.co_filename, self.witness.cwd), frame.f_lineno
             frame = frame.f_back  # type: ignore[assignment]
         return "", 0
-
-    def _write(self, record: dict[str, Any]) -> None:
-        try:
-            if self.pid != os.getpid():
-                # A forked process writes a file of its own.
-                self.pid = os.getpid()
-                path = os.path.join(self.witness.out, f"trace-{self.pid}.jsonl")
-                self.stream = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-                self.stream.write(json.dumps({"k": "start", "rank": int(os.environ.get("RANK", "-1"))}) + "\n")
-            self.stream.write(json.dumps(record) + "\n")
-            self.stream.flush()
-        except Exception as e:
-            self.witness.trouble(e)

@@ -11,7 +11,7 @@ import time
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.anomaly import keep_users_view
 from graphdoc.capture.children import watch_children
 from graphdoc.capture.document import start_document, write_document
@@ -124,7 +124,7 @@ class Witness:
             # The official way of PyTorch 2.14 and later is second choice: it belongs to one thread, and it makes a
             # Python object for every node, each of which is freed inside the one that leads to it (see walk.DEEP).
             self.anomaly.switch_off()
-            context = hook(stacks.keep_in)
+            context = hook(node_stacks.keep_in)
             context.__enter__()
             self.undoing.append(lambda: context.__exit__(None, None, None))
             self.capture = "node-hook" if self._recording() == "cheap-stacks" else "none"

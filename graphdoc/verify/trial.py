@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from graphdoc.capture.trace import ENOUGH
+from graphdoc.capture.trace_end import ENOUGH
 from graphdoc.evidence import Event, Evidence, Raised, Sign
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart

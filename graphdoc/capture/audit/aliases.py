@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch._C as torch_c
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks
 from graphdoc.capture.facts import storage_of, user_frames
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.names import Census
 from graphdoc.capture.places import shown_file
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Aliases:
         if not kept:
             return
         audit.snapshot()
-        raw = stacks.stack_of_seen(noted[3])
+        raw = event_stacks.stack_of_seen(noted[3])
         for (name, function, file), at in kept.items():
             sign = self._found.get((name, function, file))
             if sign is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, optimizer_functions
 from graphdoc.capture.quiet import Unseen
@@ -205,7 +205,7 @@ class Clearing:
         assert followed.thrown is not None and followed.backward is not None
         audit.snapshot()
         cwd = audit.witness.cwd
-        backward = frames_of(stacks.stack_of_seen(followed.backward[3]), cwd)
+        backward = frames_of(event_stacks.stack_of_seen(followed.backward[3]), cwd)
         sign = Sign("cleared-early", frames_of(followed.thrown, cwd), backward, optimizer=seen.id)
         sign.parameters = sorted(audit.names[id(p)] for p in every if id(p) in audit.names)
         sign.event, sign.count = followed.backward[0], ENOUGH

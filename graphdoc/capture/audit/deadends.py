@@ -10,7 +10,7 @@ import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
+from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
@@ -78,14 +78,14 @@ class DeadEnds:
             return
         bits = walk.gather(order, {n: 1 << i for i, n in enumerate(missed)})
         nearest = max(met, key=lambda n: (bits[n].bit_count(), order[n].sequence))
-        kept = stacks.kept_in(order[nearest].node)
+        kept = node_stacks.kept_in(order[nearest].node)
         if bits[nearest].bit_count() < len(missed) or not isinstance(kept, stacks.Stack):
             return
         inner = dead[nearest]
         cwd = self._audit.witness.cwd
-        kept_inner = stacks.kept_in(inner) if inner is not True else None
+        kept_inner = node_stacks.kept_in(inner) if inner is not True else None
         self._sign = Sign("zero-derivative" if inner is True else "cancelled", frames_of(kept, cwd))
-        self._sign.other = frames_of(stacks.stack_of_seen(noted[3]), cwd)
+        self._sign.other = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
         self._sign.event = noted[0]
         place = frames_of(kept_inner, cwd) if isinstance(kept_inner, stacks.Stack) else []
         self._sign.facts = {"op": type(order[nearest].node).__name__, "inner": [vars(f) for f in place if f.user][-1:]}

@@ -10,12 +10,13 @@ from sys import _getframe
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
+from graphdoc.capture import node_stacks, stacks, walk
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.names import Census, roots_of
+from graphdoc.capture.names import Census
 from graphdoc.capture.places import is_user_file
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Growing:
         order = walk.walk([node], MOST_NODES)
         walk.examine_all(order)
         used_up = {bisect_right(steps, f.sequence) for f in order if f.released}
-        kept = stacks.kept_in(node)
+        kept = node_stacks.kept_in(node)
         if len(used_up) <= LINKS - 1 or not isinstance(kept, stacks.Stack):
             return None
         return kept, len(order)
@@ -94,7 +95,7 @@ class Growing:
             return None
         order = walk.walk(nodes[:1], MOST_NODES)
         walk.examine_all(order)
-        kept = stacks.kept_in(nodes[0])
+        kept = node_stacks.kept_in(nodes[0])
         if not any(f.released for f in order) or not isinstance(kept, stacks.Stack):
             return None
         alive = len(order) * len(values)
@@ -120,7 +121,7 @@ class Growing:
 
 
 def _site(node: Any) -> Any:
-    kept = stacks.kept_in(node)
+    kept = node_stacks.kept_in(node)
     return site_of(kept) if isinstance(kept, stacks.Stack) else None
 
 

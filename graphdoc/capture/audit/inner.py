@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.evidence import Sign
@@ -77,7 +77,7 @@ class Inner:
         audit.snapshot()
         cwd = audit.witness.cwd
         noted = self._entered[id(mine[0])].noted
-        sign = Sign("inner-only", frames_of(stacks.stack_of_seen(noted[3]), cwd), frames_of(last.raw, cwd))
+        sign = Sign("inner-only", frames_of(event_stacks.stack_of_seen(noted[3]), cwd), frames_of(last.raw, cwd))
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
         sign.optimizer, sign.event, sign.count = seen.id, noted[0], ENOUGH
         sign.facts = {"outer": last.index}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks, node_stacks, stacks
 from graphdoc.capture.audit.bypassed import Bypassed, forwards_of
 from graphdoc.capture.audit.terms import TermWatch, sums_without_graph
 from graphdoc.capture.autopsy import Autopsy
@@ -21,7 +21,7 @@ from graphdoc.evidence import NO_GRAPH, Evidence, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.cuts import Record
+    from graphdoc.capture.cut_records import Record
     from graphdoc.capture.journal import Noted, Seen
 
 MOST_SUSPECTS = 20
@@ -68,7 +68,7 @@ class Losses:
     def _suspect(self, noted: Noted, roots: list[Any]) -> None:
         """Note where the loss is a sum with something that has no graph: a plain number perhaps."""
         for node in sums_without_graph(roots):
-            kept = stacks.kept_in(node)
+            kept = node_stacks.kept_in(node)
             if isinstance(kept, stacks.Stack) and len(self._suspects) < MOST_SUSPECTS:
                 at = site_of(kept)
                 if at not in self._suspects:
@@ -152,7 +152,7 @@ class Losses:
             evidence = witness.failures.begin(RuntimeError(NO_GRAPH))
             assert evidence.raised is not None
             evidence.raised.uncaught = False
-            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
             autopsy = Autopsy(self._audit.torch, self._audit.journal, witness.cwd, user_frames(frame))
             autopsy.fill_program(evidence)
             evidence.failing_event = noted[0]

@@ -11,7 +11,7 @@ import ctypes
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
+from graphdoc.capture import event_stacks, walk
 from graphdoc.capture.audit.fingerprints import MOST_PARAMETERS, Fingerprint, fingerprints, is_readable
 from graphdoc.capture.audit.growing import LOOKS
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
@@ -220,7 +220,7 @@ class Moved:
                 return
         self._seen += 1
         if self._seen == ENOUGH:
-            stack = frames_of(stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
+            stack = frames_of(event_stacks.stack_of_seen(noted[3]), self._audit.witness.cwd)
             self._found = [Sign("suspect-write", stack, event=noted[0], count=ENOUGH, weak=True)]
 
     def signs(self) -> list[Sign]:

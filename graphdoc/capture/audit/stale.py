@@ -10,7 +10,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
+from graphdoc.capture import event_stacks, walk
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of, user_frames
@@ -84,7 +84,7 @@ class Stale:
             evidence = witness.failures.begin(RuntimeError(STALE_UNSEEN))
             assert evidence.raised is not None
             evidence.raised.uncaught = False
-            evidence.raised.stack = frames_of(stacks.stack_of_seen(noted[3]), witness.cwd)
+            evidence.raised.stack = frames_of(event_stacks.stack_of_seen(noted[3]), witness.cwd)
             autopsy = Autopsy(audit.torch, audit.journal, witness.cwd, user_frames(frame))
             autopsy.limit = walk.DEEP - 1
             autopsy.suspect = self._suspect

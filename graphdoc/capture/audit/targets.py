@@ -6,7 +6,7 @@ import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks, walk
+from graphdoc.capture import node_stacks, stacks, walk
 from graphdoc.capture.audit.terms import SUMS, is_number
 from graphdoc.capture.facts import grad_fn_of, storage_of
 from graphdoc.capture.frames import frames_of
@@ -96,7 +96,7 @@ class Targets:
                 self._copies.clear()
                 self._audit.witness.looking = bool(self._same)
                 return
-            kept = stacks.kept_in(node)
+            kept = node_stacks.kept_in(node)
             if isinstance(kept, stacks.Stack):
                 self._audit.snapshot()
                 cwd = self._audit.witness.cwd

@@ -15,7 +15,9 @@ from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
 from graphdoc.capture.containers import elements
-from graphdoc.capture.cuts import CONVERSIONS, DETACHES, CutWatch, Record, _behind
+from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
+from graphdoc.capture.cut_records import Record, records_behind
+from graphdoc.capture.cuts import CutWatch
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.journal import leaves_behind
 
@@ -161,7 +163,8 @@ class TermWatch(CutWatch):
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
         numbers = sorted((n._sequence_nr() for n in nodes), reverse=True)
-        return [r for r in _behind([self._taking[n] for n in numbers if n in self._taking], MOST_FOLLOWED) if r.origins]
+        taken = [self._taking[n] for n in numbers if n in self._taking]
+        return [r for r in records_behind(taken, MOST_FOLLOWED) if r.origins]
 
     def _note_sum(self, args: Any, result: Any) -> None:
         flat = [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
@@ -172,7 +175,7 @@ class TermWatch(CutWatch):
             if type(value) is not float and (value.requires_grad or value.dtype.is_floating_point is False):
                 continue
             record = self._of(value)
-            cut = next((r for r in _behind([record], 200) if r.origins), None) if record is not None else None
+            cut = next((r for r in records_behind([record], 200) if r.origins), None) if record is not None else None
             if cut is not None and type(value) is float and record is not None:
                 # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
                 record.behind, record.event = record.behind | cut.behind, cut.event

@@ -11,7 +11,7 @@ import weakref
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
@@ -203,7 +203,7 @@ class Unheld:
             return
         self._audit.snapshot()
         names = sorted(self._audit.names[i] for i in loose if i in self._audit.names)
-        stack = frames_of(stacks.stack_of_seen(self._noted[3]), self._audit.witness.cwd)
+        stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), self._audit.witness.cwd)
         sign = Sign(kind, stack, parameters=names, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.weak = True
         self._suspects.append((loose, sign))
@@ -225,7 +225,7 @@ class Unheld:
         every = sorted(audit.names[i] for i in whole or weighing if i in audit.names)
         if not names:
             return
-        stack = frames_of(stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+        stack = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
         sign = Sign(kind, stack, parameters=every, optimizer=seen.id, event=self._noted[0], count=ENOUGH)
         sign.facts = {"weights": names} if whole else {}
         self._found.append(sign)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.terms import TermWatch, terms_of
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
@@ -20,7 +20,7 @@ from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.cuts import Record
+    from graphdoc.capture.cut_records import Record
     from graphdoc.capture.journal import Noted, Seen
 
 MOST_LOOKS = 16
@@ -45,7 +45,7 @@ class _Waiting:
 
     def __init__(self, seen: Seen, noted: Noted, term: Term, mine: frozenset[int], whole: bool) -> None:
         self.optimizer, self.noted, self.term, self.mine, self.whole = seen.id, noted, term, mine, whole
-        self.key = (seen.id, site_of(stacks.stack_of_seen(noted[3])), term.position)
+        self.key = (seen.id, site_of(event_stacks.stack_of_seen(noted[3])), term.position)
 
 
 class Unused:
@@ -136,7 +136,7 @@ class Unused:
             return
         if self._watch is None:
             if not self._found:
-                stack = frames_of(stacks.stack_of_seen(one.noted[3]), self._audit.witness.cwd)
+                stack = frames_of(event_stacks.stack_of_seen(one.noted[3]), self._audit.witness.cwd)
                 sign = Sign("suspect-unused", stack, event=one.noted[0], optimizer=one.optimizer, weak=True)
                 sign.count = ENOUGH
                 self._found.append(sign)

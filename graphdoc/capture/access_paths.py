@@ -1,0 +1,98 @@
+"""Access paths: as text, followed to the object, and how tensors are nested in what stands there."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from graphdoc.capture.containers import elements, size
+from graphdoc.capture.search_roots import Root
+from graphdoc.evidence import Step
+
+Path = tuple[Step, ...]
+
+
+def resolve(root: Root, path: Path) -> Any:
+    """The object at a path of names and attributes; None where it is no longer there."""
+    value = root.values.get(path[0].key)
+    for step in path[1:]:
+        try:
+            own = object.__getattribute__(value, "__dict__")
+        except AttributeError:
+            own = {}
+        if step.key in own:
+            value = own[step.key]
+        else:
+            tables = [own.get(t) for t in ("_parameters", "_buffers", "_modules")]
+            table = next((t for t in tables if isinstance(t, dict) and dict.__contains__(t, step.key)), None)
+            if table is not None:
+                value = dict.__getitem__(table, step.key)
+            else:
+                try:
+                    value = object.__getattribute__(value, step.key)
+                except AttributeError:
+                    return None
+    return value
+
+
+def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
+    """How tensors are nested in a value, in the words of ``graphdoc.fixes.structures``; None where it is mixed."""
+    if torch.Tensor in type(value).__mro__:
+        return "tensor"
+    if value is None or type(value) in (int, float, str, bool):
+        return "value"
+    if depth > 2:
+        return None
+    mro = type(value).__mro__
+    if tuple in mro:
+        inner = [structure_of(v, torch, depth + 1) for v in elements(value, 16)]
+        if not inner or None in inner or size(value) > 16:
+            return None
+        return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner}
+    if type(value) in (list, deque) or dict in mro:
+        kinds = [structure_of(v, torch, depth + 1) for v in elements(value, 200)]
+        # What is detached by one comprehension must look the same throughout.
+        if not kinds or any(k != kinds[0] for k in kinds) or kinds[0] in (None, "value"):
+            return None
+        name = "dict" if dict in mro else type(value).__name__
+        return {name: kinds[0]}
+    if is_frozen(type(value)):
+        fields = {name: _field(value, name) for name in type(value).__dataclass_fields__}
+        found = {name: structure_of(v, torch, depth + 1) for name, v in fields.items()}
+        kept = {name: s for name, s in found.items() if s != "value"}
+        return {"dataclass": kept} if kept and None not in found.values() else None
+    return None
+
+
+def _field(value: Any, name: str) -> Any:
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
+
+
+def is_frozen(cls: type) -> bool:
+    """Whether a class is a frozen dataclass, whose fields no statement can assign (``dataclasses.dataclass``)."""
+    params = cls.__dict__.get("__dataclass_params__")
+    return bool(getattr(params, "frozen", False))
+
+
+def cost_of(path: Path, root: Root) -> int:
+    # A dunder or private detour is a worse name than a longer plain one.
+    steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
+    # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
+    # What a loop goes through is known by its place among the others: `optimizers[1]`, not the loop's `opt`.
+    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing)
+
+
+def text_of(path: Path) -> str:
+    """The access path as Python text; children of nn.Sequential and ModuleList as PyTorch names them (``net.0``)."""
+    out = path[0].key
+    for step in path[1:]:
+        if step.kind in ("attribute", "field"):
+            out += f".{step.key}"
+        elif step.kind == "cell":
+            out += f".<closure>.{step.key}"
+        else:
+            out += f"[{step.key}]"
+    return out

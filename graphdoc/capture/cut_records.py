@@ -1,0 +1,93 @@
+"""What is kept of an operation whose result has no graph, and how such records lead back from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture import stacks
+from graphdoc.capture.frames import site_of
+from graphdoc.capture.switches import Place
+
+if TYPE_CHECKING:
+    pass
+
+
+MOST_FOLLOWED = 50_000
+DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
+
+
+class Origin:
+    """Where something that has a graph was made; kept instead of the tensor, so that nothing is kept alive."""
+
+    __slots__ = ("op", "raw")
+
+    def __init__(self, op: str, raw: stacks.Stack | list[Any]) -> None:
+        self.op, self.raw = op, raw
+
+
+class Record:
+    """One result without a graph: the operation that made it and what went in."""
+
+    __slots__ = (
+        "behind",
+        "depth",
+        "enabled",
+        "event",
+        "frozen",
+        "inputs",
+        "integral",
+        "listed",
+        "loose",
+        "numbers",
+        "op",
+        "origins",
+        "raw",
+        "recording",
+        "switch",
+    )
+
+    def __init__(self, op: str, raw: stacks.Stack, event: int) -> None:
+        self.op = op
+        self.raw = raw
+        self.recording = True
+        self.enabled = True
+        self.switch: Place | None = None
+        self.integral = False
+        self.inputs: list[Record] = []
+        self.origins: list[Origin] = []
+        self.behind: frozenset[int] = frozenset()
+        self.frozen: list[int] = []
+        self.listed = False
+        self.loose = False
+        self.numbers = False
+        self.depth = 0
+        self.event = event
+
+
+def draw_behind(record: Record) -> Record | None:
+    """The random draw, from what has a graph, whose number leaves its tensor here: what came of it is not seen."""
+    near = records_behind(record.inputs, 20)
+    return next((r for r in near if r.origins and r.op in DRAWS), None)
+
+
+def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
+    """The first record of each place and operation, with all of them."""
+    known: dict[Any, list[Record]] = {}
+    for r in records:
+        known.setdefault((r.op, site_of(r.raw)), []).append(r)
+    return [(same[0], same) for same in known.values()]
+
+
+def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Record]:
+    """The records that these were made from, nearest first."""
+    chain = list(starts)
+    seen = {id(r) for r in starts}
+    for record in chain:
+        if len(chain) >= most:
+            break
+        for r in record.inputs:
+            if id(r) not in seen:
+                seen.add(id(r))
+                chain.append(r)
+    return chain
