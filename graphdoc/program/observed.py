@@ -26,9 +26,10 @@ from graphdoc.program.bad_values import Trouble, trouble_of
 from graphdoc.program.idle_optimizers import idle_optimizers
 from graphdoc.program.journal import Journal
 from graphdoc.program.loop_owner import driver_of
+from graphdoc.program.older_part import older_part
 from graphdoc.program.overwrites import Overwrite, overwrite_of
 from graphdoc.program.owners import Owners
-from graphdoc.program.reuse import Reuse, older_part
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.tensors import Reached, reached
 
 

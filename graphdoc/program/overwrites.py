@@ -11,7 +11,8 @@ from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
 from graphdoc.program.journal import Journal
-from graphdoc.program.reuse import Lifetime, Reuse, Role
+from graphdoc.program.lifetimes import Lifetime
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.sliced_buffers import SlicedBuffer
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.stack_levels import level_of

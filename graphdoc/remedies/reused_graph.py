@@ -9,8 +9,9 @@ from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
 from graphdoc.program.inner_gradient import keep_inner_graph
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
+from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew

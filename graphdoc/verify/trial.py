@@ -19,8 +19,8 @@ from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.checkpoints import reentrant_fails
 from graphdoc.program.exception import SECOND_TIME, message_of
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import program_of
-from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import innermost_user
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.verify.blame import leads_to

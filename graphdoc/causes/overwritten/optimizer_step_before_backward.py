@@ -8,9 +8,9 @@ from graphdoc.evidence import Optimizer
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
-from graphdoc.program.reuse import Lifetime
 from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies

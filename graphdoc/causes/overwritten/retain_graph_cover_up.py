@@ -7,9 +7,10 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite, Saved
-from graphdoc.program.reuse import Lifetime, Reuse
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses

@@ -7,9 +7,10 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Lifetime, Reuse
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, innermost_user, short_code
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message

@@ -8,9 +8,10 @@ from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Lifetime, Reuse
+from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, distinct, innermost_user, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for

@@ -6,8 +6,9 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.exception import SECOND_TIME, VERSION
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import Lifetime, Reuse, Role
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for

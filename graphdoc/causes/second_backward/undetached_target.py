@@ -8,11 +8,12 @@ from graphdoc.evidence import Node, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import CONSTANT, Lifetime, Reuse, Role
+from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message

@@ -1,0 +1,283 @@
+"""How values behind an older part of a graph come to be in a later one: kept, stored, carried on, or made once."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cached_property
+
+from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
+from graphdoc.program.carried_names import carried_on
+from graphdoc.program.container_entries import entry_of
+from graphdoc.program.first_use import kept_since_first_use
+from graphdoc.program.journal import Journal, Site, site
+from graphdoc.program.roots import roots_of
+from graphdoc.program.spans import innermost_user
+from graphdoc.program.two_calls import TwoCalls
+from graphdoc.program.value_reads import grows_at
+
+
+class Lifetime(Enum):
+    """How values behind an older part come to be in a later graph."""
+
+    RESULT = "an earlier call started from it"
+    SUMMED = "an earlier call started from it, and the sum went on"
+    RECURS = "each round makes it anew, out of the last one or beside it"
+    STORED = "several of one expression are kept in a store"
+    MADE_ONCE = "made once, and not again since"
+    SAME_PASS = "made in the pass of both calls"
+    UNKNOWN = "unknown"
+
+
+_ADDING = ("Add", "Sub", "Stack", "Cat")
+"""Nodes through which a term goes into a sum."""
+
+
+class OlderValues(TwoCalls):
+    """The values by which a later graph enters an older part of it, and how they live.
+
+    ``carries`` are the edges into it; ``meant`` are the parameters that the failing call is to train, None where that
+    is not known.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        journal: Journal,
+        failing: Event | None,
+        freeing: Event | None,
+        carries: list[OlderEdge],
+        meant: frozenset[str] | None,
+    ) -> None:
+        self._evidence = evidence
+        self._crossing = carries
+        self._all_behind = {name for c in carries for name in c.behind}
+        super().__init__(journal, failing, freeing, self._all_behind, evidence.reaches, evidence.sources)
+        self._meant = meant
+
+    @cached_property
+    def used_up(self) -> bool:
+        """Whether the failing call met a node that an earlier one had used up, and not one whose values were written.
+
+        A stale part may well be whole: no call need have freed it.
+        """
+        met = self._evidence.failing_node
+        return met is None or met.state != "stale"
+
+    @cached_property
+    def in_one_pass(self) -> bool:
+        """Whether nothing of the failing graph was made behind the earlier call."""
+        return "shared_with" in self._evidence.extras
+
+    @cached_property
+    def both_seen(self) -> bool:
+        """Whether the graph of the earlier call was still there, so that what both share was seen and not inferred."""
+        shared = self._evidence.extras.get("shared_with") or {}
+        return bool(self._evidence.earlier_edges) or bool(shared.get("exact"))
+
+    @cached_property
+    def from_one_root(self) -> bool:
+        """Whether both calls started from the very same tensor."""
+        shared = self._evidence.extras.get("shared_with") or {}
+        return bool(shared.get("same_root")) or (
+            self.failing is not None and self.journal.earlier(self.failing) is not None
+        )
+
+    @cached_property
+    def lifetime(self) -> Lifetime:
+        """How the older values come to be in this graph."""
+        if self.from_one_root or (self.inner and self._is_term):
+            return Lifetime.RESULT
+        again = any(c.recurrent or c.remade for c in self._crossing)
+        if self.in_one_pass or (not again and self.only_heads_stepped):
+            return Lifetime.SAME_PASS
+        if self._sums_up:
+            return Lifetime.RESULT if self.adds_nothing else Lifetime.SUMMED
+        if any(c.recurrent for c in self._crossing):
+            return Lifetime.RECURS
+        if self._in_turn:
+            return Lifetime.SAME_PASS
+        if again:
+            return Lifetime.RECURS if self._made_per_call == 1 and not self._drawn_from_a_store else Lifetime.STORED
+        if self._kept_since_first_use:
+            return Lifetime.MADE_ONCE
+        if self.one_step or not (self.same_line or self.went_round):
+            return Lifetime.SAME_PASS  # another loss of this pass has used the part before
+        if self._only_the_root_is_fresh:
+            return Lifetime.RESULT
+        return self._of_one_making
+
+    @cached_property
+    def _kept_since_first_use(self) -> bool:
+        """Whether the function that made each of the values has run again and taken it as it was."""
+        sources, node, freeing = self._evidence.sources, self._evidence.node, self.freeing
+        if freeing is None or not self._crossing:
+            return False
+        pairs = [(node(c.producer), node(c.consumer)) for c in self._crossing]
+        return all(kept_since_first_use(sources, made, taken, freeing) for made, taken in pairs)
+
+    @cached_property
+    def _of_one_making(self) -> Lifetime:
+        """Of values that the failing pass did not make again, and that the same line has differentiated before."""
+        several = self._made_per_call > 1
+        if self.carried_on:
+            return Lifetime.RECURS
+        if self._foreign:
+            if several and self._in_store and not self.owners:
+                return Lifetime.STORED
+            once = self.made_before_all and not several and not self.for_different_optimizers
+            return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
+        if (several and self._in_store) or self._one_of_a_list or self._left_a_list:
+            return Lifetime.STORED
+        return Lifetime.RECURS if self._renewed else Lifetime.MADE_ONCE
+
+    @cached_property
+    def earlier_roots(self) -> list[OlderEdge]:
+        """Edges into results that an earlier backward call started from."""
+        roots = roots_of(self._evidence.events, self._evidence.packages)
+        return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
+
+    @cached_property
+    def _sums_up(self) -> bool:
+        """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
+        results are in it, the same line differentiates what grows, or a statement adds to it under its own name. One
+        result of another line and name is a loss of its own that this one is computed from."""
+        takers = [self._evidence.node(c.consumer) for c in self.earlier_roots]
+        adds = bool(takers) and all(n is None or n.op.startswith(_ADDING) for n in takers)
+        several = len({c.producer for c in self.earlier_roots}) > 1
+        return adds and (self.same_line or several or any(map(self.carrying, self.earlier_roots)))
+
+    @cached_property
+    def adds_nothing(self) -> bool:
+        """Whether the failing loss is a sum of what other lines have differentiated for the same step, and of nothing
+        else: each of its terms would count twice. A sum that grew beside those calls is told by its growth."""
+        if self.same_line or not self.calm or self._evidence.fresh_reaches:
+            return False
+        takers = [innermost_user(n.stack) for c in self.earlier_roots if (n := self._evidence.node(c.consumer))]
+        return bool(takers) and not any(f is not None and grows_at(self._evidence.sources, f) for f in takers)
+
+    @cached_property
+    def carried_on(self) -> list[tuple[Frame, str]]:
+        """The statements that take up a value and bind its own name to what they make of it; with the name."""
+        out: list[tuple[Frame, str]] = []
+        for found in (self.carrying(c) for c in self._crossing):
+            if found is not None and found not in out:
+                out.append(found)
+        return out
+
+    def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
+        """The statement that carries this value on under its name, and the name; None where none does."""
+        return carried_on(self._evidence.sources, self._evidence.nodes, carry)
+
+    def is_start(self, carry: OlderEdge) -> bool:
+        """Whether a value of a recurrence was made before it: the state with which the first round begins."""
+        if self.lifetime is not Lifetime.RECURS or carry.recurrent or carry.remade:
+            return False
+        return self.carrying(carry) is not None or any(c.recurrent or c.remade for c in self._crossing)
+
+    @cached_property
+    def _foreign(self) -> bool:
+        """Whether the failing call is known to train nothing of what lies behind."""
+        return self._meant is not None and bool(self._all_behind) and not self._all_behind & self._meant
+
+    @cached_property
+    def _in_turn(self) -> bool:
+        """Whether the same line runs backward for one optimizer after the other, each of which owns a part of what
+        lies behind."""
+        if not self.same_line or not self.for_different_optimizers or self.calls is None:
+            return False
+        return bool(self.owners & self.works_for[1]) and bool(self.owners & self.journal.steps_after(self.calls[0]))
+
+    @cached_property
+    def made_before_all(self) -> bool:
+        """Whether the values were made before the first backward call of the run."""
+        makers = [self._evidence.node(c.producer) for c in self._crossing]
+        return bool(makers) and all(n is not None and n.epoch == 0 for n in makers)
+
+    @cached_property
+    def _is_term(self) -> bool:
+        """Whether the very tensor that an ``autograd.grad`` started from is itself a part of the failing loss."""
+        roots = {e.root for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed}
+        makers = (self._evidence.node(c.producer) for c in self._crossing)
+        return any(n is not None and n.sequence in roots for n in makers)
+
+    @cached_property
+    def _renewed(self) -> bool:
+        """What is held under the tensor's names was made at the same place later: the expression ran again since."""
+        holders = [h for c in self._crossing for h in c.tensor.holders]
+        return bool(holders) and not any(h.exact for h in holders)
+
+    @cached_property
+    def _made_per_call(self) -> int:
+        """How many outputs of one expression, all made between the same two backward calls, are carried."""
+        # One call can give several outputs of equal standing (h and c): of those, each operation counts for itself.
+        alike: dict[tuple[Site, int, str], set[int]] = {}
+        for c in self._crossing:
+            node = self._evidence.node(c.producer)
+            if node is not None:
+                alike.setdefault((site(node.stack), node.epoch, node.op), set()).add(node.sequence)
+        return max((len(v) for v in alike.values()), default=0)
+
+    @cached_property
+    def _in_store(self) -> bool:
+        """Held in something that was filled entry by entry."""
+        return any(
+            h.exact
+            and any(s.kind in ("index", "key") for s in h.steps)
+            and {"list", "deque", "dict"} & {s.type for s in h.steps}
+            for c in self._crossing
+            for h in c.tensor.holders
+        )
+
+    @cached_property
+    def _one_of_a_list(self) -> bool:
+        """Held in a list beside others that the same expression made: entries of a rollout, of which it reads one."""
+        for c in self._crossing:
+            producer = self._evidence.node(c.producer)
+            mine = site(producer.stack) if producer is not None else ()
+            held: dict[str, set[str]] = {}
+            for tensor in self._evidence.held_tensors:
+                if mine and site(tensor.made) == mine:
+                    for h in tensor.holders:
+                        held.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
+            if any(len(paths) > 1 for name, paths in held.items() if not name.endswith(":")):
+                return True
+        return False
+
+    @cached_property
+    def _left_a_list(self) -> bool:
+        """Held by nobody any more: where it was in a list, and in other places of it, lie later ones of its making."""
+        holders = [h for c in self._crossing for h in c.tensor.holders]
+        paths: dict[str, set[str]] = {}
+        for h in holders:
+            paths.setdefault(f"{h.function}:{kept_list(h)}", set()).add(h.path)
+        return not any(h.exact or not kept_list(h) for h in holders) and any(len(p) > 1 for p in paths.values())
+
+    @cached_property
+    def _drawn_from_a_store(self) -> bool:
+        """One entry of many comes back: nothing but lists of such entries holds it, so no variable carries it on."""
+        holders = [h for c in self._crossing for h in c.tensor.holders if h.exact]
+        return bool(holders) and all(entry_of(h) is not None for h in holders) and self._one_of_a_list
+
+    @cached_property
+    def _only_the_root_is_fresh(self) -> bool:
+        """All that is new stands in the statement of the backward call: ``(-score).backward()`` on one old score."""
+        call = innermost_user(self.failing.stack) if self.failing is not None else None
+        if call is None or self._evidence.fresh_reaches:
+            return False
+        taking = [self._evidence.node(c.consumer) for c in self._crossing]
+        return all(_is_within(innermost_user(n.stack) if n is not None else None, call) for n in taking)
+
+
+def kept_list(holder: Holder) -> str:
+    """The name of the list or deque that a tensor is held in, itself or in a field of an entry; empty for none."""
+    for i, step in enumerate(holder.steps):
+        if step.kind == "index" and i and holder.steps[i - 1].type in ("list", "deque"):
+            return holder.steps[i - 1].key
+    return ""
+
+
+def _is_within(frame: Frame | None, call: Frame) -> bool:
+    """Whether a place lies in the lines of a call, in the same function."""
+    if frame is None or (frame.file, frame.function) != (call.file, call.function):
+        return False
+    return call.line <= frame.line <= max(call.end_line, call.line)
