@@ -224,7 +224,7 @@ def _select(fixes: list[Fix], choose: int | None) -> Fix | None:
 
 def _why_unsafe(fix: Fix) -> str:
     """Why a fix is not applied unasked: by its nature, or by what its trial came to (``proposals.trying``)."""
-    from graphdoc.verify.verdict import TOLERANCE
+    from graphdoc.verify.compared import TOLERANCE
 
     told = fix.verification
     if told.get("unmeasured"):

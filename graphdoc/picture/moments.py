@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from graphdoc.evidence import Event, Evidence, OlderEdge, Stale
+from graphdoc.evidence import Event, Evidence, Node, OlderEdge, Stale
 from graphdoc.program.journal import Journal
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
@@ -17,7 +17,8 @@ MOST = 24
 
 def moments(evidence: Evidence) -> tuple[tuple[Moment, ...], tuple[tuple[str, int], ...]]:
     """The moments, oldest first, and how often each kind of call was made before them."""
-    events = [e for e in evidence.events if e.index <= _last(evidence)]
+    last = _last(evidence)
+    events = [e for e in evidence.events if e.index <= last]
     journal = Journal(evidence.events, Owners(evidence.optimizers), evidence.sources)
     told = events[-MOST:]
     found: list[Moment] = []
@@ -30,7 +31,10 @@ def moments(evidence: Evidence) -> tuple[tuple[Moment, ...], tuple[tuple[str, in
             found.append(Moment("gap", skipped=skipped))
         elif made > 0:
             found.append(Moment("forward", made=made))
-        found += _writes(evidence, event, previous)
+        if event.index == last:
+            # When a write was made is known only where what it spoils was made after the call before.
+            made_before = previous.sequence if previous is not None else -1
+            found += _writes([(s, evidence.node(s.node)) for s in evidence.stale], made_before)
         frame = innermost_user(event.stack)
         number = journal.number(event)
         found.append(
@@ -69,14 +73,11 @@ def _text(carries: list[OlderEdge], stale_tensors: list[Stale], event: Event) ->
     return ""
 
 
-def _writes(evidence: Evidence, event: Event, previous: Event | None) -> list[Moment]:
-    """The writes of the program's own between the two calls to what had been saved between them."""
-    if event.index != _last(evidence):
-        return []  # when a write was made is known only where what it spoils was made after the call before
+def _writes(stale_tensors: list[tuple[Stale, Node | None]], since: int) -> list[Moment]:
+    """The writes of the program's own to what a node has saved that was made since this number."""
     found: dict[tuple[str, int], Moment] = {}
-    for stale in evidence.stale:
-        node = evidence.node(stale.node)
-        if node is None or (previous is not None and node.sequence < previous.sequence):
+    for stale, node in stale_tensors:
+        if node is None or node.sequence < since:
             continue
         for write in stale.writes:
             frame = innermost_user(write.stack)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence
-from graphdoc.program.observed import program_of
+from graphdoc.evidence import OlderEdge, Stale
+from graphdoc.program.reuse import Reuse
 from graphdoc.verify.measures import difference, names_of, told_place
 from graphdoc.verify.traces import Trace
 
 
-def behind_old_parts(evidence: Evidence) -> frozenset[str]:
+def behind_old_parts(stale: list[Stale], edges: list[OlderEdge], reuse: Reuse | None) -> frozenset[str]:
     """Names of the parameters behind what is stale, freed or older in the failing graph; empty where it is not known.
 
     What they get from the failing call passes a part that a fix is to mend or to cut off. All others get theirs by
     nodes that are as the forward pass left them.
     """
-    reuse = program_of(evidence).reuse
-    found = {n for s in evidence.stale for n in s.behind} | (set(reuse.behind) if reuse is not None else set())
-    if not evidence.stale:
-        found |= {n for e in (*evidence.older_edges, *evidence.earlier_edges) for n in e.behind}
+    found = {n for s in stale for n in s.behind} | (set(reuse.behind) if reuse is not None else set())
+    if not stale:
+        found |= {n for e in edges for n in e.behind}
     return frozenset(found)
 
 

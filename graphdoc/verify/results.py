@@ -10,7 +10,7 @@ from typing import Any
 
 from graphdoc.documents import Unreadable, read_object
 from graphdoc.files import write_private
-from graphdoc.verify.verdict import Verdict
+from graphdoc.verify.compared import Verdict
 
 FOLDER = "trials"
 _VERSION = 1

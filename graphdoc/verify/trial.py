@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from graphdoc.capture.trace_end import ENOUGH
-from graphdoc.evidence import Event, Evidence, Raised, Sign
+from graphdoc.evidence import Evidence
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
@@ -18,27 +18,29 @@ from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.processes import read_processes
 from graphdoc.program.checkpoints import reentrant_fails
-from graphdoc.program.exception import SECOND_TIME, message_of
-from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import program_of
-from graphdoc.program.spans import innermost_user
 from graphdoc.sourcetext import decode, read_source
-from graphdoc.verify.blame import leads_to
-from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
-from graphdoc.verify.lines import back_to_original, original_line
+from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
+from graphdoc.verify.ended import last_line, outcome_of
+from graphdoc.verify.lines import back_to_original
+from graphdoc.verify.original import (
+    behind_what_was_made_once,
+    expected_names,
+    failing_index,
+    own_graph,
+    point_of_failure,
+    reached_from,
+    refused_views,
+)
 from graphdoc.verify.own_gradients import behind_old_parts
 from graphdoc.verify.repeating import UNSTEADY, repeats
-from graphdoc.verify.traces import Line, Trace, read_trace
-from graphdoc.verify.verdict import TOLERANCE, Baseline, Outcome, Verdict, crashed, judge, without_original
+from graphdoc.verify.traces import Trace, read_trace
+from graphdoc.verify.verdict import crashed, judge, without_original
 
 SHORTEST = 20.0
 """Seconds that one run has at least, if the caller's time allows."""
 LEAST = 1.0
 """Seconds below which no run is started any more."""
-_NONFINITE = "nonfinite"
-"""The kind of sign of a nan or inf (``graphdoc.capture.finite``)."""
-_CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
-_OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
 
 
 class Trial:
@@ -59,7 +61,7 @@ class Trial:
         self.stop = stop or Stop()
         self.asked = asked
         self.failing = failing_index(evidence)
-        self.point = point_of_failure(evidence)
+        self.point = point_of_failure(evidence.events, evidence.signs if evidence.went_on else [], self.failing)
         self.limit = max(SHORTEST, 4 * kept.seconds + 10)
         self._until = 0.0
         self._baseline: Baseline | None = None
@@ -98,7 +100,8 @@ class Trial:
         """
         self._until = time.monotonic() + seconds
         folder, ended = self._run("verify", dict(texts), self.limit)
-        outcome = self._outcome(ended, texts)
+        failed = read_processes(self.kept, ended.evidence).first
+        outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd)
         outcome.cuts = cuts
         verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers)
         if may_change_numbers and verdict.verified is None and not verdict.equal:
@@ -160,7 +163,8 @@ class Trial:
         return self._baseline
 
     def _make_baseline(self) -> Baseline | None:
-        expected = expected_names(self.evidence)
+        program = program_of(self.evidence)
+        expected, reuse = expected_names(program), program.reuse
         raised = self.evidence.raised
         if raised is None or self.evidence.went_on:
             return self._plain_baseline(expected)
@@ -171,7 +175,7 @@ class Trial:
         # Copying what is about to be overwritten costs a multiple of the time.
         views = refused_views(self.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
-        if reentrant_fails(program_of(self.evidence)):
+        if reentrant_fails(program):
             mode += ":straight"
         folder, ended = self._run(mode, None, 1.5 * self.limit)
         trace = read_trace(folder)
@@ -180,12 +184,11 @@ class Trial:
         if trace is not None and self.failing >= 0 and any(e.index >= beyond for e in trace.order):
             stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
-            own, once = (
-                own_graph(self.evidence.fresh_reaches, self.evidence.raised),
-                behind_what_was_made_once(self.evidence),
-            )
+            own = own_graph(self.evidence.fresh_reaches, self.evidence.raised)
+            once = behind_what_was_made_once(reuse)
             no_reference = why if stepped else ""
-            old = behind_old_parts(self.evidence)
+            edges = [*self.evidence.older_edges, *self.evidence.earlier_edges]
+            old = behind_old_parts(self.evidence.stale, edges, reuse)
             return Baseline(
                 trace, self.failing, no_reference, expected, sound, own, once=once, reached_from=reached, old_parts=old
             )
@@ -194,7 +197,7 @@ class Trial:
             plain = read_trace(folder)
             if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
                 trace = plain
-        once = behind_what_was_made_once(self.evidence)
+        once = behind_what_was_made_once(reuse)
         if trace is None:
             self._note_none(ended)
             return None
@@ -203,7 +206,7 @@ class Trial:
     def _note_none(self, ended: Ended) -> None:
         """Note why there is no trace of the original."""
         self._is_late = ended.timed_out
-        last = _last_line(ended.printed)
+        last = last_line(ended.printed)
         if ended.refused:
             self._why_none = f"it {ended.refused}"
         elif ended.timed_out:
@@ -244,45 +247,6 @@ class Trial:
         enough = out / ENOUGH
         return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked, forks=self._forks)
 
-    def _outcome(self, ended: Ended, texts: Mapping[str, str]) -> Outcome:
-        """What ended the patched program. An autograd error that it caught counts as well: the original has none."""
-        outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
-        outcome.refused, outcome.printed = ended.refused, _last_line(ended.printed)
-        failed = read_processes(self.kept, ended.evidence).first
-        outcome.still = failed is not None and same_signs(self.evidence.signs, failed.signs)
-        outcome.left = left_over(self.evidence.signs, failed.signs) if failed is not None else ""
-        if failed is None or failed.raised is None or failed.went_on:
-            return outcome
-        raised = failed.raised
-        back = original_line(self._original_texts(texts), texts, self._cwd)
-        outcome.same = fails_alike(self.evidence, failed, back)
-        match = recognise_exception(raised.type, raised.message)
-        outcome.autograd = match is not None and match.kind == "error"
-        # A run that was ended behind the failure had dealt with what was raised in it.
-        if (ended.stopped or not raised.uncaught) and ended.exit_status == 0 and not outcome.same:
-            return outcome
-        outcome.failure = f"{raised.type}: {raised.message}"
-        outcome.next = failed if outcome.autograd and not outcome.same else None
-        outcome.elsewhere = fails_elsewhere(self.evidence, failed, back)
-        at = failing_place(failed.failing_call, failed.raised)
-        outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
-        outcome.later = self._is_anothers(outcome, failed, texts)
-        outcome.clumsy = raised.type in _CLUMSY and not outcome.later
-        outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
-        return outcome
-
-    def _is_anothers(self, outcome: Outcome, failed: Evidence, texts: Mapping[str, str]) -> bool:
-        """Whether a plain error behind the failure has nothing to do with what was changed.
-
-        It is raised in the program's own statement, elsewhere, and no value from a changed statement gets there.
-        """
-        at = failing_place(failed.failing_call, failed.raised)
-        if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
-            return False
-        others = {**failed.sources, **self.evidence.sources}
-        paths = {os.path.realpath(os.path.join(self._cwd, name)): text for name, text in others.items()}
-        return not leads_to(self._original_texts(texts), texts, paths, at, self._cwd)
-
     @property
     def _cwd(self) -> str:
         return self.evidence.process.cwd or str(self.kept.cwd)
@@ -297,11 +261,6 @@ class Trial:
         return found
 
 
-def _last_line(printed: str) -> str:
-    lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else ""
-
-
 def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
     """Whether an optimizer stepped after the call that released a graph and before the one that needed it again.
 
@@ -310,94 +269,3 @@ def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
     if freed < 0:
         freed = max((c.index for c in trace.calls if c.index < failing), default=failing)
     return any(freed < step.index < failing for step in trace.steps)
-
-
-def failing_index(evidence: Evidence) -> int:
-    """The journal index of the backward call that failed; -1 where the failure came from no such call.
-
-    For a write into one of several views, which a reference run lets pass: the index of the event that follows.
-    """
-    if evidence.went_on:
-        return -1
-    if evidence.failing_event >= 0:
-        return evidence.failing_event
-    if refused_views(evidence.raised):
-        return max((e.index for e in evidence.events), default=-1) + 1
-    return max((e.index for e in evidence.events if e.failed), default=-1)
-
-
-def point_of_failure(evidence: Evidence) -> int:
-    """The journal index at which the run failed, whatever failed; -1 where the journal is empty.
-
-    Of a run that went on: where all that was seen in it was certain.
-    """
-    if evidence.went_on:
-        return max((s.event for s in evidence.signs if not s.weak), default=-1)
-    failing = failing_index(evidence)
-    return failing if failing >= 0 else max((e.index for e in evidence.events), default=-1)
-
-
-def refused_views(raised: Raised | None) -> bool:
-    """Whether the run ended with the refusal to write into one of several views that one call has returned."""
-    return message_of(raised, "view-multi-output-inplace", "view-base-modified-multi-output") is not None
-
-
-def same_signs(a: list[Sign], b: list[Sign]) -> bool:
-    """Whether anything that was seen in a run that went on was seen in another one too."""
-    mine = [s for s in a if not s.weak]
-    return any(
-        s.kind == t.kind and (not s.parameters or bool(set(s.parameters) & set(t.parameters)))
-        for s in mine
-        for t in b
-        if not t.weak
-    )
-
-
-def left_over(a: list[Sign], b: list[Sign]) -> str:
-    """A doubt if a run that was to end a nan still meets one, in other places than the original."""
-    mine = any(s.kind == _NONFINITE for s in a)
-    other = next((s for s in b if s.kind == _NONFINITE and not s.weak), None)
-    if not mine or other is None:
-        return ""
-    more = f" and {len(other.parameters) - 2} more" if len(other.parameters) > 2 else ""
-    whose = f" in {', '.join(other.parameters[:2])}{more}" if other.parameters else ""
-    return f"another value that is not finite is still met{whose}"
-
-
-def own_graph(fresh_reaches: list[str], raised: Raised | None) -> frozenset[str]:
-    """Parameters that a second backward reached by nodes newer than the first, whatever is done about the old ones."""
-    return frozenset(fresh_reaches) if message_of(raised, *SECOND_TIME) else frozenset()
-
-
-def behind_what_was_made_once(evidence: Evidence) -> frozenset[str]:
-    """Parameters behind a value that was computed once, and that each call of the failing place takes in."""
-    reuse = program_of(evidence).reuse
-    made_once = reuse is not None and reuse.lifetime is Lifetime.MADE_ONCE
-    return frozenset(reuse.behind) if reuse is not None and made_once else frozenset()
-
-
-def reached_from(events: list[Event], failing: int, reaches: list[str]) -> dict[Line, frozenset[str]]:
-    """Names of the parameters behind each backward call, by its place; empty where those of a place are not known.
-
-    What the failing call reaches is known from the graph as it was left.
-    """
-    found: dict[Line, set[str]] = {}
-    for event in events:
-        frame = innermost_user(event.stack)
-        if event.kind != "backward" or frame is None:
-            continue
-        names = found.setdefault((frame.file, frame.line), set())
-        names |= set(reaches if event.index == failing else event.reaches)
-    return {place: frozenset(names) for place, names in found.items()} if all(found.values()) else {}
-
-
-def expected_names(evidence: Evidence) -> frozenset[str]:
-    """Parameters that an optimizer owns and that received gradient, or were about to when the run failed.
-
-    Not those of optimizers that are never stepped: networks that follow others are often given one all the same.
-    """
-    idle = program_of(evidence).never_stepped
-    owned = {p.name for p in evidence.parameters if set(p.owners) - idle and not p.buffer}
-    had = {p.name for p in evidence.parameters if p.steps_with_grad > 0}
-    behind = {name for cut in evidence.cuts for name in cut.behind}
-    return frozenset(owned & (had | set(evidence.reaches) | behind))

@@ -6,9 +6,10 @@ import pytest
 from tracing import Sick, traced
 
 from graphdoc.fixes.add_statement import only_forgets
+from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.traces import Call, Step, Trace
 from graphdoc.verify.usage import cleared
-from graphdoc.verify.verdict import Baseline, Outcome, judge
+from graphdoc.verify.verdict import judge
 
 ACTOR_CRITIC = """\
 import torch

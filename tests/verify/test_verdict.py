@@ -8,10 +8,12 @@ import pytest
 from tracing import Sick, traced
 
 from graphdoc.evidence import Evidence, Sign
+from graphdoc.verify.compared import Outcome
 from graphdoc.verify.repeating import UNSTEADY, repeats
+from graphdoc.verify.same_signs import left_over, same_signs
 from graphdoc.verify.traces import Trace
-from graphdoc.verify.trial import left_over, same_signs, stepped_between
-from graphdoc.verify.verdict import Outcome, crashed, judge, without_original
+from graphdoc.verify.trial import stepped_between
+from graphdoc.verify.verdict import crashed, judge, without_original
 
 CARRIED = """\
 import torch

@@ -11,10 +11,10 @@ from forked import Result, run_forked
 
 from graphdoc.capture import install
 from graphdoc.evidence import Evidence
+from graphdoc.program.observed import program_of
+from graphdoc.verify.compared import Baseline, Outcome, Verdict
 from graphdoc.verify.lines import back_to_original
-from graphdoc.verify.own_gradients import behind_old_parts
-from graphdoc.verify.traces import Trace, read_trace
-from graphdoc.verify.trial import (
+from graphdoc.verify.original import (
     behind_what_was_made_once,
     expected_names,
     failing_index,
@@ -22,7 +22,9 @@ from graphdoc.verify.trial import (
     reached_from,
     refused_views,
 )
-from graphdoc.verify.verdict import Baseline, Outcome, Verdict, judge
+from graphdoc.verify.own_gradients import behind_old_parts
+from graphdoc.verify.traces import Trace, read_trace
+from graphdoc.verify.verdict import judge
 
 
 @dataclass
@@ -66,15 +68,16 @@ class Sick:
         beyond = any(e.index > self.failing - views for e in reference.trace.order)
         why = "" if beyond else "not beyond"
         evidence = self.original.evidence
+        program = program_of(evidence)
         self.baseline = Baseline(
             reference.trace,
             self.failing,
             why,
-            expected_names(evidence),
+            expected_names(program),
             own_graph=own_graph(evidence.fresh_reaches, evidence.raised),
-            once=behind_what_was_made_once(evidence),
+            once=behind_what_was_made_once(program.reuse),
             reached_from=reached_from(evidence.events, evidence.failing_event, evidence.reaches),
-            old_parts=behind_old_parts(evidence),
+            old_parts=behind_old_parts(evidence.stale, [*evidence.older_edges, *evidence.earlier_edges], program.reuse),
         )
 
     def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False, left: str = "") -> Verdict:
