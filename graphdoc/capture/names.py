@@ -162,6 +162,13 @@ class Census:
         """How a report calls what stands at a path: from the user's own object on, where a library keeps that."""
         return text_of(self._privates.shortened(path, self._classes) or path)
 
+    def _told_of(self, path: Path) -> str:
+        """The same for a tensor, where it is not its path; empty where it is."""
+        if not self._privates.crossed(path):
+            return ""
+        owner = self._privates.owner(path)
+        return text_of(owner) if owner is not None else self._told(path)
+
     def _name_parameters(self) -> None:
         named = sorted(self.modules.values(), key=lambda m: (cost_of(m[2], m[1]), len(m[2])))
         for module, _, path in named:
@@ -208,7 +215,7 @@ class Census:
                     exact,
                     text_of(base),
                     structure,
-                    self._told(path) if self._privates.crossed(path) else "",
+                    self._told_of(path),
                 )
             )
         return out

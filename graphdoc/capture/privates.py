@@ -46,3 +46,11 @@ class Privates:
             return None
         at = next((i for i in range(last, len(path)) if path[i].type in classes), -1)
         return (Step("name", path[at].type, path[at].type), *path[at + 1 :]) if at >= 0 else None
+
+    def owner(self, path: Path) -> Path | None:
+        """The way to the object that keeps a value to itself, where that is the one private step; None elsewhere.
+
+        What a distribution computes from its arguments is to its user the distribution.
+        """
+        private = [i for i, step in enumerate(path) if id(step) in self._steps]
+        return path[:-1] if private == [len(path) - 1] and len(path) > 1 else None

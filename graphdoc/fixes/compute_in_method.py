@@ -20,7 +20,7 @@ from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import bound_names, parameters
+from graphdoc.source.scopes import bound_names, imported_as, parameters
 
 KIND = "compute_in_method"
 
@@ -107,7 +107,7 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
     block = plan.source.node_block(node)
     if block is None or block[0] is not plan.origin.body or not isinstance(node, ast.Assign | ast.AnnAssign):
         raise CannotFix("the value is computed under a condition or in a loop")
-    if node.value is None or _builds(node.value):
+    if node.value is None or _builds(plan.source, node.value):
         raise CannotFix("the statement builds an object, and does not only compute a value")
     plan.chosen.append(node)
     inner = {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -162,11 +162,16 @@ def _keep(plan: _Plan, name: str) -> None:
     plan.unkept.append(name)
 
 
-def _builds(value: ast.expr) -> bool:
-    """A call of something that is named like a class: a module, a parameter, an optimizer."""
+def _builds(source: Source, value: ast.expr) -> bool:
+    """A call of something that is named like a class: a module, a parameter, an optimizer.
+
+    A distribution is what it computes from its arguments, and nothing more (torch.distributions).
+    """
     if not isinstance(value, ast.Call):
         return False
     name = last_word(value.func)
+    if imported_as(source, f"torch.distributions.{name}", value) == key(value.func):
+        return False
     return name.lstrip("_")[:1].isupper()
 
 

@@ -8,6 +8,8 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.program.lookup import node_with
+from graphdoc.program.loops import loop_of
+from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import bound_names, meeting, operands_in
 from graphdoc.source.paths import covers
 
@@ -20,11 +22,53 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     statement reads it, or another name that was bound to it (``loss = f(kept(x))`` carries no ``loss`` on).
     """
     pair = _ends(nodes, carry)
-    if pair is None or (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column) or _renewed(carry, *pair):
+    if pair is None or _renewed(carry, *pair):
         return None
-    before, after = (bound_names(sources, f) for f in pair)
-    name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, pair[1], n))), "")
-    return (pair[1], name) if name else None
+    if (pair[0].line, pair[0].column) != (pair[1].line, pair[1].column):
+        before, after = (bound_names(sources, f) for f in pair)
+        name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, pair[1], n))), "")
+        if name:
+            return pair[1], name
+    return None if carry.tensor.holders else _handed_round(sources, nodes, carry)
+
+
+def _handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+    """The call ``out, state = model(x, state)`` that has made a value below itself and been given it again.
+
+    Of two runs of one call, what the first has made and nobody holds any more can have come to the second through a
+    name alone that the statement binds and reads.
+    """
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+    if producer is None or consumer is None:
+        return None
+    runs = []
+    for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
+        if (made.file, made.function, made.line, made.column) != (used.file, used.function, used.line, used.column):
+            break
+        runs.append(used)
+    for frame in reversed(runs):
+        names = [n for n in bound_names(sources, frame) if n.isidentifier() and _reads(sources, frame, n)]
+        name = next((n for n in names if _outlives(sources, frame, n)), "")
+        if name:
+            return frame, name
+    return None
+
+
+def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
+    """Whether what a statement of a loop binds to a name is there still when the next iteration comes to it: nothing
+    above it in the loop always gives the name another value."""
+    around = loop_of(sources, frame)
+    root = tree(sources, frame.file)
+    if around is None or root is None:
+        return False
+    for loop in ast.walk(root):
+        if isinstance(loop, ast.For | ast.AsyncFor | ast.While) and loop.lineno == around.line:
+            first = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
+            bound = [ast.unparse(t) for s in first if isinstance(s, ast.Assign | ast.AnnAssign) for t, _ in pairs(s)]
+            if isinstance(loop, ast.For | ast.AsyncFor):
+                bound += [n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)]
+            return name not in bound
+    return False
 
 
 def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:

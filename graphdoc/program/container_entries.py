@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Holder, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import last_word, targets_of
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -23,12 +23,6 @@ def statements(scope: ast.AST) -> Iterator[ast.stmt]:
         if isinstance(child, ast.stmt):
             yield child
         yield from statements(child)
-
-
-def targets_of(statement: ast.stmt) -> list[ast.expr]:
-    """What a statement assigns, tuples taken apart."""
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return [p for t in targets if t is not None for p in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
 
 
 def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:

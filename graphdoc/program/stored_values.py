@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements, targets_of
-from graphdoc.source.paths import covers, last_word
+from graphdoc.program.container_entries import FILLING, entry_of, pairs, putting, statements
+from graphdoc.source.paths import covers, last_word, targets_of
 
 Statement = ast.stmt
 
@@ -60,7 +61,24 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
         return _stores(sources, scopes[:1], holder, made, plain=True)
     # Where it is read a local variable may bear the attribute's name, which keeps something else.
     found = _stores(sources, made, holder, made) or _stores(sources, user_frames(raised), holder, made, entries=True)
-    return found or _anywhere(sources, name)
+    return found or _anywhere(sources, name) or _object_of(sources, error, holder, producer)
+
+
+def _object_of(sources: SourceTexts, error: Raised | None, holder: Holder, producer: Node) -> list[Frame]:
+    """For an attribute that no file of the user's sets: the statement that keeps the object, where it made the value.
+
+    A distribution that ``__init__`` builds keeps what it computes from its arguments under names of its own.
+    """
+    last = max(i for i, s in enumerate(holder.steps) if s.kind == "attribute")
+    outer = replace(holder, steps=holder.steps[:last])
+    if last < 2 or outer.steps[-1].kind != "attribute":
+        return []
+    made = user_frames(producer.stack)
+    return [
+        k
+        for k in _kept_by(sources, error, outer, producer)
+        if any(f.file == k.file and k.line <= f.line <= k.end_line for f in made)
+    ]
 
 
 def _declaring(sources: SourceTexts, frames: Sequence[Frame], name: str) -> list[Frame]:
@@ -163,17 +181,13 @@ def _is_start(statement: ast.stmt) -> bool:
 
 
 def _keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
-    targets: list[ast.expr] = []
-    if isinstance(statement, ast.Assign):
-        targets = list(statement.targets)
-        if not plain and any(k.arg == name and _is_kept(k.value) for k in _keywords(statement.value)):
-            return True
-    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
-        targets = [statement.target]
-    for target in targets:
-        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-        if any(_names(part, name, plain) for part in parts):
-            return True
+    given = _keywords(statement.value) if isinstance(statement, ast.Assign) and not plain else []
+    if any(k.arg == name and _is_kept(k.value) for k in given):
+        return True
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign) and any(
+        _names(target, name, plain) for target in targets_of(statement)
+    ):
+        return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value.func
         return isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain)
