@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from commands import graphdoc
+from seen import Seen, observe
 
 TRAIN = """\
 import threading
@@ -35,6 +36,12 @@ def apart(*args):
 """
 
 
+def told_of(seen: Seen) -> str:
+    """What is said, measured and left open."""
+    assert seen.evidence is not None
+    return " ".join((seen.found[0].cause.code, seen.said, *seen.found[0].finding.facts, *seen.evidence.degraded))
+
+
 @pytest.mark.parametrize(
     "order",
     [
@@ -46,8 +53,7 @@ def apart(*args):
     ids=["then-main", "then-thread", "two-threads"],
 )
 def test_training_that_went_well_in_another_thread_says_nothing_about_this_one(order: str, tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TRAIN + order + "\n")
-    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
+    told = told_of(observe(tmp_path, TRAIN + order + "\n"))
     assert "GD101" in told and "made before it was observed" not in told, told
     assert "`state` carries the last iteration's graph into this one" in told
 
@@ -55,8 +61,7 @@ def test_training_that_went_well_in_another_thread_says_nothing_about_this_one(o
 def test_a_backward_in_a_pool_comes_after_the_forward_in_main(tmp_path: Path) -> None:
     text = TRAIN.replace("import threading", "from concurrent.futures import ThreadPoolExecutor\nimport threading")
     text = text.replace("        loss.backward()\n", "        pool.submit(loss.backward).result()\n")
-    (tmp_path / "train.py").write_text(text + "with ThreadPoolExecutor(1) as pool:\n    train(5, True)\n")
-    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
+    told = told_of(observe(tmp_path, text + "with ThreadPoolExecutor(1) as pool:\n    train(5, True)\n"))
     assert "GD101" in told and "made before backward #1, which used its graph up" in told, told
 
 
@@ -101,10 +106,8 @@ def test_what_a_short_thread_has_made_was_observed(tmp_path: Path) -> None:
             return made[0]
         train(5, True)
         """)
-    (tmp_path / "train.py").write_text(text)
-    told = graphdoc(tmp_path, "run", "--no-rerun", "train.py").stderr
-    assert "made before it was observed" not in told, told
-    assert "error[GD1" in told, told
+    told = told_of(observe(tmp_path, text))
+    assert "made before it was observed" not in told and told.startswith("GD1"), told
 
 
 IN_THREAD = """\
@@ -135,8 +138,7 @@ for i in range(4):
 
 
 def test_a_second_run_sees_who_writes_in_a_short_thread(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(IN_THREAD + OVERWRITTEN)
-    told = graphdoc(tmp_path, "run", "train.py").stderr
+    told = told_of(observe(tmp_path, IN_THREAD + OVERWRITTEN))
     assert "+1 by add_() at train.py:15" in told and "a write that was not seen" not in told, told
 
 
@@ -157,9 +159,8 @@ apart(forward, torch.randn(2, 3)).mean().backward()
 
 
 def test_a_second_run_sees_what_cuts_in_a_short_thread(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(IN_THREAD + CUT)
-    told = graphdoc(tmp_path, "run", "train.py").stderr
-    assert "--> train.py:14" in told, told
+    seen = observe(tmp_path, IN_THREAD + CUT)
+    assert seen.lines("cause") == ["return head(net(x)).detach()"], seen.said
 
 
 NOT_A_NUMBER = """\
@@ -174,9 +175,8 @@ for i in range(3):
 
 
 def test_a_second_run_sees_where_a_short_thread_has_made_a_nan(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(IN_THREAD + NOT_A_NUMBER)
-    told = graphdoc(tmp_path, "run", "train.py").stderr
-    assert "--> train.py:14" in told and "sqrt" in told, told
+    seen = observe(tmp_path, IN_THREAD + NOT_A_NUMBER)
+    assert seen.lines("cause") == ["return (head(net(x)) * 0 - 1).sqrt()"], seen.said
 
 
 CARRIED = """\
@@ -194,6 +194,5 @@ for i in range(4):
 
 def test_what_a_helper_computes_in_its_thread_is_not_cut_there(tmp_path: Path) -> None:
     """The stack begins in the thread, so that all it names is the call with which each pass is computed."""
-    (tmp_path / "train.py").write_text(IN_THREAD + CARRIED)
-    told = graphdoc(tmp_path, "run", "train.py").stderr
-    assert "error[GD101]" in told and "help:" not in told, told
+    seen = observe(tmp_path, IN_THREAD + CARRIED)
+    assert seen.found[0].cause.code == "GD101" and not seen.patches(), seen.said

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from commands import graphdoc
+from seen import observe
 
 from graphdoc.evidence import Evidence, Frame, Process, Raised, Stale, Tensor
 
@@ -51,6 +52,14 @@ class Repository:
         for name, value in changes.items():
             setattr(made, name, value)
         return made
+
+    def observed(self) -> Evidence:
+        """What a run here has recorded; it leaves nothing in the folder."""
+        seen = observe(self.folder, SCRIPT).evidence
+        assert seen is not None
+        for left in ("first", "second"):
+            shutil.rmtree(self.folder / left, ignore_errors=True)
+        return seen
 
     def plant(self, command: list[str], evidence: Evidence | None = None, **request: Any) -> Path:
         """A run that nobody has made: ``command`` leaves a mark if it is run."""
@@ -145,11 +154,7 @@ def test_the_folder_that_the_evidence_names_is_not_written(repository: Repositor
     victim = tmp_path / "home"
     victim.mkdir()
     shutil.copy(repository.folder / "train.py", victim / "train.py")
-    real = repository("run", "--no-rerun", "train.py")
-    assert real.returncode == 1
-    (found,) = repository.folder.glob(".graphdoc/2*/evidence-*.json")
-    evidence = Evidence.read(str(found))
-    shutil.rmtree(repository.folder / ".graphdoc")
+    evidence = repository.observed()
     (repository.folder / "train.py").unlink()
     evidence.process.cwd = str(victim)
     repository.plant(["true"], evidence, cwd=str(victim))
@@ -179,10 +184,8 @@ def test_no_hash_no_edit_and_no_other_text(repository: Repository) -> None:
 
 
 def test_a_strangers_patch_is_printed_and_not_applied(repository: Repository) -> None:
-    repository("run", "--no-rerun", "train.py")
-    (found,) = repository.folder.glob(".graphdoc/2*/evidence-*.json")
     alone = repository.folder / "artifact.json"
-    found.rename(alone)
+    repository.observed().write(str(alone))
     shown = repository("fix", str(alone), "--diff")
     assert shown.returncode == 0 and shown.stdout.startswith("--- a/train.py")
     assert repository("fix", str(alone), "--unsafe").returncode == 1
