@@ -48,3 +48,8 @@ def sick(cause: Cause) -> list[Example]:
 def healthy(cause: Cause) -> list[Example]:
     """The look-alikes that do not have it."""
     return [e for e in examples(cause.slug) if not e.line]
+
+
+def named(pairs: list[tuple[Cause, Example]]) -> list[str]:
+    """The ids of parametrised tests."""
+    return [f"{cause.slug}-{example.name}" for cause, example in pairs]

@@ -20,7 +20,7 @@ from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.containers import elements
 from graphdoc.capture.cut_records import Origin, Record, draw_behind
 from graphdoc.capture.frames import site_of
-from graphdoc.capture.in_threads import in_each_thread
+from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.walk import DEEP, nodes_behind
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ class CutRecorder(TorchFunctionMode):
 
     @classmethod
     def start(cls, witness: Witness) -> Self:
-        watch = cls(witness)
-        in_each_thread(witness, lambda: watch)
-        return watch
+        return watch_each_thread(cls(witness), witness)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

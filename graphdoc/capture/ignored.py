@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.marks import leave
 from graphdoc.capture.ours import is_ours
 
@@ -31,12 +32,7 @@ def watch_ignored(witness: Witness) -> Callable[[], None]:
         finally:
             told(args)
 
-    def undo() -> None:
-        if sys.unraisablehook is hook:
-            sys.unraisablehook = told
-
-    sys.unraisablehook = hook
-    return undo
+    return hook_in(sys, "unraisablehook", hook)
 
 
 def mark_late(out: str) -> None:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphdoc.capture.hooks import hook_in
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
+_Watch = TypeVar("_Watch", bound=AbstractContextManager[Any])
 _entered: list[AbstractContextManager[Any]] = []
 """What was entered for good: the context of a generator ends when nobody holds it."""
 
@@ -39,9 +42,10 @@ def in_each_thread(witness: Witness, enter: Callable[[], AbstractContextManager[
                 witness.trouble(e)
             begin(thread)
 
-    def undo() -> None:
-        if threading.Thread._bootstrap_inner is within:  # type: ignore[attr-defined]
-            threading.Thread._bootstrap_inner = begin  # type: ignore[attr-defined]
+    witness.undoing.append(hook_in(threading.Thread, "_bootstrap_inner", within))
 
-    threading.Thread._bootstrap_inner = within  # type: ignore[attr-defined]
-    witness.undoing.append(undo)
+
+def watch_each_thread(watch: _Watch, witness: Witness) -> _Watch:
+    """Enter one and the same mode in each of them; returns it."""
+    in_each_thread(witness, lambda: watch)
+    return watch

@@ -10,6 +10,7 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.places import OURS
@@ -89,12 +90,7 @@ def _keep_out_of_traceback() -> Callable[[], None]:
             error.__traceback__ = trace
         told(kind, error, trace)
 
-    def undo() -> None:
-        if sys.excepthook is hook:
-            sys.excepthook = told
-
-    sys.excepthook = hook
-    return undo
+    return hook_in(sys, "excepthook", hook)
 
 
 def _without_ours(trace: TracebackType | None) -> TracebackType | None:

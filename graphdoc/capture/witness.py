@@ -18,6 +18,7 @@ from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch
+from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import watch_ignored
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import Journal
@@ -151,12 +152,7 @@ class Witness:
             finally:
                 told(args)
 
-        def undo() -> None:
-            if threading.excepthook is hook:
-                threading.excepthook = told
-
-        threading.excepthook = hook
-        self.undoing.append(undo)
+        self.undoing.append(hook_in(threading, "excepthook", hook))
 
     def _weave_call(self, function: Any, kind: str) -> None:
         journal = self.journal

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.in_threads import in_each_thread
+from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.evidence import Write
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ class WriteWatch(TorchDispatchMode):
 
     @classmethod
     def start(cls, witness: Witness) -> WriteWatch:
-        watch = cls(witness)
-        in_each_thread(witness, lambda: watch)
-        return watch
+        return watch_each_thread(cls(witness), witness)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -10,6 +10,7 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphdoc.evidence import lookup
 from graphdoc.evidence.graph import Cut, Folded, Node, OlderEdge, Stale, Tensor
 from graphdoc.evidence.run import AS_IF, Event, Optimizer, Package, Parameter, Process, Raised, Sign
 
@@ -78,21 +79,21 @@ class Evidence:
 
     def node(self, ident: int) -> Node | None:
         """The node with this id, or None."""
-        return next((n for n in self.nodes if n.id == ident), None)
+        return lookup.node_with(self.nodes, ident)
 
     def event(self, index: int) -> Event | None:
         """The journal entry with this index, or None (the journal is bounded)."""
-        return next((e for e in self.events if e.index == index), None)
+        return lookup.event_with(self.events, index)
 
     def optimizer(self, ident: int) -> Optimizer | None:
-        return next((o for o in self.optimizers if o.id == ident), None)
+        return lookup.optimizer_with(self.optimizers, ident)
 
     def parameter(self, name: str) -> Parameter | None:
         return next((p for p in self.parameters if p.name == name), None)
 
     def package(self, file: str) -> Package | None:
         """The installed package that a file of the frames belongs to, or None: the user's, Python's, PyTorch's."""
-        return next((p for p in self.packages if file in p.files), None)
+        return lookup.package_of(self.packages, file)
 
     @property
     def failing_call(self) -> Event | None:

@@ -95,6 +95,11 @@ def names_in(node: ast.AST | None) -> list[str]:
     return list(found)
 
 
+def is_name(node: ast.AST, name: str) -> bool:
+    """Whether an expression is this name and nothing else."""
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def dotted(node: ast.expr) -> str:
     parts: list[str] = []
     current: ast.expr = node

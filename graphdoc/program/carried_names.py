@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
-from graphdoc.program.lookup import node_with
 from graphdoc.program.loops import loop_of
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import bound_names, meeting, operands_in

@@ -6,9 +6,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.flows import made_of
-from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.value_reads import bound_names
 from graphdoc.source.paths import last_word

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import argument, frame_of, function_around, text_of, tree
 from graphdoc.program.flows import Flow, flow_into
-from graphdoc.program.lookup import node_with
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
 

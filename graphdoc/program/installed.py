@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Frame, Package, SourceTexts
+from graphdoc.evidence.lookup import package_of
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.in_place_writes import in_loop
-from graphdoc.program.lookup import package_of
 from graphdoc.program.spans import Moment, innermost_user, span, where
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, Package, SourceTexts
-from graphdoc.program.lookup import package_of
+from graphdoc.evidence.lookup import package_of
 from graphdoc.program.loops import loop_of
 from graphdoc.program.tensors import reached
 from graphdoc.source.module import Source

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from graphdoc.evidence import Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import call_at
-from graphdoc.program.lookup import node_with
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.paths import last_word
 

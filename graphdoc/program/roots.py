@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Event, Package
-from graphdoc.program.lookup import package_of
+from graphdoc.evidence.lookup import package_of
 
 _SCALING = ("DivBackward0", "MulBackward0")
 MOST_SCALED = 2

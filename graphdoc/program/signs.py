@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Optimizer, Sign
-from graphdoc.program.lookup import optimizer_with
+from graphdoc.evidence.lookup import optimizer_with
 
 
 def signs(signs: list[Sign], *kinds: str) -> list[Sign]:

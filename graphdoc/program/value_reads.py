@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, names_in, text_of, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.program.flows import made_of
-from graphdoc.program.lookup import node_with
 from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.source.paths import covers, key, parse_expression
 

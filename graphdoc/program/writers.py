@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from graphdoc.evidence import Event, Frame, Node, Optimizer, SourceTexts, Stale, Write
-from graphdoc.program.lookup import event_with, node_with, optimizer_with
+from graphdoc.evidence.lookup import event_with, node_with, optimizer_with
 from graphdoc.program.spans import Moment, innermost_user, moment
 from graphdoc.program.step_closures import is_around, is_optimizers, own_step
 

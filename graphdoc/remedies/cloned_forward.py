@@ -6,9 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from graphdoc.evidence import Frame, Node, SourceTexts, Stale
+from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.program.in_place_writes import operands_named
-from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where

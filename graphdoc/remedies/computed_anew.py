@@ -8,7 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import function_around, tree
+from graphdoc.program.bindings import function_around, is_name, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.remedies.constant_value import frame_at, together
 from graphdoc.source.paths import covers
@@ -54,10 +54,10 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
     if not all(_apart(scope, used, n) for n in reads):
         return ""
-    bound = [s for s in statements(scope) if any(_is(t, name) for t, _ in pairs(s))]
+    bound = [s for s in statements(scope) if any(is_name(t, name) for t, _ in pairs(s))]
     if len(bound) != 1 or bound[0] not in scope.body or bound[0].lineno >= used.lineno:
         return ""
-    fresh = next(value for t, value in pairs(bound[0]) if _is(t, name))
+    fresh = next(value for t, value in pairs(bound[0]) if is_name(t, name))
     kept = [
         value
         for s in ast.walk(root)
@@ -76,10 +76,6 @@ def _apart(scope: ast.AST, one: ast.AST, other: ast.AST) -> bool:
             if any(id(one) in a and id(other) in b for a, b in (arms, arms[::-1])):
                 return True
     return False
-
-
-def _is(target: ast.expr, name: str) -> bool:
-    return isinstance(target, ast.Name) and target.id == name
 
 
 def _same_call(new: ast.expr, old: ast.expr) -> bool:

@@ -6,11 +6,11 @@ import ast
 from typing import Any
 
 from graphdoc.evidence import Folded, Frame, Node, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of
 from graphdoc.program.container_entries import entry_of, given, putting
 from graphdoc.program.expression_values import calls_into, in_training
-from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where

@@ -6,9 +6,9 @@ import ast
 from typing import Any
 
 from graphdoc.evidence import Frame, Node
+from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings
-from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, place, where

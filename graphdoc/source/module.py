@@ -238,12 +238,9 @@ class Source:
         node = self.node_expression(Place.of(place))
         if not isinstance(node, ast.Call):
             return None
-        arguments = [
-            Argument(self._expression(a.value), star="*")
-            if isinstance(a, ast.Starred)
-            else Argument(self._expression(a))
-            for a in node.args
-        ] + [Argument(self._expression(k.value), k.arg, "" if k.arg else "**") for k in node.keywords]
+        positional = (a.value if isinstance(a, ast.Starred) else a for a in node.args)
+        arguments = [Argument(self._expression(a)) for a in positional]
+        arguments += [Argument(self._expression(k.value), k.arg) for k in node.keywords]
         return Call(self._expression(node), self._expression(node.func), tuple(arguments))
 
     def operands(self, place: object) -> tuple[Expression, ...]:

@@ -66,11 +66,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a call; ``keyword`` is None for a positional one, ``star`` is ``""``, ``*`` or ``**``."""
+    """One argument of a call; ``keyword`` is None for a positional one."""
 
     value: Expression
     keyword: str | None = None
-    star: str = ""
 
 
 @dataclass(frozen=True)

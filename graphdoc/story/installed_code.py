@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, Package, SourceTexts
+from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
-from graphdoc.program.lookup import package_of
 from graphdoc.program.loop_owner import caller_of, inside, is_at, names_place
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite

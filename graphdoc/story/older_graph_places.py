@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterable
 
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import stored_on
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.lookup import node_with
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from graphdoc.causes import find
 from graphdoc.causes.base import Cause
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Parameter, Raised
 from graphdoc.finding import Finding
+from graphdoc.program.observed import program_of
 
 FILE = "train.py"
 NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 UNUSED = "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True"
+
+
+def only(slugs: Iterable[str], evidence: Evidence) -> tuple[str, Finding]:
+    """The one of these causes that recognises the evidence; a second one would be a fault."""
+    found = [(slug, finding) for slug in slugs if (finding := cause(slug).recognise(program_of(evidence)))]
+    assert len(found) == 1, [slug for slug, _ in found]
+    return found[0]
 
 
 def lines(finding: Finding, role: str = "cause") -> list[int]:

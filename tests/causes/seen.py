@@ -29,6 +29,12 @@ class Seen:
         return [f.cause.slug for f in self.found]
 
     @property
+    def said(self) -> str:
+        """What the first finding tells."""
+        f = self.found[0].finding
+        return " ".join((f.title, f.explanation, f.because, *(s.label for s in f.spans)))
+
+    @property
     def mended(self) -> bool:
         """Whether the program ran to its end and nothing is told of it."""
         failed = self.evidence is not None and self.evidence.raised is not None

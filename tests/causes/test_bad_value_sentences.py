@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from seen import Seen, observe
+from seen import observe
 
 HEAD = """import torch
 import torch.nn.functional as F
@@ -19,11 +19,6 @@ TAIL = """
     loss.backward()
     optimizer.step()
 """
-
-
-def said(seen: Seen) -> str:
-    f = seen.found[0].finding
-    return " ".join((f.title, f.explanation, f.because, *(s.label for s in f.spans)))
 
 
 @pytest.mark.parametrize(
@@ -55,8 +50,8 @@ def said(seen: Seen) -> str:
 def test_what_is_told_of_the_first_bad_value_is_so(tmp_path: Path, line: str, slug: str, true: str, false: str) -> None:
     seen = observe(tmp_path, f"{HEAD}    loss = {line}{TAIL}")
     assert seen.slugs[:1] == [slug]
-    assert true in said(seen)
-    assert false not in said(seen)
+    assert true in seen.said
+    assert false not in seen.said
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 import pytest
-from examples import FOLDER, Example, healthy, sick
+from examples import FOLDER, Example, healthy, named, sick
 from forked import Result, run_forked
 
 from graphdoc.causes import all_causes, find
@@ -54,10 +54,6 @@ SICK = [(c, e) for c in CAUSES for e in sick(c)]
 HEALTHY = [(c, e) for c in CAUSES for e in healthy(c)]
 
 each_cause = pytest.mark.parametrize("cause", CAUSES, ids=lambda c: c.slug)
-
-
-def named(pairs: list[tuple[Cause, Example]]) -> list[str]:
-    return [f"{cause.slug}-{example.name}" for cause, example in pairs]
 
 
 @pytest.fixture(scope="module")

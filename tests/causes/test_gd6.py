@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from examples import Example, healthy, sick
+from examples import Example, healthy, named, sick
 from seen import observe
 
 from graphdoc.causes import all_causes
@@ -18,10 +18,6 @@ from graphdoc.causes.base import Cause
 CAUSES = [c for c in all_causes() if c.code.startswith("GD6")]
 SICK = [(c, e) for c in CAUSES for e in sick(c)]
 HEALTHY = [(c, e) for c in CAUSES for e in healthy(c)]
-
-
-def named(pairs: list[tuple[Cause, Example]]) -> list[str]:
-    return [f"{cause.slug}-{example.name}" for cause, example in pairs]
 
 
 @pytest.mark.parametrize(("cause", "example"), SICK, ids=named(SICK))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from made import NO_GRAPH, Program, cause, library, lines, local
+from made import NO_GRAPH, Program, cause, library, lines, local, only
 
 from graphdoc.evidence import Cut, Event, Evidence, Node, Parameter, Stale, Tensor, Write
-from graphdoc.finding import Finding
 from graphdoc.program.observed import program_of
 
 GD8 = (
@@ -19,12 +18,6 @@ GD8 = (
     "compile-no-double-backward",
 )
 UNFINISHED = "Expected to have finished reduction in the prior iteration before starting a new one. "
-
-
-def only(evidence: Evidence) -> tuple[str, Finding]:
-    found = [(slug, finding) for slug in GD8 if (finding := cause(slug).recognise(program_of(evidence)))]
-    assert len(found) == 1, [slug for slug, _ in found]
-    return found[0]
 
 
 @pytest.mark.parametrize(
@@ -42,11 +35,11 @@ def only(evidence: Evidence) -> tuple[str, Finding]:
 )
 def test_one_cause_for_each_message(message: str, slug: str) -> None:
     program = Program("out = model(x)\n")
-    name, live = only(program.evidence(message, program.at("model(x)")))
+    name, live = only(GD8, program.evidence(message, program.at("model(x)")))
     assert name == slug
-    _, text = only(program.evidence(message, program.at("model(x)"), from_text=True))
+    _, text = only(GD8, program.evidence(message, program.at("model(x)"), from_text=True))
     assert live.strength > 0.8 > 0.5 > text.strength
-    only(Evidence(raised=program.evidence(message).raised))
+    only(GD8, Evidence(raised=program.evidence(message).raised))
 
 
 @pytest.mark.parametrize("slug", GD8)
@@ -60,7 +53,7 @@ def test_the_wrapping_is_the_place_and_idle_parameters_are_named() -> None:
     program = Program("model = DDP(net)\nfor x in data:\n    model(x).sum().backward()\n")
     parameters = [Parameter("net.a", grad="present"), Parameter("net.b", grad="none")]
     message = UNFINISHED + "Parameter indices which did not receive grad for rank 1: 1\n In addition, you can set"
-    _, finding = only(program.evidence(message, program.at("model(x)"), parameters=parameters))
+    _, finding = only(GD8, program.evidence(message, program.at("model(x)"), parameters=parameters))
     assert lines(finding) == [1]
     assert lines(finding, "failed") == [3]
     assert any("net.b" in f and "net.a" not in f for f in finding.facts)
@@ -96,22 +89,22 @@ def branched(op: str, earlier: list[str]) -> Evidence:
 
 
 def test_the_branch_that_was_not_taken_is_told_with_its_rank() -> None:
-    _, finding = only(branched("SumBackward0", ["net.a", "net.b"]))
+    _, finding = only(GD8, branched("SumBackward0", ["net.a", "net.b"]))
     assert lines(finding) == [1, 4]
     assert any(s.line == 4 and "rank 1" in s.label for s in finding.spans)
     assert "iteration before the one that failed" in finding.explanation
     # An `if` that no earlier loss shows to have mattered is only mentioned; a loss made elsewhere says nothing of it.
-    _, finding = only(branched("SumBackward0", ["net.a"]))
+    _, finding = only(GD8, branched("SumBackward0", ["net.a"]))
     assert lines(finding) == [1]
     assert lines(finding, "related") == [4, 3]
-    _, finding = only(branched("AddBackward0", ["net.a", "net.b"]))
+    _, finding = only(GD8, branched("AddBackward0", ["net.a", "net.b"]))
     assert lines(finding) == [1]
     assert lines(finding, "related") == []
 
 
 def test_two_wrappings_are_not_chosen_between() -> None:
     program = Program("a = DDP(net)\nb = DDP(other)\na(x)\n")
-    _, finding = only(program.evidence(UNFINISHED, program.at("a(x)")))
+    _, finding = only(GD8, program.evidence(UNFINISHED, program.at("a(x)")))
     assert lines(finding) == [1, 2]
     assert finding.remedies == ()
 
@@ -121,11 +114,11 @@ def test_a_reentrant_checkpoint_or_a_weight_used_outside() -> None:
     program = Program(
         "y = checkpoint(f, x, use_reentrant=True)\nz = checkpoint(g, y, use_reentrant=False)\ny.backward()\n"
     )
-    _, finding = only(program.evidence(message, program.at("y.backward()")))
+    _, finding = only(GD8, program.evidence(message, program.at("y.backward()")))
     assert lines(finding) == [1]
     assert finding.remedies[0].args["value"] == "False"
     program = Program("loss = out.mean() + model.module.head.weight.norm()\nmodel.module.eval()\nloss.backward()\n")
-    assert lines(only(program.evidence(message, program.at("loss.backward()")))[1]) == [1]
+    assert lines(only(GD8, program.evidence(message, program.at("loss.backward()")))[1]) == [1]
 
 
 def test_a_buffer_written_by_the_wrapper_itself() -> None:
@@ -135,7 +128,7 @@ def test_a_buffer_written_by_the_wrapper_itself() -> None:
     inside = library("/site-packages/torch/nn/parallel/distributed.py")
     write = Write("copy_", [program.at("model(y)"), inside])
     evidence.stale = [Stale(0, "_saved_other", Tensor("buffer", "net.scale"), 1, 2, writes=[write])]
-    name, finding = only(evidence)
+    name, finding = only(GD8, evidence)
     assert name == "ddp-buffer-broadcast"
     assert lines(finding) == [2]
     write.stack.pop()
@@ -160,12 +153,12 @@ out.backward()
         "recomputed metadata: {'shape': torch.Size([4, 3]), 'dtype': torch.float32}"
     )
     evidence = program.evidence(message, program.at("out.backward()"))
-    _, finding = only(evidence)
+    _, finding = only(GD8, evidence)
     assert (lines(finding), lines(finding, "related")) == ([6], [3])  # nothing shows that it ran inside
     inside = program.at("self.cache.sum()", "Block.forward")
     call = [program.at("checkpoint(block"), library("/site-packages/torch/utils/checkpoint.py"), inside]
     evidence.nodes = [Node(0, "SumBackward0", stack=call)]
-    _, finding = only(evidence)
+    _, finding = only(GD8, evidence)
     assert lines(finding) == [3, 6]
     assert "[2, 3]" in finding.facts[0] and "[4, 3]" in finding.facts[0]
 
@@ -174,10 +167,10 @@ def test_a_reentrant_checkpoint_on_data() -> None:
     program = Program("h = checkpoint(block, x, use_reentrant=True)\nh.sum().backward()\n")
     at = program.at("h.sum().backward()")
     warning = "None of the inputs have requires_grad=True. Gradients will be None"
-    _, warned = only(program.evidence(NO_GRAPH, at, warnings=[warning]))
+    _, warned = only(GD8, program.evidence(NO_GRAPH, at, warnings=[warning]))
     assert (lines(warned), warned.confidence) == ([1], "likely")
     stack = [program.at("checkpoint(block, x, use_reentrant=True)"), library("/x/torch/utils/checkpoint.py"), library()]
-    name, seen = only(program.evidence(NO_GRAPH, at, cuts=[Cut("no-grad", "linear", stack)]))
+    name, seen = only(GD8, program.evidence(NO_GRAPH, at, cuts=[Cut("no-grad", "linear", stack)]))
     assert (name, lines(seen), seen.confidence) == ("checkpoint-no-grad-input", [1], "certain")
     assert seen.strength > 0.95  # above the cut that an ordinary no_grad would be
     assert seen.remedies[0].args == {
@@ -190,7 +183,7 @@ def test_a_reentrant_checkpoint_on_data() -> None:
 def test_what_is_asked_of_a_compiled_graph() -> None:
     program = Program("loss.backward(retain_graph=True)\n")
     message = "This backward function was compiled with non-empty donated buffers which requires create_graph=False"
-    _, finding = only(program.evidence(message, program.at("loss.backward(retain_graph=True)")))
+    _, finding = only(GD8, program.evidence(message, program.at("loss.backward(retain_graph=True)")))
     assert "`retain_graph=True`" in finding.explanation
     assert finding.remedies[0].kind == "drop_keyword"
 
@@ -199,6 +192,6 @@ def test_the_compiled_model_and_the_first_gradient() -> None:
     program = Program("net = torch.compile(net)\ng = torch.autograd.grad(net(x), x, create_graph=True)\ng.backward()\n")
     first = Event(0, "grad", stack=[program.at("torch.autograd.grad(net(x), x, create_graph=True)")], create_graph=True)
     message = "torch.compile with aot_autograd does not currently support double backward"
-    _, finding = only(program.evidence(message, program.at("g.backward()"), events=[first]))
+    _, finding = only(GD8, program.evidence(message, program.at("g.backward()"), events=[first]))
     assert lines(finding) == [1]
     assert lines(finding, "related") == [2]

@@ -19,9 +19,8 @@ x = torch.randn(3, 4)
 
 
 def said(seen: Seen) -> str:
-    f = seen.found[0].finding
-    notes = (text for r in f.remedies for text in (r.title, r.note))
-    return " ".join((f.title, f.explanation, f.because, *(s.label for s in f.spans), *notes))
+    """What is told and what is offered."""
+    return " ".join((seen.said, *(text for r in seen.found[0].finding.remedies for text in (r.title, r.note))))
 
 
 @pytest.mark.parametrize(

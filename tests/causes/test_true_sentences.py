@@ -95,11 +95,6 @@ for _ in range(3):
 """
 
 
-def said(seen: Seen) -> str:
-    finding = seen.found[0].finding
-    return " ".join([finding.title, finding.explanation, finding.because, *(s.label for s in finding.spans)])
-
-
 def ends_well(seen: Seen, number: int, folder: Path) -> bool:
     _, texts = seen.patches()[number]
     script = folder / "patched.py"
@@ -111,10 +106,10 @@ def ends_well(seen: Seen, number: int, folder: Path) -> bool:
 def test_what_neither_loss_trains_is_data_for_both(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + SHARED)
     assert seen.slugs == ["undetached-target"]
-    assert "meant to train" not in said(seen)
-    assert "Another loss" not in said(seen)
-    assert "in no optimizer" in said(seen)
-    assert "`opt_a` and `opt_b`" in said(seen)
+    assert "meant to train" not in seen.said
+    assert "Another loss" not in seen.said
+    assert "in no optimizer" in seen.said
+    assert "`opt_a` and `opt_b`" in seen.said
     assert seen.lines("cause") == ["z = encoder(torch.randn(8, 3))"]
     assert "encoder(torch.randn(8, 3)).detach()" in next(iter(seen.patches()[0][1].values()))
     assert ends_well(seen, 0, tmp_path)
@@ -125,14 +120,14 @@ def test_what_neither_loss_trains_is_not_detached_while_its_gradient_is_read(tmp
     seen = observe(tmp_path, HEAD + by_hand)
     assert seen.slugs == ["shared-subgraph-losses"]
     assert seen.found[0].finding.confidence != "certain"
-    assert "Both are meant" not in said(seen)
+    assert "Both are meant" not in seen.said
 
 
 def test_what_no_optimizer_has_is_not_said_to_be_trained(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + TEACHER)
     assert seen.slugs == ["undetached-target"]
-    assert "Another loss and its optimizer" not in said(seen)
-    assert "in no optimizer" in said(seen)
+    assert "Another loss and its optimizer" not in seen.said
+    assert "in no optimizer" in seen.said
 
 
 def test_the_line_that_carries_a_state_on_is_meant_and_not_its_start(tmp_path: Path) -> None:
@@ -156,9 +151,9 @@ def test_the_start_of_a_running_average_is_not_told_as_kept(tmp_path: Path) -> N
 
 def test_losses_that_train_a_part_each_are_not_said_to_train_all(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + ACTOR)
-    assert "Both are meant to train" not in said(seen)
-    assert "with `critic_opt`" in said(seen) and "with `actor_opt`" in said(seen)
-    assert "call backward once" not in said(seen)
+    assert "Both are meant to train" not in seen.said
+    assert "with `critic_opt`" in seen.said and "with `actor_opt`" in seen.said
+    assert "call backward once" not in seen.said
 
 
 def test_a_loss_that_needs_what_a_step_has_changed_gets_a_forward_pass_of_its_own(tmp_path: Path) -> None:
@@ -177,7 +172,7 @@ def test_a_result_that_the_line_of_the_call_changes_is_not_called_the_same_tenso
     code = "net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())\nscore = net(torch.ones(1, 3)).exp().sum()\n"
     seen = observe(tmp_path, HEAD + code + "for _ in range(2):\n    (-score).backward()\n")
     assert seen.slugs[0] == "repeated-backward"
-    assert "same tensor" not in said(seen) and "very tensor" not in said(seen)
+    assert "same tensor" not in seen.said and "very tensor" not in seen.said
     assert seen.found[0].finding.confidence == "likely"
 
 
@@ -240,7 +235,7 @@ copy.deepcopy(make())
 def test_a_complex_number_is_not_said_to_have_several_elements(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + COMPLEX)
     assert seen.slugs == ["non-scalar-loss"]
-    assert "more than one element" not in said(seen) and "`z` is complex" in said(seen)
+    assert "more than one element" not in seen.said and "`z` is complex" in seen.said
 
 
 def test_a_module_is_called_neither_whole_numbers_nor_a_result(tmp_path: Path) -> None:
@@ -249,15 +244,15 @@ def test_a_module_is_called_neither_whole_numbers_nor_a_result(tmp_path: Path) -
         observe(tmp_path / "result", HEAD + RESULT_INSIDE),
     )
     assert (whole.slugs, result.slugs) == (["integer-requires-grad"], ["requires-grad-on-non-leaf"])
-    assert "`net` holds" not in said(whole)
-    assert "`net` is the result" not in said(result) and "this tensor" not in said(result)
+    assert "`net` holds" not in whole.said
+    assert "`net` is the result" not in result.said and "this tensor" not in result.said
 
 
 def test_what_was_not_seen_in_what_is_copied_is_not_certain(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + COPIED_CALL)
     assert seen.slugs == ["deepcopy-non-leaf"]
     assert seen.found[0].finding.confidence != "certain"
-    assert "meets `log.loss`" not in said(seen)
+    assert "meets `log.loss`" not in seen.said
 
 
 ASKED_TWICE = """

@@ -111,11 +111,7 @@ def test_takes_a_call_apart(source):
     column = line.index("self.bias") + 1
     call = source.call_at(Place("a.py", 13, column, 13, len(line) + 1))
     assert call.function.text == 'self.bias["b"][0].mul'
-    assert [(a.value.text, a.keyword, a.star) for a in call.arguments] == [
-        ("x", None, ""),
-        ("seq", None, "*"),
-        ("scale", "k", ""),
-    ]
+    assert [(a.value.text, a.keyword) for a in call.arguments] == [("x", None), ("seq", None), ("scale", "k")]
 
 
 def test_functions_and_bound_names(source):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.lookup import node_with
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
