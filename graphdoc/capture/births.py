@@ -15,6 +15,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import node_stacks, saved, stacks
+from graphdoc.capture.left_out import LeftOut
 from graphdoc.capture.loaded_values import PLAIN, Loading
 from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
 from graphdoc.capture.operator_writes import (
@@ -48,7 +49,7 @@ class Record:
     """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
     process), constant or empty."""
 
-    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "step")
+    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "spared", "step")
 
     def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
         self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
@@ -57,6 +58,8 @@ class Record:
         self.made: Any = None
         self.step = False
         self.facts: dict[str, Any] = {}
+        self.spared: set[tuple[int, int]] = set()
+        """Choices that left out none of the bad elements: the stack of each and its input."""
 
 
 class Births(TorchDispatchMode):
@@ -83,6 +86,7 @@ class Births(TorchDispatchMode):
         """Of each memory that is known by its number: without it a later tensor, which no operation made, could get
         the number, and with it the makers, of one that is gone."""
         self.loading = Loading(trouble, MOST_BIRTHS)
+        self._left_out = LeftOut()
         self.records: list[Record] = []
         self.stepping = False
         """An optimizer's step runs."""
@@ -136,6 +140,7 @@ class Births(TorchDispatchMode):
                     t.fill_(float("nan"))
                     self._keep(home_of(t), t, self._new("empty", name, raw, "nan"))
             return
+        self._left_out.look(name, args)
         inputs = [next((copy for own, copy in before if own is t), t) for t in taken]
         for t in outs:
             home = home_of(t)
@@ -223,6 +228,7 @@ class Births(TorchDispatchMode):
         node = torch._C._current_autograd_node()
         if node is not None:
             facts["saved"] = self._saved(node)
+            record.spared = self._left_out.sparing(bad)
         elif record.shows == "inf" or str(out.dtype) in ("torch.float16", "torch.bfloat16"):
             facts["largest"] = max((float(t.abs().max()) for t in inputs if looked_at(t)), default=0.0)
 

@@ -15,6 +15,7 @@ from graphdoc.capture.finite import KIND
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.left_out import CHOOSING
 from graphdoc.capture.names import Census
 from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import is_finite
@@ -32,7 +33,6 @@ MOST_STEPS = 100_000
 KEPT_STEPS = 300
 """Steps of the history that are told: the latest."""
 MOST_RECORDS = 12
-_CHOOSING = ("WhereBackward0", "NansumBackward0", "NanToNumBackward0", "MaskedFillBackward0")
 
 
 class CloseLook:
@@ -285,12 +285,13 @@ class CloseLook:
     def _chosen(self, record: Record) -> list[dict[str, Any]]:
         """The place of the ``where`` (or the like) that left this node's result out, nearest first.
 
-        Known by the graph: a path of the running backward call leads from it to the node.
+        Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
+        all of the bad elements is none of them.
         """
         wanted = record.made
         found: list[tuple[int, Any, str]] = []
         for node, _ in islice(nodes_behind(self._roots), DEEP - 1):
-            if str(node.name()) in _CHOOSING and self._leads(node, record):
+            if str(node.name()) in CHOOSING and self._leads(node, record):
                 found.append((int(node._sequence_nr()), node, str(node.name())))
         found.sort(key=lambda f: f[0])
         return [
@@ -300,10 +301,15 @@ class CloseLook:
         ]
 
     def _leads(self, start: Any, record: Record) -> bool:
-        todo, seen = [start], {start}
+        todo = [
+            n
+            for side, (n, _) in enumerate(start.next_functions)
+            if n is not None and (id(kept_in(start)), side) not in record.spared
+        ]
+        seen = set(todo)
         while todo and len(seen) < 400:
             node = todo.pop(0)
-            if node is not start and str(node.name()) == record.node:
+            if str(node.name()) == record.node:
                 kept = node.metadata.get("traceback_")
                 if kept is record.made:
                     return True

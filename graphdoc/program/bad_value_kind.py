@@ -85,8 +85,16 @@ def _left_out(trouble: Trouble, born: Birth) -> bool:
     """Whether the forward pass does not use the result: the loss is finite, and a choice stands between them."""
     if born.node and not born.inner:
         hit = born.facts.get("zero_there") or any(b.facts.get("zero_there") for b in trouble.chain[1:])
-        return _is_chosen(born) and bool(hit)
+        return _is_chosen(born) and bool(hit) and not _used(trouble, born)
     return trouble.what == "gradient" and not born.node and not _of_gradients(born)
+
+
+def _used(trouble: Trouble, born: Birth) -> bool:
+    """Whether a gradient that was not zero came to a bad element: infinite times zero is nan, times any other number
+    infinite. Told by the last record of the node, which has multiplied with what came.
+    """
+    same = [b for b in trouble.chain if b.node == born.node and b.place == born.place and b.output.n]
+    return bool(same) and same[-1].output.count("inf") > 0
 
 
 def _is_chosen(born: Birth) -> bool:
