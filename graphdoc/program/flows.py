@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -70,11 +70,15 @@ class Behind:
 
 
 def made_of(
-    scope: ast.AST, value: ast.expr, wanted: Callable[[ast.expr], bool] = lambda _: False, most: int = MOST_STEPS
+    scope: ast.AST,
+    value: ast.expr,
+    wanted: Callable[[ast.expr], bool] = lambda _: False,
+    most: int = MOST_STEPS,
+    ends: Collection[str] | None = None,
 ) -> Behind:
     """Follows an expression of the function ``scope`` back through at most so many assignments on one way.
 
-    One that is ``wanted`` is not followed further.
+    One that is ``wanted`` is not followed further; where ``ends`` names what it is wanted for, its other names are.
     """
     blocks = _Blocks(scope)
     todo: list[tuple[ast.expr, int]] = [(value, 0)]
@@ -87,8 +91,11 @@ def made_of(
         every.append(expression)
         if wanted(expression):
             found.append(expression)
-            continue
+            if ends is None:
+                continue
         for name in names_in(expression):
+            if any(path in (ends or ()) for path in _paths(name)):
+                continue
             if (name, expression.lineno) in seen:
                 continue
             seen.add((name, expression.lineno))

@@ -120,6 +120,43 @@ def operands_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> lis
     return [n for n in dict.fromkeys(names) if _spelling(n) in found]
 
 
+def slices_in(sources: SourceTexts, frame: Frame, names: Iterable[str]) -> list[str]:
+    """Those of the paths of tensors of which the expression at this place reads a part (``self.codes[:, 1:]``)."""
+    from graphdoc.source.module import Source
+
+    text = sources.get(frame.file)
+    if text is None or not frame.column:
+        return []
+    found: set[str] = set()
+    for operand in Source(frame.file, text).operands(frame):
+        node = parse_expression(operand.text)
+        while isinstance(node, ast.Subscript):
+            node = node.value
+            found.add(key(node))
+    return [n for n in dict.fromkeys(names) if _spelling(n) in found]
+
+
+def attributes_of_one_object(sources: SourceTexts, frame: Frame, holders: Iterable[Holder]) -> list[str]:
+    """The paths by which the methods of one class reach a tensor that an attribute of their object holds, where the
+    place lies in a method of that class: ``self`` means the same in all of them."""
+    root = tree(sources, frame.file)
+    cls = next(
+        (n for n in ast.walk(root or ast.Module([], [])) if isinstance(n, ast.ClassDef) and covers(n, frame.line)),
+        None,
+    )
+    methods = {m.name: m for m in (cls.body if cls is not None else ()) if isinstance(m, ast.FunctionDef)}
+    first = {name: m.args.args[0].arg for name, m in methods.items() if m.args.args}
+    here = next((name for name, m in methods.items() if covers(m, frame.line)), "")
+    return [
+        h.path
+        for h in holders
+        if h.file == frame.file
+        and h.function.rpartition(".")[2] in first
+        and [s.kind for s in h.steps] == ["name", "attribute"]
+        and first[h.function.rpartition(".")[2]] == h.steps[0].key == first.get(here)
+    ]
+
+
 def _spelling(path: str) -> str:
     node = parse_expression(path)
     return key(node) if node is not None else path
@@ -128,7 +165,8 @@ def _spelling(path: str) -> str:
 def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth: int = 3) -> list[tuple[Frame, str]]:
     """Where the loss of a backward call takes up one of these names: in the call itself or in what was assigned to it.
 
-    Followed through at most ``depth`` assignments of the function that makes the call.
+    Followed through at most ``depth`` assignments of the function that makes the call. One value may enter by several
+    ways: an expression that reads it is followed by what else it reads.
     """
     root = tree(sources, call.file)
     if root is None or not names:
@@ -140,7 +178,7 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     value = start[-1].value
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
         value = value.func.value
-    behind = made_of(scope, value, lambda e: bool(_read_in(e, names)), depth)
+    behind = made_of(scope, value, lambda e: bool(_read_in(e, names)), depth, names)
     return [(frame_of(sources, call.file, e, call.function), _read_in(e, names)[0]) for e in behind.found]
 
 

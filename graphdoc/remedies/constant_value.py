@@ -15,17 +15,26 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
 from graphdoc.program.stored_values import user_frames
-from graphdoc.program.value_reads import bound_names, handing_on, operands_in
+from graphdoc.program.value_reads import (
+    attributes_of_one_object,
+    bound_names,
+    handing_on,
+    operands_in,
+    slices_in,
+)
 from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
 from graphdoc.story.wording import listing
 
 
-def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -> list[Remedy]:
+def constant_at_use(
+    program: Program, carries: Iterable[OlderEdge], note: str, *, use_only: bool = False
+) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
-    None where all that the failing loss is to train lies behind it: then the connection is needed.
+    None where all that the failing loss is to train lies behind it: then the connection is needed. With ``use_only``
+    the other loss trains what lies behind through the same value: cut where it is computed, it would teach nothing.
     """
     carries = list(carries)
     if is_needed(program.evidence.fresh_reaches, program.evidence.earlier_edges, carries, program.trained):
@@ -48,7 +57,8 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
             if edit not in at_use:
                 at_use.append(edit)
             shown = shown or use[1]
-        source = _source(program, producer, consumer, made) if _begins_with_call(program.failing, producer) else None
+        own = not use_only and _begins_with_call(program.failing, producer)
+        source = _source(program, producer, consumer, made) if own else None
         if source is None:
             continue
         frame, structure = source
@@ -61,7 +71,8 @@ def constant_at_use(program: Program, carries: Iterable[OlderEdge], note: str) -
     out: list[Remedy] = []
     if at_use:
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
-        out.append(together(at_use, f"detach `{shown}` where this loss uses it", note))
+        loss = "the earlier loss" if use_only else "this loss"
+        out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
     if at_making:
         whole = "The same for every use of the value." if out else note
         are = "it is" if len(at_making) == 1 else "they are"
@@ -100,10 +111,14 @@ def _use(
             continue  # in a loop over time it would cut within the pass, too
         bound = names_taken_up(program.sources, program.nodes, c) if level == 0 else []
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
-        for name in operands_in(program.sources, frame, [*bound, *local, *paths_of(c)]):
+        kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
+        read = operands_in(program.sources, frame, [*bound, *local, *paths_of(c)])
+        for name in dict.fromkeys([*read, *slices_in(program.sources, frame, kept)]):
             structure = known(program, frame.file, frame.function, name)
             if structure is UNKNOWN and name in (*bound, *local):
                 structure = value_at(program, producer.stack, made) if len(bound) == 1 else UNKNOWN
+            if structure is UNKNOWN and name in kept:
+                structure = "tensor"
             if structure is not None and structure is not UNKNOWN:
                 return frame, name, structure
     return None

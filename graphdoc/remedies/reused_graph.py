@@ -75,7 +75,7 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     if reuse.coupling is not None:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
     if reuse.in_earlier_loss:
-        return constant_at_use(program, program.evidence.earlier_edges, note) or in_earlier_loss(
+        return constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
             program.sources, program.nodes, reuse, note
         )
     ways = constant_at_use(program, reuse.carries, note)

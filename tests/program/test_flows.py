@@ -6,8 +6,9 @@ import ast
 
 import pytest
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, Holder, Step
 from graphdoc.program.flows import Flow, flow, made_of
+from graphdoc.program.value_reads import attributes_of_one_object, slices_in, uses_in_loss
 
 
 def at(program: str, text: str) -> Frame:
@@ -105,3 +106,28 @@ def test_what_was_looked_for_is_followed_no_further() -> None:
     found = made_of(scope, statement.value, lambda e: isinstance(e, ast.BinOp))
     assert [ast.unparse(e) for e in found.found] == ["a + 1"]
     assert "f()" not in [ast.unparse(e) for e in found.expressions]
+
+
+def test_what_one_loss_takes_in_twice() -> None:
+    program = "guess = model(codes)\nloss = guess - codes\nloss.backward()\n"
+    call = at(program, "loss.backward()")
+    found = uses_in_loss({"train.py": program}, call, ["codes"])
+    assert sorted((frame.line, name) for frame, name in found) == [(1, "codes"), (2, "codes")]
+
+
+def test_parts_of_a_tensor_are_read() -> None:
+    program = "take(self.codes[:, 1:] - other)\n"
+    place = at(program, "self.codes[:, 1:] - other")
+    assert slices_in({"train.py": program}, place, ["self.codes", "self", "other"]) == ["self.codes"]
+
+
+def test_an_attribute_is_one_in_the_methods_of_a_class() -> None:
+    program = (
+        "class A:\n    def f(self):\n        take(self.codes)\n    def g(self):\n        self.codes\n"
+        "class B:\n    def f(self):\n        give(self.codes)\n"
+    )
+    steps = [Step("name", "self"), Step("attribute", "codes")]
+    held = [Holder("self.codes", "A.g", "train.py", steps), Holder("codes", "A.g", "train.py", [Step("name", "codes")])]
+    sources = {"train.py": program}
+    assert attributes_of_one_object(sources, at(program, "take(self.codes)"), held) == ["self.codes"]
+    assert attributes_of_one_object(sources, at(program, "give(self.codes)"), held) == []

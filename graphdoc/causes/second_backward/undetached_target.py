@@ -129,10 +129,8 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
                 *constant_places(
                     program,
                     carries,
-                    "enters this loss with the graph of another objective"
-                    if reuse.owners
-                    else "enters this loss with a graph that no optimizer trains",
-                    "cause" if reuse.coupling is None else "related",
+                    _taken_in(reuse, earlier),
+                    "cause" if reuse.coupling is None and not earlier else "related",
                 ),
                 *flow(program.sources, program.nodes, reuse),
                 *steps_of(program, reuse),
@@ -143,6 +141,15 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
         remedies_for(program, reuse),
         because=_because(program, reuse),
     )
+
+
+def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:
+    """What the loss at the found edges does with the value; of the failing one where ``earlier`` are the other's."""
+    if earlier and reuse.coupling is None:
+        return "taken in here by the loss that trains it"
+    if reuse.owners:
+        return "enters this loss with the graph of another objective"
+    return "enters this loss with a graph that no optimizer trains"
 
 
 def _data_of_both(program: Program, reuse: Reuse) -> Finding:
