@@ -72,7 +72,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
         for parent, candidate in further:
             own = next(cs for _, cs in per_diagnosis if any(c is parent for c in cs))
             own.append(candidate)
-    diagnoses = tuple(d.with_fixes(tuple(c.fix for c in _ordered(cs))) for d, cs in per_diagnosis)
+    diagnoses = tuple(d.with_fixes(tuple(c.fix for c in in_order(cs))) for d, cs in per_diagnosis)
     told = (*report.notes, *dict.fromkeys(notes))
     return replace(report, diagnoses=diagnoses, notes=told, left_out=tuple(dict.fromkeys(left_out)))
 
@@ -159,12 +159,17 @@ def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, r
     return path
 
 
-def _ordered(candidates: list[Candidate]) -> list[Candidate]:
-    """Passed, then passed with nothing to measure by, then not tried or undecided, then failed; each in its order."""
+def in_order(candidates: list[Candidate]) -> list[Candidate]:
+    """Passed, then passed with nothing to measure by, then past the failure with no time left to compare, then not
+    tried or undecided, then failed; each in its order.
+    """
     return sorted(candidates, key=_rank)
 
 
 def _rank(candidate: Candidate) -> int:
-    if candidate.fix.verified is None:
-        return 1 if candidate.settled else 2
-    return 0 if candidate.fix.verified else 3
+    if candidate.fix.verified is not None:
+        return 0 if candidate.fix.verified else 4
+    if candidate.settled:
+        return 1
+    told = candidate.fix.verification
+    return 2 if told.get("passed_crash") is True and told.get("open") else 3

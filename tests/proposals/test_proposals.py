@@ -15,7 +15,9 @@ from graphdoc.evidence import Evidence, Frame, Process, Raised
 from graphdoc.finding import Finding, Remedy
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import Kept, keep
-from graphdoc.proposals.propose import propose
+from graphdoc.model import Fix
+from graphdoc.proposals.candidates import Candidate
+from graphdoc.proposals.propose import in_order, propose
 from graphdoc.proposals.trying import Trying
 
 MESSAGE = (
@@ -172,3 +174,27 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     known = propose(kept, report_for(kept), verify=True, trying=again)
     assert fixes_of(known) == fixes_of(report) and len(announced) == 1
     assert fixes_of(propose(kept, report_for(kept), verify=False, trying=again)) == fixes_of(report)
+
+
+def test_what_went_past_the_failure_comes_before_what_was_not_tried():
+    def candidate(name, verified=None, settled=False, **told):
+        return Candidate(Fix(name, name, "unsafe", verified=verified, verification=told), settled=settled)
+
+    candidates = [
+        candidate("failed", verified=False, passed_crash=True),
+        candidate("untried", tried=False, open=True),
+        candidate("doubted", passed_crash=True),
+        candidate("too late to compare", passed_crash=True, open=True),
+        candidate("not reached in time", passed_crash=None, open=True),
+        candidate("nothing to measure by", settled=True, passed_crash=True),
+        candidate("verified", verified=True, settled=True, passed_crash=True),
+    ]
+    assert [c.fix.id for c in in_order(candidates)] == [
+        "verified",
+        "nothing to measure by",
+        "too late to compare",
+        "untried",
+        "doubted",
+        "not reached in time",
+        "failed",
+    ]
