@@ -2,24 +2,63 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+
+from forked import run_forked
+
+import graphdoc as package
+
+MAIN = Path(package.__file__).parent / "__main__.py"
+LOADED = ("cli", "causes", "fixes", "proposals", "render", "verify")
+"""The rooms of what a command loads."""
+
+
+@cache
+def _load() -> None:
+    for name in LOADED:
+        room = importlib.import_module(f"graphdoc.{name}")
+        for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            importlib.import_module(found.name)
 
 
 def graphdoc(
     folder: Path | None, *words: str, flags: tuple[str, ...] = (), given: str = "", **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """``python FLAGS -m graphdoc WORDS`` in a folder, with ``given`` to read, away from a CI these tests may run in."""
+    """``python FLAGS -m graphdoc WORDS`` in a folder, with ``given`` to read, away from a CI these tests may run in.
+
+    ``run`` starts as Python starts. Other commands are run in a fork of this process, which has loaded what they load.
+    """
     env = {k: v for k, v in os.environ.items() if not k.startswith(("GITHUB_", "GRAPHDOC_", "FORCE_COLOR"))}
+    env |= variables
+    if words[:1] != ("run",) and not flags and not given and not any(k.startswith("PYTHON") for k in variables):
+        _load()
+        done = run_forked(MAIN, words, folder or Path.cwd(), _surroundings(folder or Path.cwd(), env))
+        return subprocess.CompletedProcess(words, done.status, done.stdout, done.stderr)
     return subprocess.run(
         [sys.executable, *flags, "-m", "graphdoc", *words],
         cwd=folder,
-        env={**env, **variables},
+        env=env,
         input=given,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
+
+
+def _surroundings(folder: Path, env: dict[str, str]) -> Callable[[], None]:
+    """What ``python -m`` begins with: these variables, and the folder in front of the path, not that of the package."""
+
+    def setup() -> None:
+        os.environ.clear()
+        os.environ.update(env)
+        sys.path[0] = str(folder)
+
+    return setup
