@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from graphdoc.program.bad_values import HUGE, Birth, Numbers, Trouble
+from graphdoc.program.bad_numbers import Numbers
+from graphdoc.program.bad_values import HUGE, Birth, Trouble
 
 _NORMS = ("linalg_vector_norm", "norm", "_cdist_forward", "linalg_norm", "_linalg_check_errors")
 _SINGULAR = {

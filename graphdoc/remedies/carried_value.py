@@ -15,7 +15,8 @@ from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, place, where
-from graphdoc.program.stored_values import behind_the_step, element_of, kept_at, kept_name, started_again, user_frames
+from graphdoc.program.step_blocks import behind_the_step, started_again
+from graphdoc.program.stored_values import element_of, kept_at, kept_name, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of

@@ -9,7 +9,8 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bad_values import Trouble, frame_of
+from graphdoc.program.bad_numbers import frame_of
+from graphdoc.program.bad_values import Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, place
 from graphdoc.source.module import Source

@@ -12,7 +12,8 @@ from graphdoc.program.container_entries import entry_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
-from graphdoc.program.stored_values import behind_the_step, user_frames
+from graphdoc.program.step_blocks import behind_the_step
+from graphdoc.program.stored_values import user_frames
 
 _TAKING = frozenset({"clear", "pop", "popleft", "remove", "popitem"})
 """Methods that take something out of a list."""

@@ -10,7 +10,8 @@ from graphdoc.evidence import Frame, Node, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
-from graphdoc.program.in_place_writes import builders, is_statement, operands_named, target_of
+from graphdoc.program.flagged_builders import builders
+from graphdoc.program.in_place_writes import is_statement, operands_named, target_of
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.writers import Writer

@@ -12,7 +12,7 @@ from graphdoc.program.graph_ways import ways_to, without_graph
 from graphdoc.program.journal import Journal
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.spans import place, where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.program.value_reads import bound_names, operands_in
 from graphdoc.program.writers import By
@@ -20,6 +20,7 @@ from graphdoc.remedies.cloned_forward import clone_forward
 from graphdoc.remedies.constant_forward import scored_again
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
+from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies, result_anew
 from graphdoc.remedies.reordering import for_each_round, steps_behind
@@ -91,7 +92,7 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
         return _unique(
             [
                 *copied,
-                *_with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
+                *with_flag_dropped(program.sources, program.evidence.events, found, as_constant(program, found, at)),
                 *move_behind(program, found),
                 *cloned,
             ]
@@ -107,12 +108,12 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.slices is not None:
-        rows = _with_flag_dropped(program.sources, program.evidence.events, found, parted)
+        rows = with_flag_dropped(program.sources, program.evidence.events, found, parted)
         return _unique([replace(r, safety="safe") for r in rows])
     if not parted and found.constant:
         parted = as_constant(program, found, scene(program, found))
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
-    return _unique([*_with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered])
+    return _unique([*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered])
 
 
 def recompute(at: Scene) -> list[Remedy]:
@@ -289,52 +290,6 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
             {"place": vars(source.place(whole)), "after": vars(source.place(anchor))},
         )
     ]
-
-
-def _with_flag_dropped(
-    sources: SourceTexts, events: list[Event], found: Overwrite, remedies: list[Remedy]
-) -> list[Remedy]:
-    """Each remedy together with taking ``retain_graph=True`` out of the calls that have it; then as it is."""
-    drops = [
-        {"kind": "drop_keyword", "args": {"place": place(f), "name": "retain_graph"}}
-        for f in flagged_calls(sources, events, found)
-    ]
-    if not drops:
-        return remedies
-    out = []
-    for r in remedies:
-        if r.safety == "display":
-            out.append(r)
-            continue
-        edits = list(r.args["edits"]) if r.kind == "several" else [{"kind": r.kind, "args": dict(r.args)}]
-        out.append(
-            Remedy(
-                "several",
-                f"{r.title}, and drop retain_graph=True",
-                "unsafe",
-                f"{r.note} Each call then frees the graph that it has walked.".strip(),
-                {"edits": [*edits, *drops]},
-            )
-        )
-    return [*out[:5], *remedies[:2]]
-
-
-def flagged_calls(sources: SourceTexts, events: list[Event], found: Overwrite) -> list[Frame]:
-    """The places of the calls that kept this very graph, the failing one included, where the flag is written."""
-    out: list[Frame] = []
-    keeping = {e.index for e in found.keeping_calls}
-    if not keeping:
-        return out
-    failing = found.failing.index if found.failing is not None else -1
-    for e in events:
-        own = e.index in keeping or e.index == failing
-        frame = innermost_user(e.stack) if own and e.retain_graph and e.kind == "backward" else None
-        if frame is None or any(f.start == frame.start for f in out):
-            continue
-        call = Source(frame.file, sources.get(frame.file, "")).call_at(frame)
-        if call is not None and any(a.keyword == "retain_graph" for a in call.arguments):
-            out.append(frame)
-    return out
 
 
 def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:

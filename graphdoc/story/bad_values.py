@@ -5,8 +5,9 @@ from __future__ import annotations
 from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
+from graphdoc.program.bad_numbers import Numbers, frame_of
 from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import Birth, Numbers, Trouble, frame_of
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.exception import raised_span
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span, where

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_numbers import Numbers
 from graphdoc.program.bad_value_kind import divisor_of
-from graphdoc.program.bad_values import Birth, Numbers, Trouble
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import counts, guarded
 from graphdoc.remedies.places import remedy_at

@@ -9,8 +9,9 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
+from graphdoc.program.flagged_builders import builders
 from graphdoc.program.freezing import frozen_behind
-from graphdoc.program.in_place_writes import Target, builders, is_statement, target_of, uses_gradient
+from graphdoc.program.in_place_writes import Target, is_statement, target_of, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where

@@ -8,7 +8,8 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import message_of
-from graphdoc.program.in_place_writes import Target, bound_before, builders, is_statement, target_of
+from graphdoc.program.flagged_builders import builders
+from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, place, span, where

@@ -13,7 +13,8 @@ from graphdoc.program.overwrites import Overwrite, Saved
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.update_order import covered_remedies, flagged_calls, uses
+from graphdoc.remedies.dropped_flag import flagged_calls
+from graphdoc.remedies.update_order import covered_remedies, uses
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, flow, names_of, several
 from graphdoc.story.older_graph_places import cause_places, constant_places

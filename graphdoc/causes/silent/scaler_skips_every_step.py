@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_numbers import frame_of
 from graphdoc.program.bad_value_kind import kind_of
-from graphdoc.program.bad_values import frame_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
