@@ -11,6 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_inputs import OfAnother, of_another_output
+from graphdoc.program.data_writes import written_from
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -95,9 +96,10 @@ def recognise(program: Program) -> Finding | None:
     another = of_another_output(program, int(at) if at else None)
     name = another.name if another is not None else _input_name(program, frame, at)
     idle = _idle(program.sources, frame) if another is None else None
-    guessed = another is None and (idle is not None or _step_between(program) is not None)
+    cut = _cut_by_writing(program, frame) if another is None else []
+    guessed = another is None and bool(cut or idle or _step_between(program))
     strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
-    marks, why = _why(program, idle) if another is None else _of_another(program.sources, another)
+    marks, why = _why(program, idle, cut) if another is None else _of_another(program.sources, another)
     here = (
         (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
     )
@@ -116,8 +118,26 @@ def recognise(program: Program) -> Finding | None:
         f"No way leads from the output back to {_quoted(name)}. {why}",
         distinct((*marks, *here, *(program.raised_span("noticed here") if not here else ()))),
         facts,
-        _zeros(frame, another) if another is not None else _pass_it_on(program.sources, idle) or _use_it(program, idle),
+        _zeros(frame, another) if another is not None else _remedies(program, idle, cut),
+        because=f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph"
+        if cut
+        else "",
     )
+
+
+def _remedies(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Remedy, ...]:
+    if not cut:
+        return _pass_it_on(program.sources, idle) or _use_it(program, idle)
+    note = "`torch.func.functional_call(module, values, inputs)` runs a module with values that have a graph."
+    return (Remedy("use_values", "Compute the output from the new values themselves", "display", note),)
+
+
+def _cut_by_writing(program: Program, frame: Frame | None) -> list[Frame]:
+    """The writes through ``.data`` of what was computed from the input, at most three."""
+    inputs = bindings.argument(bindings.call_at(program.sources, frame), 1, "inputs")
+    wanted = {*_names(inputs), *_iterated(program.sources, frame)} - {"parameters", "values", "list", "tuple"}
+    stack = program.failing.stack if program.failing is not None else []
+    return written_from(program.sources, wanted, stack)[:3] if wanted else []
 
 
 def _of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
@@ -243,8 +263,14 @@ def _input_name(program: Program, frame: Frame | None, index: str | None) -> str
     return str(asked[number]) if number is not None and number < len(asked) else ""
 
 
-def _why(program: Program, idle: Idle | None) -> tuple[tuple[Span, ...], str]:
+def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[Span, ...], str]:
     """The likeliest reason that the run or its source shows, with its place."""
+    if cut:
+        label = "a write through `.data` takes the numbers and leaves the graph behind"
+        return tuple(span("cause", f, label, program.sources) for f in cut), (
+            f"What is computed from it is written through `.data` at {where(cut[0])}, which autograd does not record: "
+            "the tensors written to hold the new numbers, and nothing tells from what these came."
+        )
     step = _step_between(program)
     frame = innermost_user(step.stack) if step else None
     if frame:
