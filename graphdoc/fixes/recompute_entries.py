@@ -136,10 +136,53 @@ class _Reads:
             and isinstance(n.ctx, ast.Load)
             and (self.source.span(n)[0] > behind or isinstance(node, ast.comprehension))
         ]
+        if not isinstance(node, ast.comprehension):
+            last = min((self.source.span(s)[1] for s in self._bindings(area, names[at], node)), default=None)
+            reads = [n for n in reads if last is None or self.source.span(n)[0] < last]
+            for name in given.values():
+                self._still_entries(area, name, node, reads)
         for n in reads:
             self._readable(n)
         text = self._listed(list(given.items())) if many else self._with(given)
         return [replace(self.source, n, text) for n in reads]
+
+    def _bindings(self, area: ast.AST, name: str, node: ast.AST) -> list[ast.stmt]:
+        """The statements behind a node that bind a name anew.
+
+        Raises:
+            CannotFix: one of them need not run before what stands behind it.
+        """
+        behind = self.source.span(node)[1] if isinstance(node, ast.Assign) else self.source.span(node)[0]
+        stores = [
+            n for n in ast.walk(area) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
+        ]
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
+        own = {id(n) for n in ast.walk(target)}
+        found = []
+        for store in stores:
+            if id(store) in own or self.source.span(store)[0] < behind:
+                continue
+            one = self.source.node_statement(self.source.place(store))
+            found_in = self.source.node_block(node) if isinstance(node, ast.stmt) else None
+            body = node.body if isinstance(node, ast.For) else found_in[0] if found_in is not None else []
+            if one is None or one not in body:
+                raise CannotFix(f"{name} is bound anew in a part that need not run")
+            found.append(one)
+        return found
+
+    def _still_entries(self, area: ast.AST, name: str, node: ast.AST, reads: list[ast.Name]) -> None:
+        """Refuse where a sibling's name holds something else by then; ``torch.stack(states)`` gives the entries again.
+
+        Raises:
+            CannotFix: it does.
+        """
+        last = max((self.source.span(n)[0] for n in reads), default=0)
+        for one in self._bindings(area, name, node):
+            value = one.value if isinstance(one, ast.Assign) else None
+            stacked = isinstance(value, ast.Call) and key(value.func) == "torch.stack" and len(value.args) == 1
+            same = isinstance(value, ast.Call) and stacked and key(value.args[0]) == name and not value.keywords
+            if self.source.span(one)[0] < last and not same:
+                raise CannotFix(f"{name} is bound anew before the entries are read")
 
     def _of_store(self, origin: ast.expr, many: bool) -> bool:
         """Whether an expression gives the entries of the store: its name is in it, or in what was bound to its name."""

@@ -115,7 +115,8 @@ def handed_over(
         for owner in ast.walk(root) if root is not None else ():
             for m in owner.body if isinstance(owner, ast.ClassDef) else ():
                 if isinstance(m, ast.FunctionDef):
-                    fillers.setdefault(m.name, []).extend((m, s) for s in statements(m) if _puts(s, entry))
+                    puts = [s for s in statements(m) if _puts(s, entry) and not _keeps_a_place(s)]
+                    fillers.setdefault(m.name, []).extend((m, s) for s in puts)
     found: list[tuple[Frame, ast.stmt, ast.Call, ast.FunctionDef, ast.stmt]] = []
     for frame in frames:
         root = tree(sources, frame.file)
@@ -127,6 +128,13 @@ def handed_over(
         if found:
             break
     return found[0] if len(found) == 1 else None
+
+
+def _keeps_a_place(statement: ast.stmt) -> bool:
+    """Whether it puts a constant in, to be replaced: ``self.memory.append(None)``."""
+    value = getattr(statement, "value", None)
+    put = value.args[-1] if isinstance(value, ast.Call) and value.args else value
+    return isinstance(put, ast.Constant)
 
 
 def _puts_like(statement: ast.stmt, entry: Entry) -> bool:

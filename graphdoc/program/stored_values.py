@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.container_entries import FILLING, entry_of, putting, statements
+from graphdoc.program.container_entries import FILLING, entry_of, handed_over, putting, statements
 from graphdoc.source.paths import covers, last_word, targets_of
 
 Statement = ast.stmt
@@ -24,14 +24,18 @@ def kept_at(sources: SourceTexts, raised: Raised | None, holders: Iterable[Holde
 
     Looked for in the function of a local name; for an attribute in the functions on the producer's stack, innermost
     first, then in those on the failing stack, then anywhere in the user's files. Of several statements of one function
-    it is the one that ran when the value was made, where it is among them.
+    it is the one that ran when the value was made, where it is among them. A local name of a function that was not
+    under way by then has taken it out of a store: it is told where nothing else is.
     """
     out: list[Frame] = []
+    taken_out: list[Frame] = []
+    making = {f.function for f in user_frames(producer.stack)}
     for holder in holders:
+        local = not any(s.kind == "attribute" for s in holder.steps) and holder.function not in making
         for frame in _kept_by(sources, raised, holder, producer):
-            if not any(frame.start == f.start for f in out):
-                out.append(frame)
-    return out
+            if not any(frame.start == f.start for f in (*out, *taken_out)):
+                (taken_out if local and frame.function == holder.function else out).append(frame)
+    return out or taken_out
 
 
 def kept_name(holder: Holder) -> str:
@@ -46,8 +50,9 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
     entry = entry_of(holder)
     if entry is not None and entry.field:
         put = [f for f, _ in putting(sources, made, entry)]
-        if put:
-            return put[:2]
+        handed = handed_over(sources, made, entry) if not put else None
+        if put or handed is not None:
+            return put[:2] if handed is None else [handed[0]]
     if not any(s.kind == "attribute" for s in holder.steps):
         if len(holder.steps) > 1:
             # An entry of a dict or list: the statement that puts it in may stand in another function.
