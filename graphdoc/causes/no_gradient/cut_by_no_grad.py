@@ -13,9 +13,11 @@ from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.grad_mode import scoped
 from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.recorded_call import recorded_call
 from graphdoc.story.missing_graph import (
     facts_of,
     is_gradient,
+    recording_was_on,
     same_line,
     story,
     unseen,
@@ -213,7 +215,10 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         "unsafe",
         "The parameters used in this part then receive gradient, and its activations are kept until backward.",
     )
-    return (*swap, *scoped(program, cut, switch), *removed)
+    inside = (
+        () if recording_was_on(program.evidence.extras) else recorded_call(program.sources, cut, program.raised, switch)
+    )
+    return (*swap, *inside, *scoped(program, cut, switch), *removed)
 
 
 CAUSE = Cause(
