@@ -29,17 +29,17 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
         name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, pair[1], n))), "")
         if name:
             return pair[1], name
-    return None if carry.tensor.holders else _handed_round(sources, nodes, carry)
+    return handed_round(sources, nodes, carry)
 
 
-def _handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
+def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The call ``out, state = model(x, state)`` that has made a value below itself and been given it again.
 
     Of two runs of one call, what the first has made and nobody holds any more can have come to the second through a
     name alone that the statement binds and reads.
     """
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    if producer is None or consumer is None:
+    if producer is None or consumer is None or carry.tensor.holders:
         return None
     runs = []
     for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):

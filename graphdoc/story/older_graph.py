@@ -8,7 +8,7 @@ from typing import Any
 from graphdoc.evidence import Event, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Span
-from graphdoc.program.carried_names import carried_on, names_taken_up
+from graphdoc.program.carried_names import handed_round, names_taken_up
 from graphdoc.program.journal import Journal
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -30,10 +30,11 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
         return f"`{carry.tensor.name}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-    handed = carried_on(sources, nodes, carry)
-    names = [handed[1]] if handed is not None else names_taken_up(sources, nodes, carry)
+    names = names_taken_up(sources, nodes, carry)
     if not names and pair is not None and pair[0].line != pair[1].line:
         names = bound_names(sources, pair[0])
+    if not names and (handed := handed_round(sources, nodes, carry)) is not None:
+        names = [handed[1]]
     return f"`{names[0]}`" if names else ""
 
 
