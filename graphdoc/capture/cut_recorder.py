@@ -69,7 +69,6 @@ class CutRecorder(TorchFunctionMode):
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
         self._unrecorded: dict[Any, Record] = {}
-        self._leaves: dict[int, weakref.ref[Any]] = {}
         self._walked = 0
         self._noting = _Noting()
 
@@ -165,13 +164,13 @@ class CutRecorder(TorchFunctionMode):
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         if record.origins:
-            record.behind = self._leaves_of((*args, *kwargs.values()))
+            record.leaves = self._leaves_of((*args, *kwargs.values()))
         if record.depth > DEEPEST:
             record.inputs = []
         return record
 
-    def _leaves_of(self, values: Iterable[Any]) -> frozenset[int]:
-        """The ids of the leaves behind the graphs of these values, as far as the run's share of nodes allows."""
+    def _leaves_of(self, values: Iterable[Any]) -> tuple[weakref.ref[Any], ...]:
+        """The leaves behind the graphs of these values, as far as the run's share of nodes allows."""
         flat = [v for a in values for v in (elements(a, MOST_INSIDE) if isinstance(a, list | tuple) else (a,))]
         tensors = [v for v in flat if isinstance(v, torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
@@ -183,11 +182,7 @@ class CutRecorder(TorchFunctionMode):
             variable = getattr(node, "variable", None) if not following else None
             if variable is not None:
                 found[id(variable)] = variable
-        for ident, leaf in found.items():
-            known = self._leaves.get(ident)
-            if known is None or known() is not leaf:
-                self._leaves[ident] = weakref.ref(leaf)
-        return frozenset(found)
+        return tuple(weakref.ref(leaf) for leaf in found.values())
 
     def _gather(self, record: Record, values: Any, depth: int) -> None:
         for value in elements(values, MOST_INSIDE):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.switches import Place
-
-if TYPE_CHECKING:
-    pass
-
 
 MOST_FOLLOWED = 50_000
 DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
@@ -30,13 +27,13 @@ class Record:
     """One result without a graph: the operation that made it and what went in."""
 
     __slots__ = (
-        "behind",
         "depth",
         "enabled",
         "event",
         "frozen",
         "inputs",
         "integral",
+        "leaves",
         "listed",
         "loose",
         "numbers",
@@ -56,13 +53,18 @@ class Record:
         self.integral = False
         self.inputs: list[Record] = []
         self.origins: list[Origin] = []
-        self.behind: frozenset[int] = frozenset()
+        self.leaves: tuple[weakref.ref[Any], ...] = ()
         self.frozen: list[int] = []
         self.listed = False
         self.loose = False
         self.numbers = False
         self.depth = 0
         self.event = event
+
+    @property
+    def behind(self) -> frozenset[int]:
+        """The ids of the leaves behind what went in, as far as they live: a later tensor may get that of a dead one."""
+        return frozenset(id(leaf) for ref in self.leaves if (leaf := ref()) is not None)
 
 
 def draw_behind(record: Record) -> Record | None:

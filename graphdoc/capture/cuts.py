@@ -122,8 +122,7 @@ class CutWatch(CutRecorder):
 
     def _behind_names(self, records: Iterable[Record], names: dict[int, str]) -> list[str]:
         """The names of the parameters behind these operations, as far as they still live."""
-        found = {i for r in records for i in r.behind if i in names}
-        return sorted(names[i] for i in found if i in self._leaves and self._leaves[i]() is not None)
+        return sorted({names[i] for r in records for i in r.behind if i in names})
 
 
 def _called_by_one(record: Record) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import threading
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
@@ -22,6 +23,9 @@ MOST_HOLDERS = 24
 """Ways told to reach the output of one node."""
 MOST_ALIKE = 100
 """Tensors of one place that are looked at for them."""
+
+_BEGIN = threading.Thread._bootstrap.__code__  # type: ignore[attr-defined]
+"""The outermost function of each thread but the first (CPython's ``threading``)."""
 
 
 class OlderEdges:
@@ -57,6 +61,7 @@ class OlderEdges:
                 bool(self.seen.touched[producer]),
             )
             carry.recurrent, carry.remade = self._again(consumer, producer, max(marks.values(), default=-1))
+            carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
         for e in backwards:
@@ -69,6 +74,11 @@ class OlderEdges:
             first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
             evidence.extras["freed_by"] = first.index if first is not None else -1
         evidence.extras["dead"] = len(self.seen.dead)
+
+    def _of_other_thread(self, node: Any, entry: Entry) -> bool:
+        """Whether a node was made in a thread that the program has started, and the call does not run in one."""
+        made, called = self.seen.raw_stack(node)[-2:-1], entry.raw.raw[-2:-1]
+        return made == [_BEGIN] and called != [_BEGIN]
 
     def _like(self, edges: list[tuple[int, int]], marks: dict[int, int]) -> list[tuple[int, int]]:
         """Edges to results of the same standing as those behind ``edges``: other entries of a store, used or not.

@@ -34,8 +34,8 @@ def older_part(
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
         return Reuse(evidence, journal, failing, freeing, carries, meant)
-    if not carries:
-        return None
+    if not carries or any(c.apart for c in carries):
+        return None  # which part is the older one is not known between threads
     freed = next((c.freed_by for c in carries if c.freed_by >= 0), -1)
     return Reuse(evidence, journal, failing, evidence.event(freed), carries, meant)
 

@@ -192,7 +192,12 @@ for i in range(4):
 """
 
 
-def test_what_a_helper_computes_in_its_thread_is_not_cut_there(tmp_path: Path) -> None:
-    """The stack begins in the thread, so that all it names is the call with which each pass is computed."""
-    seen = observe(tmp_path, IN_THREAD + CARRIED)
+@pytest.mark.parametrize("before", [0, 300])
+def test_what_a_helper_computes_in_its_thread_is_not_cut_there(tmp_path: Path, before: int) -> None:
+    """The stack begins in the thread, so that all it names is the call with which each pass is computed.
+
+    How many nodes the main thread has made before says nothing of theirs, which each thread numbers from 0.
+    """
+    made = f"for _ in range({before}):\n    net.weight * 2\n"
+    seen = observe(tmp_path, IN_THREAD + made + CARRIED)
     assert seen.found[0].cause.code == "GD101" and not seen.patches(), seen.said

@@ -178,7 +178,7 @@ class TermWatch(CutWatch):
             cut = next((r for r in records_behind([record], 200) if r.origins), None) if record is not None else None
             if cut is not None and type(value) is float and record is not None:
                 # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
-                record.behind, record.event = record.behind | cut.behind, cut.event
+                record.leaves, record.event = record.leaves + cut.leaves, cut.event
                 cut = record
             if cut is not None and cut.op not in _MEANT and cut.recording and not self._is_earlier(cut):
                 self.terms[result.grad_fn._sequence_nr()] = (cut, stacks.stack_here(4))
