@@ -150,3 +150,8 @@ def _ours(mark: Path) -> bool:
         return False
     me = os.getuid() if hasattr(os, "getuid") else owner
     return me == 0 or owner in (0, me)
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    return bool({"site-packages", "dist-packages"} & set(Path(path).parts))

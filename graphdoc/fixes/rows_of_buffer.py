@@ -14,9 +14,9 @@ from collections.abc import Iterable
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key
+from graphdoc.source.paths import key, without_subscripts
 from graphdoc.source.places import Edit
-from graphdoc.source.rows import buffer_of, counts, first_index
+from graphdoc.source.rows import counts, first_index
 from graphdoc.source.scopes import fresh_name
 
 KIND = "rows_of_buffer"
@@ -29,7 +29,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "read"))
     if not isinstance(node, ast.Subscript):
         raise CannotFix("no row of a buffer is read there")
-    path = key(buffer_of(node))
+    path = key(without_subscripts(node))
     scope = _scope(source, node, path)
     uses = [n for n in ast.walk(scope) if isinstance(n, ast.Name | ast.Attribute) and key(n) == path]
     if "." in path:

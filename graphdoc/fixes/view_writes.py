@@ -7,7 +7,7 @@ import ast
 from graphdoc.fixes.aliases import view_binding
 from graphdoc.source.blocks import insert_before
 from graphdoc.source.module import Source
-from graphdoc.source.paths import targets_of
+from graphdoc.source.paths import targets_of, without_subscripts
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable
 
@@ -18,9 +18,7 @@ def written_name(owner: ast.stmt, node: ast.expr | None) -> str:
     call = node if isinstance(node, ast.Call) else getattr(owner, "value", None)
     if isinstance(owner, ast.Expr) and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
         targets = [call.func.value]
-    base = targets[0] if len(targets) == 1 else None
-    while isinstance(base, ast.Subscript):
-        base = base.value
+    base = without_subscripts(targets[0]) if len(targets) == 1 else None
     return base.id if isinstance(base, ast.Name) else ""
 
 

@@ -51,6 +51,11 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
     return found
 
 
+def first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The line on which a function begins, its decorators included."""
+    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+
+
 def call_at(sources: SourceTexts, frame: Frame | None) -> ast.Call | None:
     """The outermost call that begins on the frame's line, or exactly at its columns where they are known."""
     root = tree(sources, frame.file) if frame else None

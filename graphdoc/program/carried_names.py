@@ -8,10 +8,10 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
-from graphdoc.program.loops import loop_of
+from graphdoc.program.loops import node_loop_of
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import bound_names, meeting, operands_in
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, targets_of
 
 
 def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
@@ -57,18 +57,12 @@ def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
 def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether what a statement of a loop binds to a name is there still when the next iteration comes to it: nothing
     above it in the loop always gives the name another value."""
-    around = loop_of(sources, frame)
-    root = tree(sources, frame.file)
-    if around is None or root is None:
+    loop = node_loop_of(sources, frame)
+    if loop is None:
         return False
-    for loop in ast.walk(root):
-        if isinstance(loop, ast.For | ast.AsyncFor | ast.While) and loop.lineno == around.line:
-            first = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
-            bound = [ast.unparse(t) for s in first if isinstance(s, ast.Assign | ast.AnnAssign) for t, _ in pairs(s)]
-            if isinstance(loop, ast.For | ast.AsyncFor):
-                bound += [n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)]
-            return name not in bound
-    return False
+    above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
+    always = [loop, *(s for s in above if isinstance(s, ast.Assign | ast.AnnAssign))]
+    return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
 
 
 def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.name_filters import lets_through
+from graphdoc.source.paths import without_subscripts
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef
 Block = list[ast.stmt]
@@ -138,13 +139,8 @@ def _filled(statement: ast.stmt, parameter: str) -> str:
         return ""
     if [bindings.text_of(a) for a in call.args] != [parameter]:
         return ""
-    return _written(call.func.value)
-
-
-def _written(node: ast.expr) -> str:
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    group = without_subscripts(call.func.value)
+    return group.id if isinstance(group, ast.Name) else ""
 
 
 def _is_forgotten(scope: Scope, block: Block, at: int, filling: _Filling) -> bool:
@@ -188,14 +184,8 @@ def _names_written(statement: ast.AST, name: str) -> list[ast.Name]:
         targets = [call.func.value] if isinstance(call.func, ast.Attribute) and call.func.attr == "append" else []
     else:
         return []
-    found = []
-    for target in targets:
-        node = target
-        while isinstance(node, ast.Subscript):
-            node = node.value
-        if isinstance(node, ast.Name) and node.id == name:
-            found.append(node)
-    return found
+    bases = [without_subscripts(t) for t in targets]
+    return [b for b in bases if isinstance(b, ast.Name) and b.id == name]
 
 
 def _taken(filling: _Filling, names: list[str]) -> list[str] | None:

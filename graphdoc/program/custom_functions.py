@@ -64,7 +64,7 @@ def used(extras: dict[str, Any]) -> Iterator[Used]:
 def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
     for node in ast.walk(bindings.tree(sources, function.file) or ast.Module([], [])):
-        if isinstance(node, ast.FunctionDef) and _first_line(node) == function.line:
+        if isinstance(node, ast.FunctionDef) and bindings.first_line(node) == function.line:
             return function.file, node
     return bindings.method(sources, function.name, "backward")
 
@@ -101,10 +101,6 @@ def keeps_the_graph(sources: SourceTexts, file: str, forward: ast.FunctionDef, b
     foreign = _imported_from_elsewhere(bindings.tree(sources, file) or ast.Module([], []))
     parts = [n for statement in backward.body for n in ast.walk(statement)]
     return _saves_only_its_own(forward) and all(_recorded(n, foreign) for n in parts)
-
-
-def _first_line(node: ast.FunctionDef) -> int:
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
 
 
 def _saves_only_its_own(forward: ast.FunctionDef) -> bool:

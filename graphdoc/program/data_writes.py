@@ -9,6 +9,8 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, text_of, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.program.flows import made_of
+from graphdoc.source.module import Loop
+from graphdoc.source.paths import covers, without_subscripts
 
 _WITHOUT_GRAPH = frozenset({"data", "detach", "item", "numpy", "grad", "shape", "device", "dtype"})
 """What is read through these does not end at the write: it has come there without a graph."""
@@ -65,8 +67,7 @@ def _written(statement: ast.stmt) -> tuple[ast.expr | None, set[str]]:
         ast.copy_location(value, call)
     else:
         return None, set()
-    while isinstance(target, ast.Subscript):
-        target = target.value
+    target = without_subscripts(target)
     if not isinstance(target, ast.Attribute) or target.attr != "data":
         return None, set()
     return value, set(text_of(target.value).replace("[", ".").split("."))
@@ -91,8 +92,4 @@ def _names_with_graph(node: ast.AST) -> set[str]:
 
 
 def _share_a_loop(scope: ast.AST, one: int, other: int) -> bool:
-    return any(
-        n.lineno <= min(one, other) and max(one, other) <= (n.end_lineno or n.lineno)
-        for n in ast.walk(scope)
-        if isinstance(n, ast.For | ast.AsyncFor | ast.While)
-    )
+    return any(isinstance(n, Loop) and covers(n, one) and covers(n, other) for n in ast.walk(scope))

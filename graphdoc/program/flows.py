@@ -9,6 +9,7 @@ from enum import Enum
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, names_in, shallow, tree
+from graphdoc.source.module import Loop
 from graphdoc.source.paths import covers
 
 MOST_STEPS = 60
@@ -167,7 +168,7 @@ class _Blocks:
             values.append(value)
             if not kept and self.above[statement] <= around:
                 break  # whatever it had before is gone on every way to here
-        ends = [n.end_lineno or 0 for n, _ in around if isinstance(n, ast.For | ast.AsyncFor | ast.While)]
+        ends = [n.end_lineno or 0 for n, _ in around if isinstance(n, Loop)]
         later = any(line <= s.lineno <= max(ends, default=0) for s, _, _ in of_name)
         return values, later
 

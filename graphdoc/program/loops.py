@@ -6,20 +6,25 @@ import ast
 from collections.abc import Mapping
 
 from graphdoc.evidence import Frame
-from graphdoc.source.module import Source
+from graphdoc.source.module import Loop, Source
 from graphdoc.source.places import Place
 
 
 def loop_of(sources: Mapping[str, str], frame: Frame) -> Frame | None:
     """The innermost ``for`` or ``while`` of the same function around a place; None where it stands in none."""
+    loop = node_loop_of(sources, frame)
+    if loop is None:
+        return None
+    at = Source(frame.file, sources[frame.file]).place(loop)
+    return Frame(at.file, at.line, at.column, at.end_line, at.end_column, frame.function)
+
+
+def node_loop_of(sources: Mapping[str, str], frame: Frame) -> Loop | None:
+    """The same as a syntax node."""
     text = sources.get(frame.file)
     source = Source(frame.file, text) if text is not None else None
     statement = source.node_statement(Place.of(frame)) if source is not None else None
-    loop = source.node_loop(statement) if source is not None and statement is not None else None
-    if source is None or loop is None:
-        return None
-    at = source.place(loop)
-    return Frame(at.file, at.line, at.column, at.end_line, at.end_column, frame.function)
+    return source.node_loop(statement) if source is not None and statement is not None else None
 
 
 def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.source.paths import without_subscripts
 
 Block = list[ast.stmt]
 
@@ -139,9 +140,7 @@ def _is_inside(target: ast.expr, name: str) -> bool:
 
 def _base(node: ast.expr) -> str:
     """What an assignment changes: ``model.fc`` for itself, ``model.layers`` for ``model.layers[0]``."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return bindings.text_of(node)
+    return bindings.text_of(without_subscripts(node))
 
 
 def _blocks(root: ast.AST) -> Iterator[Block]:

@@ -10,9 +10,8 @@ from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import in_function, innermost_user
 from graphdoc.program.tensors import frames
+from graphdoc.source.module import Loop
 from graphdoc.source.paths import covers
-
-_Loop = ast.For | ast.AsyncFor | ast.While
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def ways_out(sources: SourceTexts, found: Refused) -> tuple[list[Frame], Frame |
     if root is None or update is None:
         return [], None
     scope = bindings.function_around(root, found.now.line) or root
-    inside = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and covers(n, found.now.line)]
+    inside = [n for n in bindings.shallow(scope) if isinstance(n, Loop) and covers(n, found.now.line)]
     loop = max(inside, key=lambda n: n.lineno, default=None)
     if not found.now.line < update.lineno or (loop is not None and not covers(loop, update.lineno)):
         return [], None
@@ -182,7 +181,7 @@ def _update_statement(sources: SourceTexts, found: Refused, root: ast.Module) ->
 
 
 def _innermost_loop(scope: ast.AST, node: ast.stmt) -> ast.stmt | None:
-    loops = [n for n in bindings.shallow(scope) if isinstance(n, _Loop) and covers(n, node.lineno)]
+    loops = [n for n in bindings.shallow(scope) if isinstance(n, Loop) and covers(n, node.lineno)]
     return max(loops, key=lambda n: n.lineno, default=None)
 
 

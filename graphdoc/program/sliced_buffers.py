@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key
+from graphdoc.source.paths import key, without_subscripts
 from graphdoc.source.places import Place
-from graphdoc.source.rows import buffer_of, counts, first_index
+from graphdoc.source.rows import counts, first_index
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _read(sources: SourceTexts, frame: Frame) -> str | None:
     first = first_index(node) if isinstance(node, ast.Subscript) else None
     if not isinstance(node, ast.Subscript) or not isinstance(first, ast.Name) or not counts(source, first):
         return None
-    return key(buffer_of(node))
+    return key(without_subscripts(node))
 
 
 def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
@@ -68,7 +68,7 @@ def _filled(sources: SourceTexts, frame: Frame, path: str) -> bool:
     source = Source(frame.file, sources.get(frame.file, ""))
     statement = source.node_statement(Place.of(frame))
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    if not isinstance(target, ast.Subscript) or key(buffer_of(target)) != path:
+    if not isinstance(target, ast.Subscript) or key(without_subscripts(target)) != path:
         return False
     first = first_index(target)
     return isinstance(first, ast.Name) and counts(source, first)

@@ -77,7 +77,7 @@ def unrecorded_call(sources: SourceTexts, stack: Sequence[Frame], switch: Frame)
     function = bindings.function_around(root, step.line) if root is not None else None
     if function is None:
         return None
-    first = min((d.lineno for d in function.decorator_list), default=function.lineno)
+    first = bindings.first_line(function)
     return step if first <= switch.line <= (function.end_lineno or first) else None
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import FILLING, entry_of, handed_over, putting, statements
-from graphdoc.source.paths import covers, last_word, targets_of
+from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
 
 Statement = ast.stmt
 
@@ -223,9 +223,8 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     for s in statements(scope):
         if covers(s, frame.line) and isinstance(s, ast.Assign | ast.AugAssign):
             target: ast.expr = s.targets[0] if isinstance(s, ast.Assign) else s.target
-            while isinstance(target, ast.Subscript):
-                target = target.value
-            name = target.id if isinstance(target, ast.Name) else ""
+            base = without_subscripts(target)
+            name = base.id if isinstance(base, ast.Name) else ""
     if not name:
         return None
     bound = [

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.paths import without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -44,16 +45,15 @@ def writes_through_data(sources: SourceTexts, signs: list[Sign]) -> bool:
 
 def _writes_data(node: ast.AST) -> bool:
     """``p.data.copy_(x)``, ``p.data[0] = x``, ``p.data += x``; ``p.data = x`` leaves the old memory alone."""
-    written: ast.AST | None = None
+    written: ast.expr | None = None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
         written = node.func.value
     elif isinstance(node, ast.AugAssign):
         written = node.target
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
         written = node.targets[0]
-    while isinstance(written, ast.Subscript):
-        written = written.value
-    return isinstance(written, ast.Attribute) and written.attr == "data"
+    base = without_subscripts(written) if written is not None else None
+    return isinstance(base, ast.Attribute) and base.attr == "data"
 
 
 def _uses_gradient(node: ast.AST) -> bool:

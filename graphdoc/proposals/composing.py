@@ -16,7 +16,7 @@ from graphdoc.fixes.diff import unified
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix, Safety
-from graphdoc.project import naming, standing
+from graphdoc.project import is_installed, naming, standing
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.redaction import redact
 from graphdoc.source.module import Source
@@ -143,7 +143,7 @@ class Composer:
         """Take up the files that the first evidence does not hold, where the disk still has what the trial ran."""
         own = self._own()
         for path, name in names.items():
-            if path not in own and path not in patched and not _installed(path):
+            if path not in own and path not in patched and not is_installed(path):
                 self._unchanged(path, failed.hashes.get(name, ""))
 
     def _unchanged(self, path: str, known: str) -> bool:
@@ -153,10 +153,6 @@ class Composer:
             return False
         self.met[path], self.digests[path] = decode(data), known
         return True
-
-
-def _installed(path: str) -> bool:
-    return bool({"site-packages", "dist-packages"} & set(Path(path).parts))
 
 
 def told_of(candidate: Candidate, digests: Mapping[str, str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
-from graphdoc.project import naming, project_root, standing
+from graphdoc.project import is_installed, naming, project_root, standing
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.source.module import Source
 
@@ -150,7 +150,7 @@ def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, r
         CannotFix: it belongs to an installed package, lies outside the project, or its text is not known for certain.
     """
     path = os.path.realpath(os.path.join(process.cwd or str(kept.cwd), file))
-    if {"site-packages", "dist-packages"} & set(Path(path).parts):
+    if is_installed(path):
         raise CannotFix(f"{file} belongs to an installed package")
     if root not in Path(path).parents:
         raise CannotFix(f"{file} lies outside the project in {root}; a run from its own project gives a patch")

@@ -97,7 +97,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
             return []  # computed in the batch's function itself: it is cut where it is kept
         root = tree(program.sources, frames[0].file)
         scope = function_around(root, frames[0].line) if root is not None else None
-        owner = next((s for s in scope.body if _covers(s, frames[0])), None) if scope is not None else None
+        owner = next((s for s in scope.body if covers(s, frames[0].line)), None) if scope is not None else None
         if owner is None or scope is None or isinstance(owner, ast.Return) or owner is scope.body[-1]:
             return []
         found = next(
@@ -128,10 +128,6 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
             {"after": place(anchor), "paths": paths},
         )
     ]
-
-
-def _covers(statement: ast.stmt, frame: Frame) -> bool:
-    return covers(statement, frame.line)
 
 
 def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:

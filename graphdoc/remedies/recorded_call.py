@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import tree
+from graphdoc.program.bindings import first_line, tree
 from graphdoc.program.spans import where
 from graphdoc.remedies.places import remedy_at
 
@@ -49,7 +49,7 @@ def _function_of(sources: SourceTexts, switch: Frame) -> tuple[int, int] | None:
     found: tuple[int, int] | None = None
     for node in ast.walk(root) if root is not None else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            first = first_line(node)
             if first <= switch.line <= (node.end_lineno or first) and (found is None or first >= found[0]):
                 found = first, node.end_lineno or first
     return found

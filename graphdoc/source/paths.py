@@ -131,6 +131,13 @@ def is_path(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
+def without_subscripts(node: ast.expr) -> ast.expr:
+    """What an expression takes its entries from: ``self.rows`` of ``self.rows[i][0]``; itself where it takes none."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
+
+
 def covers(node: ast.stmt | ast.expr, line: int) -> bool:
     """Whether a line (1 is the first) is one of those that a statement or an expression stands on."""
     return node.lineno <= line <= (node.end_lineno or node.lineno)

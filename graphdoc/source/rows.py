@@ -7,14 +7,6 @@ import ast
 from graphdoc.source.module import Source
 
 
-def buffer_of(node: ast.Subscript) -> ast.expr:
-    """``values`` of ``values[i][t]``."""
-    base: ast.expr = node
-    while isinstance(base, ast.Subscript):
-        base = base.value
-    return base
-
-
 def first_index(node: ast.Subscript) -> ast.expr:
     """``i`` of ``values[i][t]``, ``values[i, t]`` and ``values[i]``."""
     while isinstance(node.value, ast.Subscript):
