@@ -19,9 +19,9 @@ from graphdoc.verify.measures import (
     walks_old_graph,
 )
 from graphdoc.verify.own_gradients import cut_within
-from graphdoc.verify.praise import listed, praise, receive, shortened, then_fails, told_lost, unmeasured
 from graphdoc.verify.traces import Call, Line, Trace
 from graphdoc.verify.usage import cleared, lost_parameters, never_reached, not_compared, reference_gap
+from graphdoc.verify.verdict_words import listed, praise, receive, shortened, then_fails, told_lost, unmeasured
 
 MORE = 5
 """Steps or backward calls beyond the point of the failure that a run which was stopped must have made."""
