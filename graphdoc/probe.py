@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from graphdoc.evidence import BYPASSED, Event, Evidence, EvidenceError, Process, Sign
+from graphdoc.evidence import SECOND_LOOK, Event, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
+from graphdoc.program.signs import first_sign
 from graphdoc.program.suspicions import goes_around, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
 from graphdoc.story.every_value import NONE_MET
@@ -41,13 +42,14 @@ _LOOKED_FOR = {
     "writes": "who wrote",
     "hidden": "who wrote to parameters between a forward and its backward",
     "cuts": "where the graph was cut",
+    "product": "why the gradient of a gradient is zero",
     "nonfinite": "where the first nan or inf came from",
 }
 
 
 def question(evidence: Evidence) -> str:
     """The mode of a second run that would tell more: ``probe:writes``, ``probe:hidden``,
-    ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told),
+    ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told), ``probe:product``,
     ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
@@ -67,7 +69,9 @@ def question(evidence: Evidence) -> str:
             return "probe:cuts"
         if goes_around(evidence.sources, evidence.signs):
             return "probe:cuts:around"
-        return "probe:hidden" if hidden else ""
+        if hidden:
+            return "probe:hidden"
+        return "probe:product" if first_sign(evidence.signs, "suspect-product") is not None else ""
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence.raised, *VERSION):
@@ -179,7 +183,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
 
 def _tells_more(as_if: object, signs: list[Sign]) -> bool:
     """Whether a run that went on was seen to lose a graph."""
-    return as_if is not None or any(s.kind == BYPASSED for s in signs)
+    return as_if is not None or any(s.kind in SECOND_LOOK for s in signs)
 
 
 class _FailedAgain:

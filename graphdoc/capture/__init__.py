@@ -18,7 +18,8 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
     Args:
         out: the folder into which ``evidence-<pid>.json`` is written.
         mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit`` or ``:audit-all`` behind it),
-            ``probe:writes``, ``probe:cuts[:around]``, ``probe:nonfinite[:START[:only|:all]]``, or ``verify`` (see
+            ``probe:writes``, ``probe:cuts[:around]``, ``probe:product``,
+            ``probe:nonfinite[:START[:only|:all]]``, or ``verify`` (see
             ``graphdoc.capture.trace``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the
             program had registered there before it imported torch.

@@ -73,7 +73,7 @@ class EngineCalls:
         before, after = self.before, self.after
         if "nan-stop" in self._witness.mode.split(":"):
             before, after = self.before_or_stop, self.after_or_stop
-        undo = insert_calls(engine, before=before, failed=self.failed, after=after)
+        undo = insert_calls(engine, before=before, failed=self.failed, after=after, gave=self.gave)
         self.code, self.token = engine.__code__, token_name(engine)
         return undo
 
@@ -102,7 +102,7 @@ class EngineCalls:
                     if kind == "backward":
                         witness.audit.called(noted, outputs, leaves)
                     else:
-                        witness.audit.asked(noted, leaves, how[1], args[3] if len(args) > 3 else ())
+                        witness.audit.asked(noted, outputs, leaves, args)
                 if witness.audit is not None and kind == "backward":
                     witness.audit.moved.began(noted, outputs)
                 witness.finite.root(outputs, noted[0])
@@ -116,6 +116,17 @@ class EngineCalls:
         except Exception as e:
             self._witness.trouble(e)
             return None
+
+    def gave(self, call: Call | None, results: Any) -> Any:
+        """A call has ended well, and this is what it gives back."""
+        audit = self._witness.audit
+        if audit is not None and audit.products.waits and call is not None:
+            try:
+                with self._witness.modes.left():
+                    audit.products.gave(noted_of(call), results)
+            except Exception as e:
+                self._witness.trouble(e)
+        return results
 
     def before_or_stop(self, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The same where the program is to be stopped at nan, which is looked for before the call."""

@@ -27,6 +27,7 @@ def insert_calls(
     before: Callable[..., Any],
     failed: Callable[[Any, BaseException], Any] | None = None,
     after: Callable[[Any], Any] | None = None,
+    gave: Callable[[Any, Any], Any] | None = None,
 ) -> Callable[[], None]:
     """Add callbacks to ``function`` and return a function that undoes it.
 
@@ -34,6 +35,7 @@ def insert_calls(
         before: called with the positional-parameter values, ``args`` and ``kwargs`` of the call; returns a token.
         failed: called with the token and the exception, before the exception goes on its way unchanged.
         after: called with the token when the call ends, either way. Given together with ``failed``, or neither.
+        gave: called with the token and what the function is about to return; gives that back.
 
     The callbacks must not raise.
 
@@ -41,27 +43,29 @@ def insert_calls(
         CannotInsert: nothing was changed.
     """
     old = function.__code__
-    known = _rewritten.get((id(old), failed is not None))
-    new_code = known[1] if known is not None else _new_code(function, failed is not None)
-    _rewritten[(id(old), failed is not None)] = old, new_code
+    how = failed is not None, gave is not None
+    known = _rewritten.get((id(old), *how))
+    new_code = known[1] if known is not None else _new_code(function, *how)
+    _rewritten[(id(old), *how)] = old, new_code
     key = _key(function)
     scope = function.__globals__
     scope[key + "_before"], scope[key + "_failed"], scope[key + "_after"] = before, failed, after
+    scope[key + "_gave"] = gave
     function.__code__ = new_code
 
     def undo() -> None:
         function.__code__ = old
-        for end in ("_before", "_failed", "_after"):
+        for end in ("_before", "_failed", "_after", "_gave"):
             scope.pop(key + end, None)
 
     return undo
 
 
-_rewritten: dict[tuple[int, bool], tuple[CodeType, CodeType]] = {}
+_rewritten: dict[tuple[int, bool, bool], tuple[CodeType, CodeType]] = {}
 """The new code of each one that was rewritten before (a suite asks for the same in each test); the old for its id."""
 
 
-def _new_code(function: FunctionType, guarding: bool) -> CodeType:
+def _new_code(function: FunctionType, guarding: bool, giving: bool) -> CodeType:
     """Raises CannotInsert."""
     try:
         lines, first = inspect.getsourcelines(function)
@@ -70,7 +74,7 @@ def _new_code(function: FunctionType, guarding: bool) -> CodeType:
         if not isinstance(definition, ast.FunctionDef):
             raise CannotInsert(f"{function.__qualname__} is not a plain function")
         indent = len(lines[0]) - len(lines[0].lstrip())
-        return _compile(definition, function, first, indent, guarding)
+        return _compile(definition, function, first, indent, guarding, giving)
     except (OSError, TypeError, SyntaxError, ValueError) as e:
         raise CannotInsert(str(e)) from e
 
@@ -85,7 +89,9 @@ def _key(function: FunctionType) -> str:
     return _PREFIX + "".join(c if c.isalnum() else "_" for c in function.__qualname__)
 
 
-def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, indent: int, guarding: bool) -> CodeType:
+def _compile(
+    definition: ast.FunctionDef, function: FunctionType, first: int, indent: int, guarding: bool, giving: bool
+) -> CodeType:
     key = _key(function)
     if definition.decorator_list:
         # A function begins at its first decorator, and the line table counts from there.
@@ -113,6 +119,11 @@ def _compile(definition: ast.FunctionDef, function: FunctionType, first: int, in
             ast.Raise(),
         ],
     )
+    if giving:
+        for given in [n for part in body for n in ast.walk(part) if isinstance(n, ast.Return) and n.value is not None]:
+            value = given.value
+            assert value is not None
+            given.value = ast.copy_location(call("_gave", [ast.Name(token, ast.Load()), value]), value)
     guarded = ast.Try(body, [handler], [], [ast.Expr(call("_after", [ast.Name(token, ast.Load())]))])
     start = ast.Assign([ast.Name(token, ast.Store())], call("_before", values))
     alone = ast.Expr(call("_before", values))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def attach(witness: Witness, kind: str) -> None:
     """Add a probe to a witness that is already installed: ``standing``, ``audit``, ``writes``, ``hidden``, ``cuts``,
-    ``nonfinite[:START[:only|:all]]`` or ``verify``.
+    ``product``, ``nonfinite[:START[:only|:all]]`` or ``verify``.
     """
     kind, _, detail = kind.partition(":")
     if kind == "audit":
@@ -33,6 +33,10 @@ def attach(witness: Witness, kind: str) -> None:
         from graphdoc.capture.cuts import CutWatch
 
         witness.probes.append(CutWatch.start(witness))
+    elif kind == "product":
+        from graphdoc.capture.one_side import OneSide
+
+        witness.probes.append(OneSide.start(witness))
     elif kind == "verify":
         from graphdoc.capture.trace import StepTrace
 

@@ -13,7 +13,9 @@ NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_
 STALE_UNSEEN = "one of the variables needed for gradient computation has been modified by an inplace operation"
 """The same of a tensor that was written where no version counter tells."""
 BYPASSED = "bypassed"
-"""The kind of a sign that only a second run gives."""
+ITSELF = "compared-with-itself"
+SECOND_LOOK = frozenset({BYPASSED, ITSELF})
+"""Kinds of signs that only a second run gives."""
 AS_IF = frozenset({"covered-loss", "constant-term", "cut-off", "cut-term", "stale-parameter"})
 """Kinds of signs whose evidence is that of the failure which it would be if PyTorch raised an error for them."""
 SourceTexts = Mapping[str, str]

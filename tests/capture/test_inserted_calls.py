@@ -46,3 +46,21 @@ def test_methods_of_one_name_in_one_module_keep_their_own_callbacks(tmp_path: Pa
     assert seen == ["door", "gate", "door"]
     undo.pop()()
     assert not any(name.startswith("_graphdoc") for name in vars(module))
+
+
+def test_what_a_function_gives_back_is_seen_and_goes_on_its_way(tmp_path: Path) -> None:
+    module = loaded(tmp_path)
+    seen: list[object] = []
+
+    def gave(token: object, value: object) -> object:
+        seen.append((token, value))
+        return value
+
+    undo = insert_calls(
+        module.Door.__enter__, before=lambda *_: "token", failed=lambda *_: None, after=lambda *_: None, gave=gave
+    )
+    assert module.Door().__enter__() == "door"
+    assert seen == [("token", "door")]
+    undo()
+    assert module.Door().__enter__() == "door"
+    assert len(seen) == 1 and not any(name.startswith("_graphdoc") for name in vars(module))

@@ -18,6 +18,7 @@ from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
+from graphdoc.capture.audit.products import Products
 from graphdoc.capture.audit.refrozen import Refrozen
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
@@ -70,11 +71,12 @@ class Audit:
         self.refrozen = Refrozen(self)
         self.flagged = Flagged(self)
         self.inner = Inner(self)
+        self.products = Products(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            self.inner,
+            *(self.inner, self.products),
         ]
 
     @classmethod
@@ -99,9 +101,10 @@ class Audit:
         self.clearing.called(noted, leaves)
         self.deadends.called(noted, outputs)
 
-    def asked(self, noted: Noted, leaves: dict[int, Any], recorded: bool, inputs: Any) -> None:
-        """A grad call that is looked at is about to run; ``recorded``: with ``create_graph``."""
-        self.inner.asked(noted, leaves, recorded, inputs)
+    def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
+        """A grad call that is looked at is about to run; ``args`` are those of the engine."""
+        self.products.asked(noted, outputs, args)
+        self.inner.asked(noted, leaves, len(args) > 2 and bool(args[2]), args[3] if len(args) > 3 else ())
 
     def loaded(self, module: Any, state: Any) -> None:
         """``module.load_state_dict(state)`` is about to run."""

@@ -6,12 +6,13 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, Sign, SourceTexts
+from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.signs import signs
-from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of
+from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of, where
+from graphdoc.program.stack_levels import shared_levels
 from graphdoc.story.wording import folded
 
 TITLE = "A loss trains the target network that it is measured against"
@@ -22,6 +23,9 @@ A second network stands beside the one that learns and is copied from it now and
 for example. Its value is the goal of the loss. Without `detach()` or `torch.no_grad()` the goal has a graph as well. If
 the optimizer holds both networks, it also moves the goal towards the prediction. If both names are one network, the
 copy does nothing, and there is no target network at all.
+
+A divergence of a policy from itself, whose curvature a trust region needs, has such a side as well: the policy as it
+was. If both sides have a graph, they move together, the divergence stays zero, and so is its second derivative.
 """,
     why="""\
 Autograd differentiates a loss by everything that it was computed from. It knows no goals. `module.to(device)` returns
@@ -51,7 +55,11 @@ Where both names are one network, `copy.deepcopy` makes the second one.
 
 
 def recognise(program: Program) -> Finding | None:
-    """A network that is copied from another, or from itself, is reached by the loss and stepped."""
+    """A network that is copied from another, or from itself, is reached by the loss and stepped; or the second
+    derivative of a comparison is zero, and is not once its first side is a constant."""
+    itself = next((f for s in signs(program.signs, ITSELF) if (f := _itself(program.sources, s)) is not None), None)
+    if itself is not None:
+        return itself
     for sign in signs(program.signs, "same-network", "target-trained"):
         finding = _same(program.sources, sign) if sign.kind == "same-network" else _trained(program.sources, sign)
         if finding is not None:
@@ -80,6 +88,39 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
         remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
         because="it is copied from the other network while the training goes on, the same loss reaches both, and an "
         "optimizer steps both",
+    )
+
+
+def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
+    second = [Frame(**f) for f in sign.facts["second"]]
+    level = shared_levels(sign.stack, second)
+    if not level < min(len(sign.stack), len(second)):
+        return None
+    first, other = sign.stack[level], second[level]
+    if not (first.user and other.user):
+        return None
+    code = code_at(sources, first)
+    remedies = []
+    if first.line != other.line:
+        note = "The other side alone is differentiated, so the product with the Hessian is no longer zero."
+        title = f"compute `{code}` at {where(first)} under torch.no_grad()"
+        remedies.append(Remedy("no_grad_block", title, "unsafe", note, {"place": place(first)}))
+    what = f"the same once more: `{code_at(sources, other)}`"
+    return Finding(
+        0.95,
+        "likely",  # that nothing is left of the second derivative is measured; which side is meant as a constant is not
+        f"`{code}` is meant as a constant, but moves with what it is compared with: the second derivative is zero",
+        "Both sides of the comparison are the same function of the same parameters, so it is zero whatever they are.",
+        distinct(
+            (
+                span("cause", first, "computed with a graph, beside the very same computation", sources),
+                span("related", other, what, sources),
+                *span_of("consumed", sign.other, "this gradient is differentiated again, and gives zero", sources),
+            )
+        ),
+        remedies=tuple(remedies),
+        because=f"in {sign.count} of {sign.count} gradients that were tried, the second derivative is zero, and is not "
+        f"where `{code}` is held constant",
     )
 
 
