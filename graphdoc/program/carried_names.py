@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
@@ -98,6 +98,22 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     names = bound_names(sources, made)
     # One statement that makes the value and takes it up binds what it makes of it, which is another value.
     return [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
+
+
+def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[Holder]:
+    """What holds a value and may have brought it into the later pass: a local name may only where the statement below
+    which it is taken up reads that name. All holders where none of them may.
+
+    ``out = net(x)`` looks on where the network has kept its output on an attribute.
+    """
+    holders, consumer = list(carry.tensor.holders), node_with(nodes, carry.consumer)
+    using = user_frames(consumer.stack) if consumer is not None else []
+    out = []
+    for holder in holders:
+        frames = [f for f in using if (f.file, f.function) == (holder.file, holder.function)]
+        looks_on = len(holder.steps) == 1 and frames and not any(_reads(sources, f, holder.base) for f in frames)
+        out += [] if looks_on else [holder]
+    return out or holders
 
 
 def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list[str]:

@@ -64,9 +64,10 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
             return bound
         scopes = [f for f in (*user_frames(raised), *made) if f.function == holder.function]
         return _stores(sources, scopes[:1], holder, made, plain=True)
-    # Where it is read a local variable may bear the attribute's name, which keeps something else.
-    found = _stores(sources, made, holder, made) or _stores(sources, user_frames(raised), holder, made, entries=True)
-    return found or _anywhere(sources, name) or _object_of(sources, error, holder, producer)
+    # A local variable may bear the attribute's name, where it is read and where it is made: it keeps nothing for later.
+    found = _stores(sources, made, holder, made, entries=True)
+    found = found or _stores(sources, user_frames(raised), holder, made, entries=True)
+    return found or _anywhere(sources, name, made) or _object_of(sources, error, holder, producer)
 
 
 def _object_of(sources: SourceTexts, error: Raised | None, holder: Holder, producer: Node) -> list[Frame]:
@@ -114,10 +115,9 @@ def _stores(
         if root is None:
             continue
         scope: ast.AST = function_around(root, frame.line) or root
-        hits = [s for s in statements(scope) if _keeps(s, name, plain) and not (entries and _is_plain(s))]
-        if plain:
-            # A loop variable is bound again and again: the binding that takes it out of a computation counts.
-            hits = [s for s in hits if not _is_start(s)] or hits
+        hits = [s for s in statements(scope) if _keeps(s, name, plain) and not (entries and _is_plain(s, name))]
+        # What is bound again and again is kept by the binding that takes it out of a computation, not by its start.
+        hits = [s for s in hits if not _is_start(s)] or hits
         # An operation on the tensor itself would have made the value, and one that made it was a statement that ran.
         ran = [s for s in hits if _ran_in(s, frame.file, made)]
         hits = ran or [s for s in hits if not _misses(s, holder)]
@@ -154,12 +154,14 @@ def _subscripts(target: ast.expr, name: str) -> int | None:
     return count if word == name else None
 
 
-def _is_plain(statement: ast.stmt) -> bool:
-    """``name = …``: the name itself is bound, no entry is put in."""
-    return any(isinstance(p, ast.Name) for p in targets_of(statement))
+def _is_plain(statement: ast.stmt, name: str) -> bool:
+    """``name = …``: the name itself is bound, no entry is put in and no attribute set."""
+    bound = [t for t in targets_of(statement) if _names(t, name, False)]
+    return bool(bound) and all(isinstance(t, ast.Name) for t in bound)
 
 
-def _anywhere(sources: SourceTexts, name: str) -> list[Frame]:
+def _anywhere(sources: SourceTexts, name: str, made: Sequence[Frame]) -> list[Frame]:
+    """The statements of all files that put something under an attribute's name, but for an empty start value."""
     out: list[Frame] = []
     starts: list[Frame] = []
     for file in sources:
@@ -167,9 +169,9 @@ def _anywhere(sources: SourceTexts, name: str) -> list[Frame]:
         for scope in ast.walk(root) if root is not None else ():
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
                 for s in statements(scope):
-                    if _keeps(s, name, False) and not _is_plain(s):
-                        first = scope.name == "__init__" or _is_start(s)
-                        (starts if first else out).append(frame_of(sources, file, s, scope.name))
+                    ran = _ran_in(s, file, made)
+                    if _keeps(s, name, False) and not _is_plain(s, name) and (ran or not _is_start(s)):
+                        (starts if scope.name == "__init__" else out).append(frame_of(sources, file, s, scope.name))
     return (out or starts)[:2]
 
 
@@ -195,8 +197,14 @@ def _keeps(statement: ast.stmt, name: str, plain: bool) -> bool:
         return True
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value.func
-        return isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain)
+        if isinstance(call, ast.Attribute) and call.attr in FILLING and _names(call.value, name, plain):
+            return True
+        return last_word(call) == "setattr" and not plain and _is_text(statement.value.args[1:2], name)
     return False
+
+
+def _is_text(arguments: list[ast.expr], text: str) -> bool:
+    return any(isinstance(a, ast.Constant) and a.value == text for a in arguments)
 
 
 def _keywords(value: ast.expr) -> list[ast.keyword]:

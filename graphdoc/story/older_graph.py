@@ -8,7 +8,7 @@ from typing import Any
 from graphdoc.evidence import Event, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Span
-from graphdoc.program.carried_names import handed_round, names_taken_up
+from graphdoc.program.carried_names import could_carry, handed_round, names_taken_up
 from graphdoc.program.journal import Journal
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -27,7 +27,9 @@ def name_of(carry: OlderEdge) -> str:
 def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     """The same, also by the name that the statement which made it gives it; empty where it has none."""
     if carry.tensor.name:
-        return f"`{carry.tensor.name}`"
+        holders = could_carry(sources, nodes, carry)
+        held = any(h.told == carry.tensor.name for h in holders)
+        return f"`{holders[0].told if holders and not held else carry.tensor.name}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
     names = names_taken_up(sources, nodes, carry)

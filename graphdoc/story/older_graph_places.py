@@ -21,11 +21,14 @@ from graphdoc.program.value_reads import bound_names, carrying_holders, ends, me
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import MOST_PLACES, called, distinct_carries, paths_of
 
+MADE = "made here with its graph"
+
 
 def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -> tuple[Span, ...]:
     """Where a reader should go for something that is kept: the statements that keep it, then where it was made.
 
-    ``making`` is the label of the latter, ``label`` where it is empty. The start of a recurrence is not told.
+    ``making`` is the label of the latter, where it is empty ``label`` if nothing else is told. The start of a
+    recurrence is not told.
     """
     kept = [
         span("cause", f, "a view of data that outlives this pass", program.sources)
@@ -36,7 +39,8 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
         producer = program.node(c.producer)
         frame = innermost_user(producer.stack) if producer is not None else None
         if frame is not None and not reuse.is_start(c):
-            made.append(span("cause", frame, making or label, program.sources, moment(producer)))
+            told = making or (MADE if kept else label)
+            made.append(span("cause", frame, told, program.sources, moment(producer)))
     made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
@@ -52,7 +56,8 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
         statements = kept_at(program.sources, program.raised, holders, producer)[:2]
         for frame in _in_rounds(program.sources, reuse, producer, statements):
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
-        recurs = reuse.lifetime is Lifetime.RECURS and not any(h.exact for h in c.tensor.holders)
+        on_object = bool(holders) and all(any(s.kind == "attribute" for s in h.steps) for h in holders)
+        recurs = reuse.lifetime is Lifetime.RECURS and not on_object and not any(h.exact for h in c.tensor.holders)
         carrying = (reuse.carrying(c) or stored_on(program.sources, program.nodes, c)) if recurs else None
         if carrying is not None:
             kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))

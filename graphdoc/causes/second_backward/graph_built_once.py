@@ -18,6 +18,7 @@ from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_o
 from graphdoc.story.older_graph_places import below_places, cached_context, cause_places
 from graphdoc.story.wording import folded
 
+ONCE = "computed once, with a graph that serves one backward call"
 TITLE = "Part of the forward pass was computed once and is used in every iteration"
 
 PAGE = Page(
@@ -112,9 +113,7 @@ def recognise(program: Program) -> Finding | None:
         distinct(
             (
                 *context,
-                *cause_places(program, reuse, "computed once, with a graph that serves one backward call")[
-                    : 3 - len(context)
-                ],
+                *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)],
                 *below_places(program.sources, program.nodes, reuse.carries),
                 *flow(program.sources, program.nodes, reuse),
                 *calls_of(program, reuse),
