@@ -29,7 +29,7 @@ from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.fixes.view_writes import clone_whole, written_name
 from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
-from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART
+from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import SYMBOLS, binding, is_path, key, last_word, operator_binding, same, targets_of
 from graphdoc.source.places import Edit
@@ -162,6 +162,11 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     whole = isinstance(owner, ast.Expr) and owner.value is top
     simple = is_path(root) and (not isinstance(root, ast.Subscript) or bool(args.get("container")))
     replaced = names[0] in REPLACEMENTS
+    if is_fresh(root) and not whole:
+        # No name holds what was computed here: where the method has no counterpart, a clone of it is another fix.
+        if args.get("mode") == "clone" or replaced or any(n in WITHOUT_COUNTERPART for n in names):
+            raise CannotFix("the tensor that is written has no name here")
+        return [_without_underscore(source, c) for c in chain]
     if args.get("mode") == "clone" or not simple or any(n in WITHOUT_COUNTERPART for n in names):
         return _part(source, owner, root, args)
     text = source.segment(root)
@@ -250,7 +255,7 @@ def _base(source: Source, root: ast.expr) -> str:
         if deeper is None:
             break
         root = deeper
-    if not is_path(root):
+    if not is_path(root) or _is_library(source, root):
         raise CannotFix("the tensor that is written has no name here")
     return source.segment(root)
 

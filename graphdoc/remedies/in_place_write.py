@@ -94,12 +94,18 @@ def write_places(sources: SourceTexts, writer: Writer) -> list[Frame]:
 
 
 def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
-    """Clone the result right where an operation has saved it, so that the writes go into the clone."""
+    """Clone the result right where an operation has saved it, so that the writes go into the clone.
+
+    Of a call that saves and writes below itself, a clone of what it gives back comes too late.
+    """
+    around = [f for w in found.writers for f in w.stack if f.user]
     edits = []
     shown = []
     for s in found.stales:
         node = node_with(nodes, s.node)
         frame = innermost_user(node.stack) if node is not None else None
+        if frame in around:
+            return []
         if s.output and frame is not None and frame.column:
             edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
             shown.append(where(frame))

@@ -1,6 +1,10 @@
-"""Data: which in-place methods have no counterpart without the underscore, and where ``inplace`` stands by position."""
+"""Which in-place methods have no counterpart without the underscore, where ``inplace`` stands, and what is new."""
 
 from __future__ import annotations
+
+import ast
+
+from graphdoc.source.paths import last_word
 
 # Written anew instead, ``{x}`` being the tensor and ``{a}`` the arguments.
 REPLACEMENTS = {
@@ -30,3 +34,48 @@ POSITIONS = {
     "elu": 2, "celu": 2, "leaky_relu": 2, "dropout": 3, "dropout1d": 3, "dropout2d": 3, "dropout3d": 3,
     "alpha_dropout": 3, "feature_alpha_dropout": 3, "rrelu": 4, "threshold": 3, "hardtanh": 3,
 }  # fmt: skip
+
+FRESH = frozenset(
+    {
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "sigmoid",
+        "tanh",
+        "sqrt",
+        "rsqrt",
+        "reciprocal",
+        "sin",
+        "cos",
+        "tan",
+        "erf",
+        "neg",
+    }
+    | {
+        "softmax",
+        "log_softmax",
+        "softplus",
+        "logsumexp",
+        "pow",
+        "square",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "matmul",
+        "mm",
+        "bmm",
+    }
+    | {"sum", "mean", "einsum", "linear", "conv1d", "conv2d", "conv3d"}
+)
+"""Functions and methods of tensors whose result is new and nobody else's, never a view of what they got."""
+
+
+def is_fresh(root: ast.expr) -> bool:
+    """Whether an expression computes a tensor that nothing else holds: ``torch.exp(x)``, ``x.exp()``."""
+    return (
+        isinstance(root, ast.Call)
+        and last_word(root.func) in FRESH
+        and not any(k.arg in ("out", "inplace", None) for k in root.keywords)
+    )

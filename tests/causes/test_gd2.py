@@ -638,3 +638,11 @@ def test_healthy_look_alike_is_left_alone(example: Example, tmp_path: Path) -> N
     told = observe(tmp_path, example.code)
     assert told.result.status == 0
     assert told.found == []
+
+
+def test_a_call_that_saves_and_writes_below_itself_gets_no_clone_of_its_result(tmp_path: Path) -> None:
+    net = "nn.Sequential(nn.Linear(4, 4), nn.Sigmoid(), nn.Hardtanh(inplace=True))"
+    head = f"import torch\nfrom torch import nn\nnet = {net}\n"
+    told = observe(tmp_path, head + "net(torch.ones(1, 4)).sum().backward()\n")
+    assert told.slugs[0] == "inplace-on-saved-activation"
+    assert [r.title for r in told.found[0].finding.remedies if "clone the result" in r.title] == []

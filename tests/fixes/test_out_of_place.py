@@ -20,6 +20,10 @@ REFUSED: list[tuple[str, dict[str, object], str]] = [
     ("def f():\n    «table.add_(1)»\n", {}, "enclosing scope"),
     ("y = a and «x.add_(1)»\nz = x\n", {}, "used again"),
     ("«nets()[0].weight.data.zero_()»\n", {}, "no name"),
+    # what is computed in the same expression has no name, and the library is none
+    ("import torch\ny = «torch.exp(x).clamp_(max=2)»\n", {"mode": "clone"}, "no name"),
+    ("import torch\ny = «torch.transpose(x, 0, 1).normal_()»\n", {}, "no name"),
+    ("y = «x.exp().zero_()»\n", {}, "no name"),
 ]
 
 
@@ -62,6 +66,9 @@ def test_a_slice_that_is_computed_from_the_tensor_itself(source, wanted):
 
 
 FIXED = [
+    # computed in the same expression
+    ("y = «x.exp().clamp_(max=2).mul_(3)»\n", {}, "y = x.exp().clamp(max=2).mul(3)\n"),
+    ("y = «F.softmax(x, 1).add_(1)»\nprint(x)\n", {}, "y = F.softmax(x, 1).add(1)\nprint(x)\n"),
     # augmented assignment
     ("«x += y»  # why\n", {}, "x = x + y  # why\n"),
     ("«x-=y - z»\n", {}, "x= x -(y - z)\n"),
