@@ -91,9 +91,12 @@ class EngineCalls:
                 stacks.another_call()
                 first = root_of(outputs[0]) if outputs else None
                 sequence, op = -1, ""
+                top: tuple[str, ...] = ()
                 if first is not None:
                     sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
-                leaves = leaves_behind(roots_of_call(outputs)) if journal.is_early(seen) or witness.looking else None
+                    top = (op, *(type(n).__name__ for n, _ in first.next_functions))
+                early = journal.is_early(seen, top) or witness.looking
+                leaves = leaves_behind(roots_of_call(outputs)) if early else None
                 reaches = frozenset(leaves) if leaves is not None else None
                 known = sequence if sequence < 1 << 62 else -1
                 how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)

@@ -87,6 +87,7 @@ class Journal:
         """Reads the stack of an event of this kind that happens now."""
         self._calls: dict[Any, int] = {}
         self._late: event_stacks.Seen = ()
+        self._late_top: tuple[str, ...] = ()
         self._latest: deque[tuple[Noted, Place, int]] = deque(maxlen=KEPT)
         self._failed: deque[int] = deque(maxlen=KEPT)
         self._places: dict[Any, Place] = {}
@@ -147,14 +148,18 @@ class Journal:
         known = self._known.get(key)
         return known[0] if known is not None else self._place(key, whole)
 
-    def is_early(self, seen: event_stacks.Seen) -> bool:
-        """Whether this is among the first calls from its place, at a glance: only the frame before last is compared."""
-        if seen == self._late:
+    def is_early(self, seen: event_stacks.Seen, top: tuple[str, ...]) -> bool:
+        """Whether this is among the first calls from its place, at a glance: only the frame before last is compared.
+
+        ``top`` are the types of the root and of what lies below it: a term that is added to the loss later, when the
+        second task begins or a penalty is switched on, makes it another one.
+        """
+        if seen == self._late and top == self._late_top:
             return False
-        key = (id(seen[4]), seen[5]) if len(seen) > 6 else len(seen)
+        key = (id(seen[4]), seen[5], top) if len(seen) > 6 else (len(seen), top)
         calls = self._calls.get(key, 0)
         if calls >= 3 * FIRST or len(self._calls) >= MOST_PLACES:
-            self._late = seen
+            self._late, self._late_top = seen, top
             return False
         self._calls[key] = calls + 1
         return True

@@ -19,6 +19,7 @@ from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.products import Products
+from graphdoc.capture.audit.references import References
 from graphdoc.capture.audit.refrozen import Refrozen
 from graphdoc.capture.audit.stale import Stale
 from graphdoc.capture.audit.targets import Targets
@@ -72,11 +73,12 @@ class Audit:
         self.flagged = Flagged(self)
         self.inner = Inner(self)
         self.products = Products(self)
+        self.references = References(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            *(self.inner, self.products),
+            *(self.inner, self.products, self.references),
         ]
 
     @classmethod
@@ -100,6 +102,7 @@ class Audit:
         self.unheld.called(noted, outputs, leaves)
         self.clearing.called(noted, leaves)
         self.deadends.called(noted, outputs)
+        self.references.called(noted, outputs, leaves)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
@@ -139,6 +142,7 @@ class Audit:
         self.moved.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
         self.inner.stepped(optimizer, seen)
+        self.references.stepped(seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

@@ -10,9 +10,10 @@ from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.signs import signs
+from graphdoc.program.signs import first_sign, signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of, where
 from graphdoc.program.stack_levels import shared_levels
+from graphdoc.story.kept_reference import kept_reference
 from graphdoc.story.wording import folded
 
 TITLE = "A loss trains the target network that it is measured against"
@@ -26,6 +27,10 @@ copy does nothing, and there is no target network at all.
 
 A divergence of a policy from itself, whose curvature a trust region needs, has such a side as well: the policy as it
 was. If both sides have a graph, they move together, the divergence stays zero, and so is its second derivative.
+
+A copy of the parameters themselves is such a goal too: where a penalty keeps a network near what it was after an
+earlier task, `p.clone()` keeps the graph that leads back to `p`. The derivative of `p - old` by `p` is then 1 - 1 = 0,
+and the penalty moves nothing, however large it grows.
 """,
     why="""\
 Autograd differentiates a loss by everything that it was computed from. It knows no goals. `module.to(device)` returns
@@ -44,7 +49,8 @@ loss = F.mse_loss(net(state).gather(1, action).squeeze(1), goal)
 """,
     fix_safety="""\
 Unsafe, because it decides what is a constant for the loss. Detach the goal, or compute it under `torch.no_grad()`.
-Where both names are one network, `copy.deepcopy` makes the second one.
+Where both names are one network, `copy.deepcopy` makes the second one. A copy of parameters that is detached keeps its
+values, and the penalty has the gradient by the parameters themselves.
 """,
     not_this="""\
 - The goal's graph was freed by its own backward, and PyTorch raised an error: `undetached-target`.
@@ -56,10 +62,14 @@ Where both names are one network, `copy.deepcopy` makes the second one.
 
 def recognise(program: Program) -> Finding | None:
     """A network that is copied from another, or from itself, is reached by the loss and stepped; or the second
-    derivative of a comparison is zero, and is not once its first side is a constant."""
+    derivative of a comparison is zero, and is not once its first side is a constant; or a parameter's distance is taken
+    from an older copy of it that has kept its graph."""
     itself = next((f for s in signs(program.signs, ITSELF) if (f := _itself(program.sources, s)) is not None), None)
     if itself is not None:
         return itself
+    own = first_sign(program.signs, "own-copy")
+    if own is not None:
+        return kept_reference(program.sources, own)
     for sign in signs(program.signs, "same-network", "target-trained"):
         finding = _same(program.sources, sign) if sign.kind == "same-network" else _trained(program.sources, sign)
         if finding is not None:
