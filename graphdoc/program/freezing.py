@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.source.paths import last_word, targets_of, without_subscripts
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,57 @@ def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
         if isinstance(n, ast.stmt) and n.lineno > at.line
     ]
     return any(_frozen(n) == name for n in later)
+
+
+def parameter_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
+    """Whether the function of ``at`` makes a parameter of this tensor on a later line: ``nn.Parameter(name.view(-1))``.
+
+    A parameter is a leaf of its own, to which no gradient of the write can come: what is written are its numbers.
+    """
+    root = bindings.tree(sources, at.file)
+    if root is None or not name:
+        return False
+    return any(
+        isinstance(n, ast.Call)
+        and n.lineno > at.line
+        and last_word(n.func) == "Parameter"
+        and any(bindings.text_of(part) == name for a in _given(n) for part in ast.walk(a) if isinstance(part, ast.expr))
+        for n in bindings.shallow(bindings.function_around(root, at.line) or root)
+    )
+
+
+def _given(call: ast.Call) -> list[ast.expr]:
+    data = bindings.argument(call, 0, "data")
+    return [data] if data is not None else []
+
+
+def writes_on(sources: SourceTexts, at: Frame, name: str) -> Frame | None:
+    """The last of the statements that follow the one at ``at`` in its block and write into the same tensor; None for
+    none."""
+    root = bindings.tree(sources, at.file)
+    for block in _blocks(root) if root is not None else ():
+        for i, statement in enumerate(block):
+            if statement.lineno == at.line:
+                run = list(takewhile(lambda s: _writes_into(s, name), block[i + 1 :]))
+                return bindings.frame_of(sources, at.file, run[-1], at.function) if run else None
+    return None
+
+
+def _blocks(root: ast.AST) -> Iterator[list[ast.stmt]]:
+    for node in ast.walk(root):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                yield block
+
+
+def _writes_into(statement: ast.stmt, name: str) -> bool:
+    """``name[0] = …``, ``name[:, 1] += …``, ``name += …``: an entry or the tensor itself is written."""
+    if not isinstance(statement, ast.Assign | ast.AugAssign):
+        return False
+    targets = targets_of(statement)
+    entries = isinstance(statement, ast.AugAssign) or all(isinstance(t, ast.Subscript) for t in targets)
+    return entries and all(bindings.text_of(without_subscripts(t)) == name for t in targets)
 
 
 def _frozen(node: ast.stmt) -> str:

@@ -10,7 +10,7 @@ from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.flagged_builders import builders
-from graphdoc.program.freezing import frozen_behind
+from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, target_of, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -105,7 +105,7 @@ def recognise(program: Program) -> Finding | None:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target),
-        _remedies(frame, target, built, update, frozen_behind(program.sources, frame, target.path)),
+        _remedies(program.sources, frame, target, built, update),
     )
 
 
@@ -115,7 +115,8 @@ def _stack(raised: Raised | None) -> list[Frame]:
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
     """Whether the statement is there for what it writes: an update or an initialisation, no part of a forward."""
-    if uses_gradient(sources, frame) or frozen_behind(sources, frame, target.path):
+    filled = frozen_behind(sources, frame, target.path) or parameter_behind(sources, frame, target.path)
+    if uses_gradient(sources, frame) or filled:
         return True
     if not target.whole or not is_statement(sources, frame):
         return False
@@ -142,15 +143,19 @@ def _facts(parameters: list[Parameter], target: Target) -> tuple[str, ...]:
     return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in found[:2])
 
 
-def _remedies(frame: Frame, target: Target, built: list[Frame], update: bool, frozen: bool) -> tuple[Remedy, ...]:
+def _remedies(
+    sources: SourceTexts, frame: Frame, target: Target, built: list[Frame], update: bool
+) -> tuple[Remedy, ...]:
     at = place(frame)
+    trained = not frozen_behind(sources, frame, target.path) and not parameter_behind(sources, frame, target.path)
+    last = writes_on(sources, frame, target.path)
     no_grad = Remedy(
         "under_no_grad_update",
-        f"put the write at {where(frame)} under torch.no_grad()",
+        f"put the write{'s' if last else ''} at {where(frame)}{f'-{last.line}' if last else ''} under torch.no_grad()",
         "safe" if update else "unsafe",
         "The write changes the numbers of the leaf and is not differentiated; the leaf stays one"
-        + ("." if frozen else " and is trained."),
-        {"place": at},
+        + (" and is trained." if trained else "."),
+        {"place": at, **({"last": place(last)} if last else {})},
     )
     anew = Remedy(
         "out_of_place",
