@@ -102,13 +102,12 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
 
 
 def _itself(sources: SourceTexts, sign: Sign) -> Finding | None:
-    second = [Frame(**f) for f in sign.facts["second"]]
-    level = shared_levels(sign.stack, second)
-    if not level < min(len(sign.stack), len(second)):
+    one = [f for f in sign.stack if f.user]
+    two = [Frame(**f) for f in sign.facts["second"] if f["user"]]
+    level = shared_levels(one, two)
+    if not level < min(len(one), len(two)):
         return None
-    first, other = sign.stack[level], second[level]
-    if not (first.user and other.user):
-        return None
+    first, other = one[level], two[level]
     code = code_at(sources, first)
     remedies = []
     if first.line != other.line:
