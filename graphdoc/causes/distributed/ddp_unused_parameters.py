@@ -5,10 +5,12 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Confidence
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.exception import field_of, message_of
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
+from graphdoc.program.partial_backward import Partial, partial_backward
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.program.untaken_branches import not_taken
@@ -21,7 +23,8 @@ PAGE = Page(
     what_happened="""\
 In the iteration before the one that fails, some parameters of the wrapped module got no gradient: a branch or head
 was not taken for that batch, an output of `forward` was not used in the loss (the `if` around its term did not hold),
-a layer is defined and never called, or the backward was skipped. The error comes at the *next* forward, one iteration
+a layer is defined and never called, the backward was skipped or told by `inputs=` what to reach, or it failed and
+the program caught its error (a batch that does not fit into memory, say). The error comes at the *next* forward, one iteration
 late, and points at the line that calls the model.
 
 Often the loss depends on the batch (two tasks in turn, a rare class, an auxiliary classifier), so the first steps go
@@ -92,6 +95,10 @@ def recognise(program: Program) -> Finding | None:
     """The reducer's message; the place is where the module was wrapped, if the source shows it."""
     if program.message("ddp-unused-parameters", *_NAMED) is None:
         return None
+    partial = partial_backward(program.sources, program.journal.events)
+    if partial is not None:
+        weight = program.weight(0.95, Proof.RAISED.where(partial.alone))
+        return _partial(partial, program.raised_at, program.sources, *weight)
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
     blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
@@ -123,6 +130,28 @@ def recognise(program: Program) -> Finding | None:
         distinct((*marks, *here, *(program.raised_span("") if not here else ()))),
         _which(program.parameters, program.raised),
         _remedies(blind if len(wraps) == 1 else []),
+    )
+
+
+def _partial(
+    partial: Partial, noticed: Frame | None, sources: SourceTexts, strength: float, confidence: Confidence
+) -> Finding:
+    """The backward of the iteration before was kept from some leaves: that is what left the reduction unfinished."""
+    how = "failed and was caught" if partial.failed else "was told by `inputs=` which parameters it may reach"
+    mark = "this backward failed: not every parameter had its gradient" if partial.failed else "reaches `inputs` alone"
+    later = () if noticed is None else (span("failed", noticed, "noticed at the next forward", sources),)
+    return Finding(
+        strength,
+        confidence,
+        f"The backward before this forward {how}, and DistributedDataParallel still waits for the other gradients",
+        "Every parameter of the wrapped module has to report its gradient in each backward. The ones that this call did "
+        "not get to never did, so the next forward finds the reduction unfinished. "
+        + (
+            "A process that skips a batch leaves the other processes waiting, too."
+            if partial.failed
+            else "With `inputs=` in use, call the wrapped module's own `module`, or give the wrapper only what is trained."
+        ),
+        distinct((span("cause", partial.place, mark, sources), *later)),
     )
 
 
