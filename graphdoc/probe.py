@@ -76,7 +76,8 @@ def question(evidence: Evidence) -> str:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence.raised, *VERSION):
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
-    return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) else ""
+    beside = evidence.extras.get("unreached", {}).get("shares")  # the graph has shown how the input came about
+    return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
 
 
 def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | None = None) -> Evidence | None:

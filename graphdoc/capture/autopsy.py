@@ -70,6 +70,8 @@ class Autopsy:
         self.same_place: list[Entry] = []
         self.suspect: Callable[[list[walk.Found]], None] | None = None
         """Marks nodes as stale that no version counter tells."""
+        self.missed: Any = None
+        """The input of a ``grad`` call that the graph does not lead to, where the failure is about one."""
         self._numbers: dict[int, int] = {}
 
     # -- parts that need no graph --------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class CutWatch(CutRecorder):
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
         evidence.extras["unrecorded"] = [self._work(r, autopsy) for r in self._unrecorded.values()]
         if not starts:
+            self._fill_missed(evidence, autopsy)
             return
         evidence.extras["loss_made"] = [
             {"op": s.op, "stack": [vars(f) for f in frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
@@ -59,6 +60,20 @@ class CutWatch(CutRecorder):
             # A value whose making was not seen may have come from the network after all, by a way round autograd.
             seen = not any(r.loose for r in chain)
             evidence.cuts.append(self._cut(made, seen or not trained, autopsy, "constant" if trained else "input"))
+
+    def _fill_missed(self, evidence: Evidence, autopsy: Autopsy) -> None:
+        """For an input that the graph does not lead to: who took its values out of it, and who let it require
+        gradients only behind the output."""
+        missed = autopsy.missed
+        if missed is None:
+            return
+        graph = {f.sequence for f in autopsy.order}
+        cuts = apart(self.taken_out(missed, graph))
+        evidence.cuts += [self._cut(r, True, autopsy, alike=alike) for r, alike in cuts[:MOST_CANDIDATES]]
+        late = self.flagged_late(missed, graph)
+        if late is not None:
+            for key, raw in zip(("flagged", "taken"), late, strict=True):
+                evidence.extras["unreached"][key] = [vars(f) for f in frames_of(raw, autopsy.cwd)]
 
     def _candidates(self, chain: list[Record], evidence: Evidence) -> list[tuple[Record, list[Record]]]:
         """Conversions of something with a graph (and draws) since the last backward that ended well, newest first.

@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture import event_stacks, stacks, unreached
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
 from graphdoc.capture.document import start_document, write_document
@@ -94,6 +94,8 @@ class Failures:
             evidence.extras["inputs"] = len(inputs) if inputs is not None else 0
             known = autopsy.census.parameter_names
             evidence.extras["asked"] = [known.get(id(t), "") for t in (inputs or ())[:MOST_ASKED]]
+            if inputs and unreached.SAID in evidence.message:
+                unreached.fill(evidence, autopsy, inputs)
             for probe in witness.probes:
                 probe.fill(evidence, autopsy, roots, [t for t in outputs if hasattr(t, "grad_fn")])
             if "returned nan" in evidence.message:

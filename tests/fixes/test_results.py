@@ -1,4 +1,4 @@
-"""Results asked for once or kept without their graph: grad_of_all and detach_stored."""
+"""Results asked for once, whole, or kept without their graph: grad_of_all, grad_of_whole and detach_stored."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ REFUSED = [
     ("grad_of_all", "for x in xs:\n    gs.append(«torch.autograd.grad(y, x)»[0])\n    n += 1\n", "plain loop"),
     ("grad_of_all", "gs = [«torch.autograd.grad(y, x)»[0] for x in xs if x.requires_grad]\n", "not simply"),
     ("grad_of_all", "gs = [«f(y, x)»[0] for x in xs]\n", "no torch.autograd.grad"),
+    ("grad_of_whole", "g = «torch.autograd.grad(y, x)»[0]\n", "by a part"),
+    ("grad_of_whole", "g = «torch.autograd.grad(y, f(x)[:, 0])»[0]\n", "by a part"),
+    ("grad_of_whole", "(g,) = «torch.autograd.grad(y, x[:, 0])»\n", "not taken out of the result"),
+    ("grad_of_whole", "g = «torch.autograd.grad(y, (x)[:, 0])»[0]\n", "parentheses"),
     ("detach_stored", "self.x = «f(y)»\n", "outside of a function"),
     ("detach_stored", "def f(self):\n    x = «g()»\n", "not stored in an attribute"),
     ("detach_stored", "def f(self):\n    self.x, y = «g()»\n", "not stored in an attribute"),
@@ -28,6 +32,16 @@ def test_refuses(kind: str, source: str, reason: str) -> None:
 
 
 FIXED = [
+    (
+        "grad_of_whole",
+        "u = «torch.autograd.grad(y, x[:, 0:1], torch.ones_like(y), create_graph=True)»[0]  # along\n",
+        "u = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0][:, 0:1]  # along\n",
+    ),
+    (
+        "grad_of_whole",
+        "u = -«grad(outputs=y, inputs=self.x[0])»[0].sum()\n",
+        "u = -grad(outputs=y, inputs=self.x)[0][0].sum()\n",
+    ),
     (
         "grad_of_all",
         "def f(y, X):\n    grads = []\n    for x in X:\n        grads.append(«torch.autograd.grad(y, x)»[0])  # each\n",

@@ -171,6 +171,28 @@ CASES = [
         """,
     ),
     Case(
+        "grad_of_whole",
+        start=NETS,
+        sick="""\
+        points = torch.randn(5, 4).requires_grad_()
+        for step in range(3):
+            opt.zero_grad()
+            u = head(body(points))
+            along = torch.autograd.grad(u.sum(), points[:, 1:3], create_graph=True)[0]
+            (u.square().mean() + along.square().mean()).backward()
+            opt.step()
+        """,
+        right="""\
+        points = torch.randn(5, 4).requires_grad_()
+        for step in range(3):
+            opt.zero_grad()
+            u = head(body(points))
+            along = torch.autograd.grad(u.sum(), points, create_graph=True)[0][:, 1:3]
+            (u.square().mean() + along.square().mean()).backward()
+            opt.step()
+        """,
+    ),
+    Case(
         "grad_of_all",
         start=NETS,
         loop=True,

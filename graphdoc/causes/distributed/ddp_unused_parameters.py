@@ -24,8 +24,8 @@ PAGE = Page(
 In the iteration before the one that fails, some parameters of the wrapped module got no gradient: a branch or head
 was not taken for that batch, an output of `forward` was not used in the loss (the `if` around its term did not hold),
 a layer is defined and never called, the backward was skipped or told by `inputs=` what to reach, or it failed and
-the program caught its error (a batch that does not fit into memory, say). The error comes at the *next* forward, one iteration
-late, and points at the line that calls the model.
+the program caught its error (a batch that does not fit into memory, say). The error comes at the *next* forward, one
+iteration late, and points at the line that calls the model.
 
 Often the loss depends on the batch (two tasks in turn, a rare class, an auxiliary classifier), so the first steps go
 well.
@@ -144,12 +144,12 @@ def _partial(
         strength,
         confidence,
         f"The backward before this forward {how}, and DistributedDataParallel still waits for the other gradients",
-        "Every parameter of the wrapped module has to report its gradient in each backward. The ones that this call did "
-        "not get to never did, so the next forward finds the reduction unfinished. "
+        "Every parameter of the wrapped module has to report its gradient in each backward. The ones that this call "
+        "did not get to never did, so the next forward finds the reduction unfinished. "
         + (
             "A process that skips a batch leaves the other processes waiting, too."
             if partial.failed
-            else "With `inputs=` in use, call the wrapped module's own `module`, or give the wrapper only what is trained."
+            else "With `inputs=` call the wrapper's own `module`, or let only what is trained require gradients."
         ),
         distinct((span("cause", partial.place, mark, sources), *later)),
     )

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut
+from graphdoc.evidence import Cut, Frame, Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
-from graphdoc.program.spans import innermost, place, span
+from graphdoc.program.spans import innermost, innermost_user, place, span
 from graphdoc.remedies.sampling import draw_remedies
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
 from graphdoc.story.zero_derivative import zero_derivative
@@ -147,7 +147,12 @@ _GENERAL = _Standin(
 )
 
 
-_UNDERIVED = ("derivative-not-implemented", "derivative-for-aten-op", "argument-not-differentiable")
+_UNDERIVED = (
+    "derivative-not-implemented",
+    "derivative-for-aten-op",
+    "argument-not-differentiable",
+    "first-derivative-not-implemented",
+)
 
 
 def recognise(program: Program) -> Finding | None:
@@ -166,16 +171,25 @@ def recognise(program: Program) -> Finding | None:
     if op.endswith("backward"):
         return None
     strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
-    frame = program.raised_at
+    op, _, argument = op.partition(": ")
+    frame = _called(program.evidence.failing_node, op) or program.raised_at
     marks = (span("cause", frame, f"{op} has no derivative", program.sources),) if frame else ()
-    text = f"PyTorch knows no derivative for `{op}`, and a tensor that requires gradients was given to it. "
+    by = f" by its argument `{argument}`" if argument else ""
+    text = f"PyTorch knows no derivative of `{op}`{by}, and a tensor that requires gradients was given to it. "
     return Finding(
         strength,
         confidence,
-        TITLE,
+        f"`{op}` has no derivative{by}, and the loss is built from its result",
         text + _standin(op).instead,
         (*marks, *program.raised_span(""))[:1],
     )
+
+
+def _called(failed: Node | None, op: str) -> Frame | None:
+    """Where the operation of this name was called, if the backward failed at its node: it raises at the backward."""
+    if failed is None or not failed.op.lower().startswith(op.lower().strip("_")):
+        return None
+    return innermost_user(failed.stack)
 
 
 def _from_cut(program: Program, cut: Cut) -> Finding:

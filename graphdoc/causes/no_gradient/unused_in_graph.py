@@ -8,15 +8,18 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.model import Span
+from graphdoc.model import Confidence, Role, Span
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.asked_inputs import OfAnother, of_another_output
 from graphdoc.program.data_writes import written_from
 from graphdoc.program.gradient_reads import first_derivative
+from graphdoc.program.idle_argument import Idle, asked_names, idle_argument
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
+from graphdoc.program.spans import distinct, innermost, innermost_user, place, span, where
+from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut, unreached_input
 from graphdoc.remedies.places import remedy_at
+from graphdoc.story import unreached_input as story
 from graphdoc.story.wording import folded
 
 TITLE = "The output does not depend on a tensor whose gradient was asked for"
@@ -95,10 +98,13 @@ def recognise(program: Program) -> Finding | None:
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
     name = another.name if another is not None else _input_name(program, frame, at)
-    idle = _idle(program.sources, frame) if another is None else None
+    idle = idle_argument(program.sources, frame) if another is None else None
     cut = _cut_by_writing(program, frame) if another is None else []
-    guessed = another is None and bool(cut or idle or _step_between(program))
+    reason = unreached_input(program) if another is None and not cut else None
+    guessed = another is None and reason is None and bool(cut or idle or _step_between(program))
     strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
+    if reason is not None:
+        return _finding(program, frame, name, reason, strength, confidence)
     marks, why = _why(program, idle, cut) if another is None else _of_another(program.sources, another)
     here = (
         (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
@@ -125,6 +131,44 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
+def _finding(
+    program: Program, frame: Frame | None, name: str, reason: Reason, strength: float, confidence: Confidence
+) -> Finding:
+    """The run itself has shown why no way leads to the input."""
+    told = story.told_of(program.sources, _quoted(name), reason)
+    role: Role = "cause" if isinstance(reason, Beside) and frame and frame.line != reason.made.line else "failed"
+    here = () if frame is None else (span(role, frame, "its gradient is asked for here", program.sources),)
+    return Finding(
+        strength,
+        confidence,
+        f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
+        f"No way leads from the output back to {_quoted(name)}. {told.why}",
+        distinct((*told.marks, *here)),
+        remedies=_of_reason(frame, reason),
+        because=told.because,
+    )
+
+
+def _of_reason(frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
+    match reason:
+        case Beside(made):
+            if frame is None or frame.line != made.line:
+                return ()
+            note = "By the chain rule that is the derivative by those elements; no other gradient changes."
+            return remedy_at(
+                frame, "grad_of_whole", "Differentiate by the whole tensor, and take the part", "safe", note
+            )
+        case TakenOut(cut, at):
+            if cut.reason not in ("detach", "conversion"):
+                return ()
+            note = "The output then depends on it, and so do the gradients of everything that it was computed from."
+            return remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
+        case FlaggedLate(flagged, taken):
+            note = "The output keeps its value, and has an edge to the input."
+            title = "Let it require gradients before it goes into the output"
+            return remedy_at(flagged, "move_statement", title, "safe", note, before=place(taken))
+
+
 def _remedies(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Remedy, ...]:
     if not cut:
         return _pass_it_on(program.sources, idle) or _use_it(program, idle)
@@ -134,8 +178,7 @@ def _remedies(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Re
 
 def _cut_by_writing(program: Program, frame: Frame | None) -> list[Frame]:
     """The writes through ``.data`` of what was computed from the input, at most three."""
-    inputs = bindings.argument(bindings.call_at(program.sources, frame), 1, "inputs")
-    wanted = {*_names(inputs), *_iterated(program.sources, frame)} - {"parameters", "values", "list", "tuple"}
+    wanted = asked_names(program.sources, frame) - {"parameters", "values", "list", "tuple"}
     stack = program.failing.stack if program.failing is not None else []
     return written_from(program.sources, wanted, stack)[:3] if wanted else []
 
@@ -161,51 +204,6 @@ def _zeros(frame: Frame | None, another: OfAnother) -> tuple[Remedy, ...]:
         name="materialize_grads",
         value="True",
     )
-
-
-Idle = tuple[str, str, Frame]
-"""A function, the argument that it takes and does not read, and the place of its body."""
-
-
-def _idle(sources: SourceTexts, frame: Frame | None) -> Idle | None:
-    """The one function that is given the input, or what has its name, and does not read it; None of several.
-
-    One that takes something else and does not read that has no part in the missing gradient.
-    """
-    call = bindings.call_at(sources, frame)
-    wanted = {*_names(bindings.argument(call, 1, "inputs")), *_iterated(sources, frame)}
-    found = [
-        i for i in name_usage.idle_arguments(sources) if not wanted or i[1] in wanted or _given(sources, i, wanted)
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
-    """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
-    function, argument, place = idle
-    position = bindings.position_of_argument(sources, place, argument)
-    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
-        if not isinstance(call, ast.Call):
-            continue
-        called = bindings.text_of(call.func).rsplit(".", 1)[-1]
-        if function in (called, "forward", "lambda"):
-            given = [k.value for k in call.keywords if k.arg == argument]
-            given += call.args if position is None else call.args[position : position + 1]
-            if any(wanted & _names(a) for a in given):
-                return True
-    return False
-
-
-def _names(node: ast.expr | None) -> set[str]:
-    return {part for n in bindings.names_in(node) for part in n.split(".")} - {"self"}
-
-
-def _iterated(sources: SourceTexts, frame: Frame | None) -> set[str]:
-    """What the names of the inputs were assigned from: ``params`` of ``weights = list(params.values())``."""
-    inputs = bindings.argument(bindings.call_at(sources, frame), 1, "inputs")
-    if frame is None or not isinstance(inputs, ast.Name):
-        return set()
-    return {name for _, value in bindings.assignments(sources, frame, inputs.id) for name in _names(value)}
 
 
 def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
@@ -297,8 +295,7 @@ def _has_reached(program: Program, fed: Event, failing: Event) -> bool:
     what it reached."""
     reached = {part for name in program.journal.reaches(fed) for part in name.split(".")}
     frame = innermost(failing.stack)
-    inputs = bindings.argument(bindings.call_at(program.sources, frame), 1, "inputs")
-    wanted = {*_names(inputs), *_iterated(program.sources, frame)} - {"parameters"}
+    wanted = asked_names(program.sources, frame) - {"parameters"}
     return not reached or bool(wanted & reached)
 
 

@@ -1,0 +1,50 @@
+"""What is told of an input that the graph of an output does not lead to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphdoc.evidence import SourceTexts
+from graphdoc.model import Span
+from graphdoc.program.spans import span, where
+from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut
+
+
+@dataclass(frozen=True)
+class Told:
+    """The places, the sentence of the explanation, and the one of evidence."""
+
+    marks: tuple[Span, ...]
+    why: str
+    because: str
+
+
+def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
+    """``name`` is the input as the program calls it, or ``this input``."""
+    match reason:
+        case Beside(made):
+            label = f"{name} is a new tensor, made of what the output depends on"
+            return Told(
+                (span("cause", made, label, sources),),
+                f"At {where(made)} it is made of a tensor that the output depends on, and it stands beside the output: "
+                "the output was computed from that tensor, not from this one. Ask for the gradient of that tensor and "
+                "take the same part of it; or compute the output from this one.",
+                f"the output was computed from what {name} is made of, and not from {name}",
+            )
+        case TakenOut(cut, place):
+            return Told(
+                (span("cause", place, f"`{cut.op}` takes the values of {name} out of the graph", sources),),
+                f"At {where(place)} `{cut.op}` takes its values out of the graph, and the output is computed from "
+                "these: for autograd they are constants.",
+                f"the output was computed from what `{cut.op}` gave at {where(place)}",
+            )
+        case FlaggedLate(flagged, taken):
+            return Told(
+                (
+                    span("cause", flagged, f"{name} requires gradients from here on", sources),
+                    span("related", taken, f"{name} goes into the output here, and requires none yet", sources),
+                ),
+                f"It went into the output at {where(taken)}, and was let require gradients at {where(flagged)}, after "
+                "that. What is computed from a tensor has an edge to it only if it required gradients then.",
+                "the flag was set after the tensor had gone into the output",
+            )
