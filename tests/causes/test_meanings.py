@@ -74,7 +74,9 @@ for step in range(20):
         target.load_state_dict(net.state_dict())
 """
 
-IDLE = """
+IDLE = (
+    HEAD
+    + """
 net = nn.Linear(4, 4)
 
 
@@ -90,6 +92,7 @@ def distance(x, noise):
 noise = torch.zeros(3, 4, requires_grad=True)
 torch.autograd.grad(distance(torch.randn(3, 4), noise), noise)
 """
+)
 
 
 def first(seen: Seen, slug: str) -> Finding:
@@ -117,7 +120,14 @@ def test_an_optimizer_that_never_steps_says_nothing_of_who_else_writes(tmp_path:
 
 
 def test_a_reason_that_only_the_source_suggests_is_not_certain(tmp_path: Path) -> None:
-    assert first(observe(tmp_path, HEAD + IDLE), "unused-in-graph").confidence == "likely"
+    handed_on = IDLE.replace("net(x + noise.detach())", "Perturb()(x, noise)")
+    assert first(observe(tmp_path, handed_on), "unused-in-graph").confidence == "likely"
+
+
+def test_values_that_were_seen_to_leave_the_graph_are_the_reason(tmp_path: Path) -> None:
+    seen = observe(tmp_path, IDLE)
+    assert first(seen, "unused-in-graph").confidence == "certain"
+    assert seen.lines("cause") == ["return net(x + noise.detach()).pow(2).mean()"]
 
 
 @pytest.mark.parametrize(("wrapped", "confidence"), [("DDP(body)", "certain"), ("DDP(nn.Tanh())", "likely")])

@@ -174,7 +174,7 @@ CASES = [
         "grad_of_whole",
         start=NETS,
         sick="""\
-        points = torch.randn(5, 4).requires_grad_()
+        points = torch.randn(5, 3).requires_grad_()
         for step in range(3):
             opt.zero_grad()
             u = head(body(points))
@@ -183,7 +183,7 @@ CASES = [
             opt.step()
         """,
         right="""\
-        points = torch.randn(5, 4).requires_grad_()
+        points = torch.randn(5, 3).requires_grad_()
         for step in range(3):
             opt.zero_grad()
             u = head(body(points))

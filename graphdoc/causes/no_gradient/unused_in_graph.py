@@ -104,7 +104,7 @@ def recognise(program: Program) -> Finding | None:
     guessed = another is None and reason is None and bool(cut or idle or _step_between(program))
     strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
     if reason is not None:
-        return _finding(program, frame, name, reason, strength, confidence)
+        return _finding(program.sources, frame, name, reason, (strength, confidence))
     marks, why = _why(program, idle, cut) if another is None else _of_another(program.sources, another)
     here = (
         (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
@@ -132,15 +132,14 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _finding(
-    program: Program, frame: Frame | None, name: str, reason: Reason, strength: float, confidence: Confidence
+    sources: SourceTexts, frame: Frame | None, name: str, reason: Reason, weight: tuple[float, Confidence]
 ) -> Finding:
     """The run itself has shown why no way leads to the input."""
-    told = story.told_of(program.sources, _quoted(name), reason)
+    told = story.told_of(sources, _quoted(name), reason)
     role: Role = "cause" if isinstance(reason, Beside) and frame and frame.line != reason.made.line else "failed"
-    here = () if frame is None else (span(role, frame, "its gradient is asked for here", program.sources),)
+    here = () if frame is None else (span(role, frame, "its gradient is asked for here", sources),)
     return Finding(
-        strength,
-        confidence,
+        *weight,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {told.why}",
         distinct((*told.marks, *here)),
