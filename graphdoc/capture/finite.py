@@ -11,6 +11,7 @@ import ctypes
 import struct
 import time
 from collections import deque
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.autopsy import Autopsy
@@ -55,6 +56,8 @@ class FiniteWatch:
         self.good = -1
         """Journal index of the latest before it that was looked at and finite."""
         self.bad: deque[int] = deque(maxlen=REMEMBERED)
+        self.undefined: deque[int] = deque(maxlen=REMEMBERED)
+        """Those of them whose loss was nan."""
         self.wanted = "nan-all" in witness.mode.split(":")
         """The user asks for the values of every operation (``--nan all``)."""
 
@@ -84,6 +87,8 @@ class FiniteWatch:
         if self.first < 0:
             self.first = index
         self.bad.append(index)
+        if value != value:
+            self.undefined.append(index)
 
     def _read(self, tensor: Any) -> float:
         dtype = tensor.dtype
@@ -104,7 +109,8 @@ class FiniteWatch:
     def tell(self, evidence: Evidence) -> None:
         """Add what is wrong at the end of the run, if all that can still be seen is not finite.
 
-        A program that met such a value and went on with finite ones has dealt with it. With a GradScaler only the
+        A program that met such a value and went on with finite ones has dealt with it, unless a step used what a loss
+        of nan gave. With a GradScaler only the
         parameters count: a loss or gradient that overflows is its way to find the scale, unless it has left out every
         step down to a scale that scales no more.
         """
@@ -138,10 +144,18 @@ class FiniteWatch:
         evidence.signs.append(Sign(KIND, stack, parameters=parameters, event=first, count=len(self.bad), facts=facts))
 
     def _still_bad(self, autopsy: Autopsy) -> list[int]:
-        """Journal indices of the latest backward calls of their places, where the loss was not finite."""
+        """Journal indices of the latest backward calls of their places, where the loss was not finite, and of those
+        whose nan a step has used."""
         latest = {id(e.place): e.index for e in autopsy.entries if e.kind in ("backward", "grad")}
         bad = set(self.bad)
-        return sorted(index for index in latest.values() if index in bad)
+        return sorted({index for index in latest.values() if index in bad} | self._stepped(autopsy))
+
+    def _stepped(self, autopsy: Autopsy) -> set[int]:
+        """Journal indices of the calls whose loss was nan and behind which an optimizer stepped, before any other call
+        and without clearing the gradients: nobody minded."""
+        undefined = set(self.undefined)
+        calls = [e for e in autopsy.entries if e.kind in ("backward", "step", "zero_grad")]
+        return {e.index for e, after in pairwise(calls) if e.index in undefined and after.kind == "step"}
 
     def _parameters(self, names: dict[int, str]) -> list[str]:
         """Names of parameters that an optimizer holds and that are not finite now; empty for one without a name."""

@@ -68,8 +68,8 @@ def recognise(program: Program) -> Finding | None:
     return tell(
         trouble,
         birth,
-        f"{operand} is zero, and a vector is divided by it" if divided else "A norm is differentiated where it is zero",
-        "zero divided by a length of zero is nan" if divided else "at zero this norm has no derivative",
+        f"{operand} is zero, and divides something" if divided else "A norm is differentiated where it is zero",
+        "divided by a length of zero" if divided else "at zero this norm has no derivative",
         amount(numbers, "zeros", operand),
         f"{function(trouble, birth)} has no value for a vector of length zero.",
         remedies if divided else (),
