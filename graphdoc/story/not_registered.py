@@ -19,7 +19,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     found = [
         (str(c["attribute"]), bool(c["parameters"]), *at)
         for c in sign.facts["containers"]
-        if (at := _assigned(sources, short, f"self.{c['attribute']}")) is not None
+        if (at := assigned_in(sources, short, f"self.{c['attribute']}")) is not None
         and (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
     ]
     if not found:
@@ -78,8 +78,8 @@ def _fills(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and bindings.text_of(node.value) == name
 
 
-def _assigned(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.expr] | None:
-    """The one container that the class assigns to this attribute."""
+def assigned_in(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.expr] | None:
+    """The one value that the class assigns to this attribute."""
     found = [
         (file, node.value)
         for file in sources

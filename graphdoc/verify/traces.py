@@ -141,15 +141,23 @@ class Trace:
         return found
 
     def rekey(self, other: Trace) -> None:
-        """Give parameters the keys that they have in another run, where both runs know their names."""
+        """Give parameters the keys that they have in another run, where both runs know their names.
+
+        What stands at a key that another takes, and is not in that run, gets one behind all of them: a patch that
+        makes a parameter shifts those behind it.
+        """
         mine = {name: key for key, name in self.names.items()}
         theirs = {name: key for key, name in other.names.items()}
         both = [n for n in mine if n in theirs]
         if len(mine) != len(self.names) or len(theirs) != len(other.names):
             return  # a name that stands for two parameters tells nothing
         table = {mine[n]: theirs[n] for n in both if mine[n] != theirs[n]}
-        if not table or (set(table.values()) & (set(self.names) - set(table))):
+        if not table:
             return
+        slots = [int(slot) for key in {*self.names, *other.names} if (slot := key.partition(".")[2]).isdigit()]
+        displaced = sorted(set(table.values()) & (set(self.names) - set(table)))
+        for number, key in enumerate(displaced, max(slots, default=0) + 1):
+            table[key] = f"{key.partition('.')[0]}.{number}"
         for entry in self.order:
             if isinstance(entry, Call):
                 entry.gained = {table.get(k, k): v for k, v in entry.gained.items()}

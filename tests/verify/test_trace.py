@@ -6,6 +6,8 @@ import pytest
 from forked import run_forked
 from tracing import traced
 
+from graphdoc.verify.traces import Step, Trace
+
 PROGRAM = """\
 import warnings
 import torch
@@ -49,6 +51,15 @@ def test_names_and_warnings(trace):
     assert trace.names == {"0.0": "net.weight", "0.1": "net.bias", "0.2": "unused"}
     assert trace.optimizers == {0: "SGD"}
     assert trace.warnings == ["mind the gap"]
+
+
+def test_a_parameter_that_a_patch_makes_shifts_no_other():
+    base = Trace(names={"0.0": "net.weight", "0.1": "net.bias"})
+    patched = Trace(names={"0.0": "net.scale", "0.1": "net.weight", "0.2": "net.bias"})
+    patched.order = [Step(0, 1, 0, 1.0, 6.0, {"0.0": 1.0, "0.1": 2.0, "0.2": 3.0})]
+    patched.rekey(base)
+    assert patched.steps[0].each == {"0.3": 1.0, "0.0": 2.0, "0.1": 3.0}
+    assert patched.names == {"0.3": "net.scale", "0.0": "net.weight", "0.1": "net.bias"}
 
 
 def test_flows(trace):

@@ -47,7 +47,7 @@ def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden |
                 within.update(mine)
                 plain = type(items[0]) is torch.nn.Parameter
                 containers.append({"attribute": name, "parameters": plain, "count": len(items)})
-        if not within or not _is_given(owner, held, module):
+        if not within or not is_given(owner, held, module):
             continue
         facts = {
             "class": type(owner).__qualname__,
@@ -68,7 +68,7 @@ def _parameters_in(torch: Any, items: list[Any]) -> dict[int, Any]:
     return {id(p): p for p in items} if all(type(v) is torch.nn.Parameter for v in items) else {}
 
 
-def _is_given(owner: Any, held: set[int], module: type) -> bool:
+def is_given(owner: Any, held: set[int], module: type) -> bool:
     """Whether an optimizer holds other parameters of this module, or of one that contains it."""
     if any(id(p) in held for p in inside(owner)):
         return True

@@ -12,6 +12,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
+from graphdoc.capture.audit.converted import converted
 from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
@@ -60,8 +61,9 @@ class Unheld:
     """``held-stale``: an optimizer's parameters belong to no module any more. ``unheld-weight``: what weighs the terms
     of the loss (``facts["weights"]``) is in no optimizer. ``parameters`` are those that nobody steps, ``stack`` a
     backward call that reaches them, ``optimizer`` the one that steps meanwhile. ``unregistered``: they lie in a plain
-    list or dict that is an attribute of a module. ``empty-group``: ``optimizer`` steps and has a group of parameters
-    with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is meant, the source has to tell.
+    list or dict that is an attribute of a module. ``kept-result``: see ``converted``. ``empty-group``: ``optimizer``
+    steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
+    meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
     ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose."""
 
@@ -162,6 +164,17 @@ class Unheld:
                 return
             loose, mine = mine, {i: p for i, p in mine.items() if i in owners}
             live = [(seen, o) for seen in audit.journal.optimizers.values() if (o := seen.ref()) is not None]
+            parted = {i: p for i, p in loose.items() if i not in owners}
+            kept = converted(audit.torch, parted, held, audit.witness.cwd) if parted and live else None
+            if kept is not None and self._noted is not None:
+                audit.snapshot()
+                leaf, sign = kept
+                sign.other = frames_of(event_stacks.stack_of_seen(self._noted[3]), audit.witness.cwd)
+                sign.optimizer, sign.event, sign.count = live[0][0].id, self._noted[0], ENOUGH
+                self._found.append(sign)
+                self._told = [id(leaf)]
+                audit.tell_early()
+                return
             for seen, optimizer in live:
                 if seen.steps > ENOUGH and self._is_stale(optimizer, mine, owners):
                     audit.snapshot()

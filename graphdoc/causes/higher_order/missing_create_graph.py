@@ -15,6 +15,7 @@ from graphdoc.program.exception import (
     events_before_failure,
 )
 from graphdoc.program.flows import Flow, flow
+from graphdoc.program.inner_gradient import reaches_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
@@ -237,14 +238,12 @@ def _freed(program: Program) -> Finding | None:
     frame = innermost_user(event.stack) if event else None
     if event is None or frame is None or event.kind != "grad" or event.create_graph:
         return None
-    loss = program.raised_at
-    if (
-        loss is None
-        or not _same_iteration(program.evidence.events, program.failing, event)
-        or flow(program.sources, frame, loss) is not Flow.YES
-    ):
+    loss, failing = program.raised_at, program.failing
+    if loss is None or failing is None or not _same_iteration(program.evidence.events, failing, event):
         return None
-    return _finding(program, frame, None, 0.9, False)
+    if reaches_loss(program.sources, failing, event) or flow(program.sources, frame, loss) is Flow.YES:
+        return _finding(program, frame, None, 0.94, False)
+    return None
 
 
 CAUSE = Cause(

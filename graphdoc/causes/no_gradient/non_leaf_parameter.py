@@ -10,9 +10,10 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import reads_gradient, rebound, updates_of_itself
+from graphdoc.program.made_parameters import leaf_inside
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, innermost, span
+from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.places import remedy_at
 
@@ -79,7 +80,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     name = reads_gradient(program.sources, frame)
     if not name or not rebound(program.sources, frame, name):
-        return None
+        return _converted(program, frame, name) if name else None
     updates = [f for f, v in updates_of_itself(program.sources, frame, name) if f"{name}.grad" in bindings.names_in(v)]
     if not updates:
         return None
@@ -104,6 +105,41 @@ def recognise(program: Program) -> Finding | None:
             f"Write into `{name}` instead of binding the name anew",
             "unsafe",
             "The leaf stays the same object, and keeps its gradient until it is set to zero.",
+            name=name,
+        ),
+    )
+
+
+def _converted(program: Program, frame: Frame, name: str) -> Finding | None:
+    """The name is bound to the result of an operation on a leaf that the same expression makes."""
+    known = program.tensor_named(name)
+    attribute = name.rpartition(".")[2]
+    places = bindings.assignments(program.sources, frame, name) or (
+        bindings.assignments(program.sources, frame, f"self.{attribute}") if "." in name else []
+    )
+    found = [(at, value) for at, value in places if leaf_inside(value)]
+    if known is None or known.is_leaf or len(places) != 1 or len(found) != 1:
+        return None
+    whole = found[0][0]
+    return Finding(
+        0.95,
+        Proof.NODE.confidence,
+        f"`{name}` is the result of an operation on a leaf, and backward stores its gradient in that leaf",
+        f"The leaf that requires gradients is made inside the expression at {where(whole)} and has no name; `{name}` "
+        "is what the operation behind it gave. No optimizer can train it, and its `.grad` stays None.",
+        distinct(
+            (
+                span("cause", whole, f"`{name}` is computed from the leaf that is made here", program.sources),
+                *program.raised_span("its .grad is None"),
+            )
+        ),
+        (f"{name}: is_leaf is False, made by {known.op}",),
+        remedy_at(
+            whole,
+            "make_leaf",
+            f"Let `{name}` require gradients after the operation, not before it",
+            "safe",
+            "The values are the same; the tensor that is used and trained is now the leaf.",
             name=name,
         ),
     )

@@ -15,6 +15,7 @@ from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.bypassed import bypassed
+from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
@@ -64,6 +65,9 @@ def recognise(program: Program) -> Finding | None:
     hidden = first_sign(program.signs, "unregistered")
     if hidden is not None:
         return not_registered(program.sources, program.optimizers, hidden)
+    kept = first_sign(program.signs, "kept-result")
+    if kept is not None:
+        return kept_result(program.sources, program.optimizers, kept)
     empty = first_sign(program.signs, "empty-group")
     used_up = _used_up(program.sources, program.optimizers, program.parameters, empty) if empty is not None else None
     if used_up is not None:

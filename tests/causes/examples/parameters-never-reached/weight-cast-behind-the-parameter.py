@@ -1,0 +1,27 @@
+"""A weight is cast behind `Parameter(...)`: the module registers nothing, and no optimizer is given it."""
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 3).double()
+        self.scale = nn.Parameter(torch.randn(3)).double()
+
+    def forward(self, x):
+        return self.body(x) + self.scale
+
+
+gate = Gate()
+optimizer = torch.optim.SGD(gate.parameters(), lr=0.1)
+for _ in range(8):
+    loss = (gate(torch.randn(6, 4).double()) - 1).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+# told at: self.scale = nn.Parameter(torch.randn(3)).double()
