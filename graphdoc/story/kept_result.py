@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Optimizer, Sign, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.signs import optimizer_of
-from graphdoc.program.spans import distinct, innermost_user, span, span_of
-from graphdoc.remedies.places import remedy_at
+from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 from graphdoc.story.not_registered import assigned_in
 
 
@@ -34,14 +33,13 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
                 ),
             )
         ),
-        remedies=remedy_at(
-            whole,
-            "make_leaf",
-            "Make the parameter of the result, not the result of the parameter",
-            "unsafe",
-            f"`parameters()` finds `self.{attribute}`, and an optimizer that is given all of the module's trains it.",
-            name=f"self.{attribute}",
-        ),
+        remedies=() if whole is None else (_remedy(whole, attribute),),
         because=f"the parameter behind it got gradients in {sign.count} backward calls; `{name}` holds other "
         "parameters of the same model",
     )
+
+
+def _remedy(whole: Frame, attribute: str) -> Remedy:
+    title = "Make the parameter of the result, not the result of the parameter"
+    note = f"`parameters()` finds `self.{attribute}`, and an optimizer that is given all of the module's trains it."
+    return Remedy("make_leaf", title, "unsafe", note, {"place": place(whole), "name": f"self.{attribute}"})

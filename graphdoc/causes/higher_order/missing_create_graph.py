@@ -239,11 +239,12 @@ def _freed(program: Program) -> Finding | None:
     if event is None or frame is None or event.kind != "grad" or event.create_graph:
         return None
     loss, failing = program.raised_at, program.failing
-    if loss is None or failing is None or not _same_iteration(program.evidence.events, failing, event):
+    if loss is None or not _same_iteration(program.evidence.events, failing, event):
         return None
-    if reaches_loss(program.sources, failing, event) or flow(program.sources, frame, loss) is Flow.YES:
-        return _finding(program, frame, None, 0.94, False)
-    return None
+    fed = failing is not None and reaches_loss(program.sources, failing, event)
+    return (
+        _finding(program, frame, None, 0.94, False) if fed or flow(program.sources, frame, loss) is Flow.YES else None
+    )
 
 
 CAUSE = Cause(
