@@ -12,6 +12,8 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
 from graphdoc.remedies.recomputation import applies
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 
 def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
@@ -101,6 +103,9 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
         note += " The last call gives gradient to its own optimizer's parameters alone, so that it adds nothing to "
         note += "what the others step with."
     first, *others = places.values()
+    roots = sorted(keepers)
+    if not others and (own := _own_loop(program.sources, first, call, works_for, bool(reached), roots)):
+        return own
     at = ", ".join(where(f) for f in places.values())
     return [
         Remedy(
@@ -115,7 +120,35 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
                 "backward": place(call),
                 "inputs": bool(reached),
                 "learners": len(works_for),
-                "keepers": sorted(keepers),
+                "keepers": roots,
             },
+        )
+    ]
+
+
+def _own_loop(
+    sources: SourceTexts, step: Frame, call: Frame, works_for: frozenset[int], reached: bool, keepers: list[str]
+) -> list[Remedy]:
+    """For a loop whose rounds differentiate one loss and step one optimizer each: the steps in a loop of their own."""
+    from graphdoc.fixes.steps_behind_rounds import limited_again
+
+    loop = loop_of(sources, step)
+    if loop is None or loop != loop_of(sources, call) or len(works_for) != 1 or step.line <= call.line:
+        return []
+    source = Source(step.file, sources.get(step.file, ""))
+    owner = source.node_statement(Place.of(step))
+    again = owner is not None and limited_again(source, owner)
+    note = "All losses are differentiated with the weights of their own forward pass."
+    if reached:
+        note += " Each call gives gradient to its own optimizer's parameters alone."
+    if again:
+        note += " What a round limits by its norm is limited again in the rounds behind it."
+    return [
+        Remedy(
+            "steps_behind_rounds",
+            f"step in a loop of its own, behind the loop at {where(loop)} that differentiates the losses",
+            "unsafe" if again else "safe",
+            note,
+            {"step": place(step), "backward": place(call), "inputs": reached, "keepers": keepers},
         )
     ]
