@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.journal import Journal
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
+from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.recomputation import applies
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -63,6 +65,24 @@ def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> 
         )
     )
     return [remedy] if applies(sources, remedy) else []
+
+
+def other_update_first(program: Program) -> list[Remedy]:
+    """The update that has failed before the one that steps too early, where a statement makes each as a whole."""
+    failing = program.failing
+    found = update_and_earlier(program.journal, failing) if failing is not None else None
+    if found is None:
+        return []
+    mine, early = found
+    remedy = Remedy(
+        "move_statement",
+        f"make the update at {where(mine)} before the one at {where(early)}",
+        "safe",
+        "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of its "
+        "own optimizer first, so that none steps with what another loss has left.",
+        {"place": place(mine), "before": place(early)},
+    )
+    return [remedy] if applies(program.sources, remedy) else []
 
 
 def _once(earlier: Event, failing: Event) -> list[Remedy]:
@@ -150,5 +170,23 @@ def _own_loop(
             "unsafe" if again else "safe",
             note,
             {"step": place(step), "backward": place(call), "inputs": reached, "keepers": keepers},
+        )
+    ]
+
+
+def later_step(journal: Journal, found: Overwrite, at: Scene | None) -> list[Remedy]:
+    """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
+    event = found.writers[0].event if found.writers else None
+    if at is None or event is None or found.failing is None:
+        return []
+    if event.optimizer not in journal.works_for(found.failing):
+        return []
+    return [
+        Remedy(
+            "move_statement",
+            f"move the step at {where(at.write)} behind the backward call at {where(at.backward)}",
+            "unsafe",
+            "Both losses are differentiated with the same weights, and one step uses the sum of their gradients.",
+            {"place": place(at.write), "after": place(at.backward)},
         )
     ]
