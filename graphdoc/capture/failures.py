@@ -17,6 +17,7 @@ from graphdoc.capture.journal import DEPTH, Entry, Place
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
+from graphdoc.capture.scripted import scripted_frames
 from graphdoc.capture.switches import frames_of_place
 from graphdoc.capture.walk import DEEP
 from graphdoc.evidence import Evidence, Raised
@@ -126,6 +127,7 @@ class Failures:
             evidence = self.begin(error)
             assert evidence.raised is not None
             evidence.raised.stack = frames_of(stacks.stack_of_traceback(error.__traceback__), witness.cwd)
+            evidence.raised.stack += scripted_frames(evidence.raised.message, witness.cwd)
             evidence.raised.causes = [f"{type(e).__name__}: {text_of(e)}"[:500] for e in chain[1:]]
             frames = frames_of_traceback(innermost.__traceback__)
             autopsy = Autopsy(witness.torch, witness.journal, witness.cwd, frames)

@@ -8,6 +8,8 @@ Args:
     into: instead of ``loop``: a function (or anything in it) of the same class, such as ``forward``, for a statement of
         ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the statement's own.
     keep: True copies, False moves; by default as said above.
+    graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the loop to
+        read, goes along: left where it is, it would be made of the old values.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import ast
 import builtins
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
-from graphdoc.fixes.program_slices import binds, changes, reads
+from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import is_bare_call
 from graphdoc.source.module import Function, Loop, Source
@@ -38,6 +40,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         target, owner = _loop(sources, required(args, "loop"))
     if any(s is not target for s, _ in found):
         raise CannotFix("the statements stand in another file")
+    if isinstance(owner, Loop):
+        chosen += derived(source, chosen, owner, frozenset(args.get("graphs") or ()))
     for node in chosen:
         if is_bare_call(node):
             # It is there for what it does, not for a value: run again, or earlier, it does that at another time.
@@ -57,11 +61,47 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     head = _head(owner)
     indent = indent_of(source, head)
     edits = place_text(source, head, [text_of(source, n, indent) for n in chosen], after=False)
-    for node in chosen:
+    gone: list[ast.stmt] = []
+    for node in reversed(chosen):
+        # Backwards: what a statement that stays reads is to stay as well.
         keep = args.get("keep")
-        if not (_read_elsewhere(source, node, owner, chosen) if keep is None else keep):
-            edits += delete(source, node)
+        if not (_read_elsewhere(source, node, owner, [node, *gone]) if keep is None else keep):
+            gone.append(node)
+    for node in reversed(gone):
+        edits += delete(source, node)
     return edits
+
+
+def derived(source: Source, chosen: list[ast.stmt], owner: ast.stmt, graphs: frozenset[str]) -> list[ast.stmt]:
+    """The statements between these and a loop that make of them what has a graph, as far as the loop reads it."""
+    fresh = {name for n in chosen for name in binds(n)}
+    passed: list[tuple[ast.stmt, set[str]]] = []
+    for node in _between(source, max(chosen, key=lambda n: n.lineno), owner) if graphs else ():
+        added = isinstance(node, ast.AugAssign)
+        bound = {key(node.target)} if isinstance(node, ast.AugAssign) else binds(node)
+        if bound and bound <= graphs and reads(node) & fresh and not (added and bound - fresh):
+            passed.append((node, bound))
+            fresh |= bound
+        elif not added:
+            fresh -= bound
+    live, out = wanted_behind(getattr(owner, "body", []), None, fresh), list[ast.stmt]()
+    for node, bound in reversed(passed):
+        if bound & live and node not in chosen:
+            out.insert(0, node)
+            live = live | reads(node)
+    return out
+
+
+def _between(source: Source, last: ast.stmt, owner: ast.stmt) -> list[ast.stmt]:
+    """What runs behind a statement and ends before a loop, in its block and in those around it."""
+    out: list[ast.stmt] = []
+    at: ast.AST = last
+    while isinstance(at, ast.stmt) and not isinstance(at, Function):
+        found = source.node_block(at)
+        rest = found[0][found[1] + 1 :] if found is not None else []
+        out += [s for s in rest if source.span(s)[1] <= source.span(owner)[0]]
+        at = source.parents.get(at, source.tree or last)
+    return out
 
 
 def _check_value(sources: Sources, node: ast.stmt) -> None:
@@ -155,10 +195,10 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
             raise CannotFix(f"{name.id} is not known in {owner.name}")
 
 
-def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, chosen: list[ast.stmt]) -> bool:
+def _read_elsewhere(source: Source, node: ast.stmt, owner: ast.stmt, gone: list[ast.stmt]) -> bool:
     """Whether what the statement assigns is read where the moved statement no longer serves."""
     bound = {key(t) for t in targets_of(node)}
-    skipped = {id(n) for s in (owner, *chosen) for n in ast.walk(s)}
+    skipped = {id(n) for s in (owner, *gone) for n in ast.walk(s)}
     scope: ast.AST | None = source.node_function(owner) or source.tree
     origin = source.node_function(node)
     if origin is not None and origin in source.node_ancestors(owner):

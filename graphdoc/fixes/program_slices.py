@@ -153,18 +153,8 @@ def wanted_behind(following: list[ast.stmt], backward: ast.stmt | None, names: s
     """Those of the names that are read behind the anchor before they are bound anew, for the backward call's sake."""
     steps, found = needed(following, backward)
     live: set[str] = set()
-    if found:
-        # Back from the call: only what its loss is made of.
-        live = reads(steps[-1])
-        for s in reversed(steps[:-1]):
-            bound = binds(s)
-            if bound & live:
-                live = (live - bound) | reads(s)
-            elif isinstance(s, ast.AugAssign) and key(s.target) in live:
-                live |= reads(s.value)
-            elif bound_within(s) & live:
-                live |= reads(s)  # a branch or loop: it may bind the name, or leave it as it was
-        return live & names
+    if found and backward is not None:
+        return _behind(steps, backward) & names
     decided: set[str] = set()
     for s in steps:
         read = reads(s)
@@ -174,4 +164,26 @@ def wanted_behind(following: list[ast.stmt], backward: ast.stmt | None, names: s
                 decided.add(name)
             elif name in binds(s):
                 decided.add(name)
+    return live
+
+
+def _behind(steps: list[ast.stmt], backward: ast.stmt) -> set[str]:
+    """Back from the call, which stands in the last of these statements: only what its loss is made of."""
+    last = steps[-1]
+    live = reads(last)
+    if last is not backward and isinstance(last, ast.If | ast.With):
+        # What stands behind the call in this branch, or in the other one, needs nothing for its sake.
+        heads = [last.test] if isinstance(last, ast.If) else [i.context_expr for i in last.items]
+        blocks = [last.body, *([last.orelse] if isinstance(last, ast.If) else [])]
+        block = next((b for b in blocks if any(n is backward for s in b for n in ast.walk(s))), None)
+        if block is not None:
+            live = _behind(needed(block, backward)[0], backward).union(*(reads(h) for h in heads))
+    for s in reversed(steps[:-1]):
+        bound = binds(s)
+        if bound & live:
+            live = (live - bound) | reads(s)
+        elif isinstance(s, ast.AugAssign) and key(s.target) in live:
+            live |= reads(s.value)
+        elif bound_within(s) & live:
+            live |= reads(s)  # a branch or loop: it may bind the name, or leave it as it was
     return live

@@ -119,16 +119,17 @@ def _again(source: Source, loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]
 
 def _iterated(source: Source, loop: ast.For) -> str:
     """What the loop goes through, where going through it again gives the same."""
-    if not _repeatable(source, loop, loop.iter):
+    if not repeatable(source, loop, loop.iter):
         raise CannotFix("what the loop goes through may not give the same a second time")
     return source.segment(loop.iter)
 
 
-def _repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
+def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
+    """Whether what a loop goes through gives the same when it is gone through again."""
     if isinstance(node, ast.Constant):
         return True
     if isinstance(node, ast.List | ast.Tuple):
-        return all(_repeatable(source, loop, e) for e in node.elts)
+        return all(repeatable(source, loop, e) for e in node.elts)
     if isinstance(node, ast.Name):
         scope = scope_of(source, loop)
         bound = [n for n in own_nodes(scope) if isinstance(n, ast.Assign)] if scope is not None else []
@@ -138,11 +139,11 @@ def _repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:
         return is_path(node)
     if isinstance(node, ast.Call) and not node.keywords:
         if isinstance(node.func, ast.Name) and node.func.id in _WALKS:
-            return all(_repeatable(source, loop, a) for a in node.args)
+            return all(repeatable(source, loop, a) for a in node.args)
         if isinstance(node.func, ast.Name) and node.func.id == "len":
             return True
         if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
-            return _repeatable(source, loop, node.func.value)
+            return repeatable(source, loop, node.func.value)
     return False
 
 

@@ -97,7 +97,9 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     made, used = pair
     names = bound_names(sources, made)
     # One statement that makes the value and takes it up binds what it makes of it, which is another value.
-    return [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
+    known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
+    # Of several that one statement binds, those that the line which takes it up reads.
+    return [n for n in known if len(known) > 1 and _reads(sources, used, n)] or known
 
 
 def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[Holder]:

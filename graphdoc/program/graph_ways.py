@@ -49,3 +49,8 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
 def without_graph(extras: dict[str, Any], function: str) -> set[str]:
     """The tensors without a graph that a function held under names of its own when the program failed."""
     return {t.path for t in reached(extras) if t.function == function and not t.requires_grad}
+
+
+def with_graph(extras: dict[str, Any], function: str) -> set[str]:
+    """The tensors with a graph behind them that a function held under names of its own when the program failed."""
+    return {t.path for t in reached(extras) if t.function == function and t.requires_grad and not t.is_leaf}

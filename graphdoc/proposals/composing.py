@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.diagnose import findings_for
-from graphdoc.evidence import Evidence, Frame
+from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.base import Args, CannotFix
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
@@ -65,7 +65,10 @@ class Composer:
             at = failing_place(failed.failing_call, failed.raised)
             link = _link(at, failed.message, one.cause.code, one.finding.title)
             sources = {file: Source(file, text) for file, text in failed.sources.items()}
+            trains_through = _computes_anew(candidate) and self._same_call(at, failed)
             for remedy in one.finding.remedies:
+                if trains_through and _cuts(remedy.kind, remedy.args):
+                    continue  # this very loss is to train what the first part computes anew for it
                 made = self._joined(candidate, remedy, sources, link)
                 if made is not None and not any(made.texts == other.texts for other in out):
                     out.append(made)
@@ -110,6 +113,13 @@ class Composer:
         joined = Remedy(TOGETHER, title, safety, note)
         fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
         return Candidate(fix, joined, whole, chain=(*candidate.chain, link)) if fix is not None else None
+
+    def _same_call(self, at: Frame | None, failed: Evidence) -> bool:
+        """Whether the later failure is that of the line of the first; a patch moves lines, and keeps their text."""
+        first = failing_place(self.evidence.failing_call, self.evidence.raised)
+        if at is None or first is None or (at.file, at.function) != (first.file, first.function):
+            return False
+        return _line(self.evidence.sources, first) == _line(failed.sources, at) != ""
 
     def _fix(self, joined: Remedy, ident: str, texts: Mapping[str, str]) -> Fix | None:
         own = self._own()
@@ -168,6 +178,22 @@ def told_of(candidate: Candidate, digests: Mapping[str, str]) -> dict[str, Any]:
         "link": dict(candidate.chain[-1]),
         "texts": dict(candidate.texts),
     }
+
+
+def _computes_anew(candidate: Candidate) -> bool:
+    """Whether a patch computes again for each call what had been computed once, so that each trains through it."""
+    return candidate.remedy is not None and candidate.remedy.kind in ("move_into_loop", "compute_in_method", "uncache")
+
+
+def _cuts(kind: str, args: Args) -> bool:
+    """Whether a remedy takes a value as a constant, in one of its parts at least."""
+    parts = [(str(e["kind"]), e["args"]) for e in args.get("edits", ())] if kind == "several" else []
+    return kind.startswith(("detach", "no_grad")) or any(_cuts(k, a) for k, a in parts)
+
+
+def _line(sources: SourceTexts, frame: Frame) -> str:
+    lines = sources.get(frame.file, "").splitlines()
+    return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
 
 
 def _link(at: Frame | None, message: str, code: str, title: str) -> dict[str, str]:

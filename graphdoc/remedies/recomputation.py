@@ -8,6 +8,7 @@ from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import pairs
+from graphdoc.program.graph_ways import with_graph
 from graphdoc.program.loops import loop_of
 from graphdoc.program.made_parameters import makes_parameter
 from graphdoc.program.observed import Program
@@ -45,9 +46,9 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         made, used = pair
         if not _constructs(producer, made):
             title = f"compute it in the loop: move {where(made)} into it"
-            out.append(
-                Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "loop": place(used)})
-            )
+            graphs = sorted(with_graph(program.evidence.extras, used.function))
+            args = {"places": [place(made)], "loop": place(used), "graphs": graphs}
+            out.append(Remedy("move_into_loop", title, "unsafe", _AGAIN, args))
         reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.journal import Journal
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
+from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.recomputation import applies
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 
 def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
@@ -63,6 +67,24 @@ def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> 
     return [remedy] if applies(sources, remedy) else []
 
 
+def other_update_first(program: Program) -> list[Remedy]:
+    """The update that has failed before the one that steps too early, where a statement makes each as a whole."""
+    failing = program.failing
+    found = update_and_earlier(program.journal, failing) if failing is not None else None
+    if found is None:
+        return []
+    mine, early = found
+    remedy = Remedy(
+        "move_statement",
+        f"make the update at {where(mine)} before the one at {where(early)}",
+        "safe",
+        "Its loss is differentiated with the weights of its own forward pass. Each update clears the gradients of its "
+        "own optimizer first, so that none steps with what another loss has left.",
+        {"place": place(mine), "before": place(early)},
+    )
+    return [remedy] if applies(program.sources, remedy) else []
+
+
 def _once(earlier: Event, failing: Event) -> list[Remedy]:
     first, second = innermost_user(earlier.stack), innermost_user(failing.stack)
     if first is None or second is None or (first.file, first.line) == (second.file, second.line):
@@ -101,6 +123,9 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
         note += " The last call gives gradient to its own optimizer's parameters alone, so that it adds nothing to "
         note += "what the others step with."
     first, *others = places.values()
+    roots = sorted(keepers)
+    if not others and (own := _own_loop(program.sources, first, call, works_for, bool(reached), roots)):
+        return own
     at = ", ".join(where(f) for f in places.values())
     return [
         Remedy(
@@ -115,7 +140,53 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
                 "backward": place(call),
                 "inputs": bool(reached),
                 "learners": len(works_for),
-                "keepers": sorted(keepers),
+                "keepers": roots,
             },
+        )
+    ]
+
+
+def _own_loop(
+    sources: SourceTexts, step: Frame, call: Frame, works_for: frozenset[int], reached: bool, keepers: list[str]
+) -> list[Remedy]:
+    """For a loop whose rounds differentiate one loss and step one optimizer each: the steps in a loop of their own."""
+    from graphdoc.fixes.steps_behind_rounds import limited_again
+
+    loop = loop_of(sources, step)
+    if loop is None or loop != loop_of(sources, call) or len(works_for) != 1 or step.line <= call.line:
+        return []
+    source = Source(step.file, sources.get(step.file, ""))
+    owner = source.node_statement(Place.of(step))
+    again = owner is not None and limited_again(source, owner)
+    note = "All losses are differentiated with the weights of their own forward pass."
+    if reached:
+        note += " Each call gives gradient to its own optimizer's parameters alone."
+    if again:
+        note += " What a round limits by its norm is limited again in the rounds behind it."
+    return [
+        Remedy(
+            "steps_behind_rounds",
+            f"step in a loop of its own, behind the loop at {where(loop)} that differentiates the losses",
+            "unsafe" if again else "safe",
+            note,
+            {"step": place(step), "backward": place(call), "inputs": reached, "keepers": keepers},
+        )
+    ]
+
+
+def later_step(journal: Journal, found: Overwrite, at: Scene | None) -> list[Remedy]:
+    """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
+    event = found.writers[0].event if found.writers else None
+    if at is None or event is None or found.failing is None:
+        return []
+    if event.optimizer not in journal.works_for(found.failing):
+        return []
+    return [
+        Remedy(
+            "move_statement",
+            f"move the step at {where(at.write)} behind the backward call at {where(at.backward)}",
+            "unsafe",
+            "Both losses are differentiated with the same weights, and one step uses the sum of their gradients.",
+            {"place": place(at.write), "after": place(at.backward)},
         )
     ]

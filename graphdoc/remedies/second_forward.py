@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Frame
+import ast
+
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import assignments, names_in
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, place, where
 from graphdoc.program.stored_values import user_frames
-from graphdoc.program.value_reads import meeting
+from graphdoc.program.value_reads import bound_names, meeting
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 MOST_SEEDS = 8
 
@@ -57,13 +61,18 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
     graph."""
     graphs = {t.path for t in program.tensors if t.requires_grad and not t.is_leaf and t.function == step.function}
     todo: list[str] = []
+    seeds: dict[int, Frame] = {}
     for c in reuse.carries:
         made, taken = program.node(c.producer), program.node(c.consumer)
         pair = meeting(made, taken) if made is not None and taken is not None else None
         if pair is None or (pair[0].file, pair[0].function) != (step.file, step.function):
             return []
-        todo += [h.path for h in c.tensor.holders if h.exact]
-    seeds: dict[int, Frame] = {}
+        held = [h.path for h in c.tensor.holders if h.exact]
+        if not held and bound_names(program.sources, pair[0]):
+            # Its names are bound anew by now, as by ``loss = loss.mean()``: the statement is known all the same.
+            seeds.setdefault(pair[0].line, pair[0])
+            held = names_in(_value(program.sources, pair[0]))
+        todo += held
     seen: set[str] = set()
     while todo and len(seeds) < MOST_SEEDS:
         name = todo.pop()
@@ -74,3 +83,10 @@ def _shared(program: Program, reuse: Reuse, step: Frame) -> list[Frame]:
             seeds.setdefault(statement.line, statement)
             todo += names_in(value)
     return [seeds[line] for line in sorted(seeds)]
+
+
+def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:
+    """What the assignment around this place assigns."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    return owner.value if isinstance(owner, ast.Assign) else None

@@ -9,7 +9,6 @@ from typing import Any
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.graph_ways import ways_to, without_graph
-from graphdoc.program.journal import Journal
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import place, where
@@ -23,7 +22,7 @@ from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import applies, result_anew
-from graphdoc.remedies.reordering import for_each_round, steps_behind
+from graphdoc.remedies.reordering import for_each_round, later_step, other_update_first, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -51,7 +50,10 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
-        return _unique([*cut, *parted, *ordered, *cloned])  # nothing can be put between the two in this function
+        first = other_update_first(program)
+        return _unique(
+            [*cut, *parted, *ordered, *first, *cloned]
+        )  # nothing can be put between the two in this function
     together = (
         ordered if at is not None and _in_one_statement(program.sources, program.evidence.events, found, at) else []
     )
@@ -63,7 +65,8 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
             *again,
             *parted,
             *ordered,
-            *_later_step(program.journal, found, at),
+            *other_update_first(program),
+            *later_step(program.journal, found, at),
             *cloned,
         ]
     )
@@ -243,24 +246,6 @@ def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Fr
                     out.append(f)
                 break
     return out
-
-
-def _later_step(journal: Journal, found: Overwrite, at: Scene | None) -> list[Remedy]:
-    """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
-    event = found.writers[0].event if found.writers else None
-    if at is None or event is None or found.failing is None:
-        return []
-    if event.optimizer not in journal.works_for(found.failing):
-        return []
-    return [
-        Remedy(
-            "move_statement",
-            f"move the step at {where(at.write)} behind the backward call at {where(at.backward)}",
-            "unsafe",
-            "Both losses are differentiated with the same weights, and one step uses the sum of their gradients.",
-            {"place": place(at.write), "after": place(at.backward)},
-        )
-    ]
 
 
 def move_behind(program: Program, found: Overwrite) -> list[Remedy]:

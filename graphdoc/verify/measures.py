@@ -88,45 +88,6 @@ def draws_elsewhere(base: Trace, patched: Trace) -> bool:
     return any(a != b for a, b in zip(base.draws, patched.draws, strict=False))
 
 
-def changed_first_call(
-    base: Trace, patched: Trace, failing: int, tolerance: float, once: frozenset[str] = frozenset()
-) -> list[str]:
-    """A doubt if the very first backward, which worked and can have used nothing old, gives other gradients now.
-
-    Where gradient vanishes from a parameter altogether, ``stopped_flows`` speaks; where the patch has taken a backward
-    call away (merged it with another, be it from the same place), the first one is meant to be another. What was
-    computed ``once`` for all calls (names of the parameters behind it) can send gradient through the first one alone:
-    that this ends is what a constant means, as long as the call gives them gradient in another way.
-    """
-    if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
-        return []
-    first = next(iter(base.backwards), None)
-    now = next(iter(patched.backwards), None)
-    if first is None or now is None or first.index >= failing >= 0 or first.place != now.place:
-        return []
-    least = max(first.gained.values(), default=0.0) / 100
-    changed = [
-        k
-        for k, gain in first.gained.items()
-        if _apart(gain, now.gained.get(k, gain), least) > tolerance and not (base.name(k) in once and now.gained.get(k))
-    ]
-    if not changed or _merged(base, patched, first.place, changed):
-        return []
-    where, names = told_place(first.place), names_of(base, changed)
-    return [f"the first backward, at {where}, which had worked, gives other gradients to {names}"]
-
-
-def _merged(base: Trace, patched: Trace, place: Line, keys: list[str]) -> bool:
-    """Whether several calls from this place added up their gradients for one step, and a single one does now."""
-    owners = {int(key.partition(".")[0]) for key in keys}
-
-    def gathered(trace: Trace) -> int:
-        end = next((s.index for s in trace.steps if s.optimizer in owners), None)
-        return sum(1 for c in trace.calls if c.place == place and (end is None or c.index < end))
-
-    return gathered(base) > 1 == gathered(patched)
-
-
 def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[float | None, str]:
     """The largest relative difference between the gradients of the patched run and of the reference run behind the
     failure, and how it was measured; None where there is nothing to compare.
@@ -179,7 +140,7 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
     now = same[number].value if number < len(same) else None
     if now is None:
         return None, []
-    difference = _apart(at.value, now)
+    difference = apart(at.value, now)
     if difference <= tolerance:
         return difference, []
     return difference, [
@@ -279,10 +240,10 @@ def difference(a: dict[str, float], b: dict[str, float]) -> float:
     rounding alone would make them differ.
     """
     scale = max((v for v in (*a.values(), *b.values()) if math.isfinite(v)), default=0.0)
-    return max((_apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in a.keys() | b.keys()), default=0.0)
+    return max((apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in a.keys() | b.keys()), default=0.0)
 
 
-def _apart(a: float, b: float, least: float = 0.0) -> float:
+def apart(a: float, b: float, least: float = 0.0) -> float:
     if a == b or (math.isnan(a) and math.isnan(b)):
         return 0.0
     if not math.isfinite(a) or not math.isfinite(b):

@@ -69,9 +69,15 @@ def reached_from(events: list[Event], failing: int, reaches: list[str]) -> dict[
 def expected_names(program: Program) -> frozenset[str]:
     """Parameters that an optimizer owns and that received gradient, or were about to when the run failed.
 
-    Not those of optimizers that are never stepped: networks that follow others are often given one all the same.
+    Not those of optimizers that are never stepped: networks that follow others are often given one all the same. Nor
+    what the call that failed was about to give to others than it works for, and that have not stepped at all: a run
+    that ends soon behind it may not come to where their own loss does that.
     """
+    works_for = program.journal.works_for(program.failing) if program.failing is not None else frozenset[int]()
+    stepped = {o.id for o in program.evidence.optimizers if o.steps}
+    begun = works_for | stepped
+    waiting = {p.name for p in program.parameters if works_for and p.owners and not begun & set(p.owners)}
     owned = {p.name for p in program.parameters if set(p.owners) - program.never_stepped and not p.buffer}
     had = {p.name for p in program.parameters if p.steps_with_grad > 0}
     behind = {name for cut in program.cuts for name in cut.behind}
-    return frozenset(owned & (had | set(program.evidence.reaches) | behind))
+    return frozenset(owned & (had | (set(program.evidence.reaches) - waiting) | behind))

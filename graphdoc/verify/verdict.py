@@ -6,8 +6,8 @@ from typing import Any
 
 from graphdoc.story.wording import folded
 from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
+from graphdoc.verify.first_call import changed_first_call
 from graphdoc.verify.measures import (
-    changed_first_call,
     changed_loss,
     draws_elsewhere,
     graph_grows,

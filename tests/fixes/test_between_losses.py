@@ -71,6 +71,13 @@ RECOMPUTED = [
         {**ONE, "backward": "@2"},
         "y = net(x)\ny.sum().backward()\nopt.step()\ny = net(x)\nif w:\n    z = y * 2\nz.sum().backward()\n",
     ),
+    # the call stands in a branch: what that branch binds itself, or reads behind the call, is not wanted for its sake
+    (
+        "«y = net(x)»\ng = grad(y)\n«opt.step()»\nif due:\n    «h = grad(y.sum())»\n    for g in h:\n        use(g)\n",
+        {**ONE, "backward": "@2"},
+        "y = net(x)\ng = grad(y)\nopt.step()\ny = net(x)\n"
+        "if due:\n    h = grad(y.sum())\n    for g in h:\n        use(g)\n",
+    ),
     # what is no more than data for this loss stays and is read detached; the other loss keeps its gradient
     (
         "«out = net(z)»\nscore = judge(\n    out['image'].view(-1), out.shape)\ng(score)\n«opt.step()»\nuse(score)\n",

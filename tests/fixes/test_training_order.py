@@ -103,6 +103,30 @@ CASES = [
         """,
     ),
     Case(
+        "steps_behind_rounds",
+        start=TWO,
+        args={"first": "backward", "step": "@1"},
+        sick="""\
+        for step in range(4):
+            out = actor(x)
+            losses = [out.square().mean(), (critic(out) - y).square().mean()]
+            for optimizer, loss in zip([of_actor, of_critic], losses):
+                optimizer.zero_grad()
+                «loss.backward(retain_graph=loss is losses[0])»
+                «optimizer.step()»
+        """,
+        right="""\
+        for step in range(4):
+            out = actor(x)
+            losses = [out.square().mean(), (critic(out) - y).square().mean()]
+            for n, loss in zip([actor, critic], losses):
+                for p, g in zip(n.parameters(), torch.autograd.grad(loss, list(n.parameters()), retain_graph=True)):
+                    p.grad = g
+            of_actor.step()
+            of_critic.step()
+        """,
+    ),
+    Case(
         "rows_of_buffer",
         start=TWO,
         args={"first": "read"},
@@ -324,6 +348,51 @@ def test_a_step_is_moved_over_what_only_computes_or_notes(between: str) -> None:
     call = next(i for i, line in enumerate(lines) if line.startswith("pi_loss.backward("))
     assert lines[call] == 'pi_loss.backward(inputs=[p for g in self.of_actor.param_groups for p in g["params"]])'
     assert lines[call + 1] == "self.of_critic.step()" and lines.count("self.of_critic.step()") == 1
+
+
+SICK_ROUNDS = """\
+class Team:
+    def learn(self, losses):
+        for agent, loss in zip(self.agents, losses):
+            agent.optimizer.zero_grad()
+            «loss.backward(retain_graph=True)»
+            {between}
+            «agent.optimizer.step()»
+            {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "behind", "why"),
+    [
+        ("pass", "agent.update_target()", "may use what the steps change"),
+        ("self.zero_grad()", "pass", "before the steps of earlier rounds"),
+        ("norms.append(agent.w.grad.norm())", "pass", "gradients are read"),
+        ("agent = self.best()", "pass", "agent is bound anew"),
+        ("if loss < 0: break", "pass", "not every way"),
+    ],
+)
+def test_steps_stay_in_their_rounds_where_these_need_them(between: str, behind: str, why: str) -> None:
+    with pytest.raises(CannotFix, match=why):
+        fixed("steps_behind_rounds", SICK_ROUNDS.format(between=between, behind=behind), "backward", step="@1")
+
+
+def test_rounds_that_cannot_be_gone_through_again_keep_their_steps() -> None:
+    sick = SICK_ROUNDS.format(between="pass", behind="pass").replace("zip(self.agents, losses)", "self.pairs(losses)")
+    with pytest.raises(CannotFix, match="a second time"):
+        fixed("steps_behind_rounds", sick, "backward", step="@1")
+    same = SICK_ROUNDS.format(between="pass", behind="pass").replace("agent.optimizer", "self.optimizer")
+    with pytest.raises(CannotFix, match="the same optimizer"):
+        fixed("steps_behind_rounds", same, "backward", step="@1")
+
+
+@pytest.mark.parametrize("between", ["nn.utils.clip_grad_norm_(agent.parameters(), 1.0)", "print(loss.item())", "pass"])
+def test_steps_of_rounds_come_in_a_loop_of_their_own(between: str) -> None:
+    text = fixed("steps_behind_rounds", SICK_ROUNDS.format(between=between, behind="pass"), "backward", step="@1")
+    assert 'inputs=[p for g in agent.optimizer.param_groups for p in g["params"]]' in text
+    assert text.endswith(
+        "            pass\n        for agent, loss in zip(self.agents, losses):\n            agent.optimizer.step()\n"
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

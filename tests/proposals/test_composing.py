@@ -155,3 +155,33 @@ def test_a_plain_error_that_the_patch_may_have_led_to_refuses_it(tmp_path, monke
     kept = run(tmp_path, sick)
     fixes = propose(kept, report_for(kept), trying=Trying(120.0)).diagnoses[0].fixes
     assert not any(f.verified for f in fixes)
+
+
+PAINTED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+painter, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+painting = torch.optim.SGD(painter.parameters(), lr=0.1)
+for _ in range(3):
+    pictures = torch.rand(8, 4)
+    mask = painter(pictures)
+    if pictures.min() >= 0:
+        shown = (mask + pictures).clamp(0, 1)
+    for _ in range(2):
+        painting.zero_grad()
+        loss = judge(shown).mean() + mask.pow(2).mean()
+        loss.backward()
+        painting.step()
+"""
+
+
+@pytest.mark.slow
+def test_what_is_computed_anew_for_a_loss_is_not_cut_off_from_it_in_the_same_patch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = run(tmp_path, PAINTED)
+    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    fixes = report.diagnoses[0].fixes
+    assert any(f.id == "move_into_loop" for f in fixes)
+    assert not any("detach" in f.diff for f in fixes), [f.title for f in fixes]

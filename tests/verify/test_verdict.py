@@ -683,3 +683,35 @@ def test_an_old_graph_may_be_walked_where_its_gradients_are_cleared_unused(tmp_p
     assert sick.judge(sick.edited(("h(a(x))", clones))).verified is True
     added = sick.judge(sick.edited(("h(a(x))", clones), ("        optimizer.zero_grad()\n", "")))
     assert added.verified is not True
+
+
+HELPED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic, actor = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 1)), nn.Linear(3, 4)
+of_critic, of_actor = (torch.optim.SGD(n.parameters(), lr=0.1) for n in (critic, actor))
+
+
+def update(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+for _ in range(6):
+    x = torch.randn(6, 3)
+    critic_loss, actor_loss = (critic(actor(x).detach()) - 1).square().mean(), -critic(actor(x)).mean()
+    update(of_critic, critic_loss)
+    update(of_actor, actor_loss)
+"""
+OF_ACTOR, OF_CRITIC = "    update(of_actor, actor_loss)\n", "    update(of_critic, critic_loss)\n"
+
+
+def test_a_helper_may_be_given_the_losses_in_another_order(tmp_path):
+    sick = Sick(tmp_path, HELPED)
+    moved = sick.judge(sick.edited((OF_CRITIC + OF_ACTOR, OF_ACTOR + OF_CRITIC)), safe=True)
+    assert moved.verified is True and moved.data["max_relative_difference"] == 0 and moved.data["reference_loss"] == 0
+    other = sick.judge(sick.edited((OF_CRITIC + OF_ACTOR, OF_ACTOR + OF_CRITIC.replace("_loss", "_loss * 2"))))
+    assert other.verified is None and "the first backward" in other.summary

@@ -99,16 +99,18 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     target = target_of(program.sources, program.raised, frame)
     stack = program.raised.stack if program.raised else []
-    places = [frame] if is_statement(program.sources, frame) else builders(program.sources, frame, stack)
-    what = f"`{target.path}`" if target.path else "a view"
-    made = bound_before(program.sources, frame, target.path)
+    visible = is_statement(program.sources, frame)
+    places = [frame] if visible else builders(program.sources, frame, stack)
+    shown = visible or bool(places)  # else something below this call writes, into nobody knows what
+    what = f"`{target.path}`" if target.path and shown else "a view"
+    made = bound_before(program.sources, frame, target.path) if shown else None
     spans = [span("cause", frame, f"writes into {what}", program.sources)]
     spans += [span("cause", b, "built to write in place", program.sources) for b in places if b.line != frame.line][:1]
     if made is not None:
         spans.append(span("cause", made, f"{what} comes from here", program.sources))
     return Finding(
         0.96,
-        Proof.RAISED.confidence,
+        Proof.RAISED.where(shown),
         f"{what} is written in place, and {_brief(program.raised)}",
         f"{where(frame)} writes into {what}, {_kind(program.raised)}. "
         "Write into a clone of it, or compute a new tensor.",

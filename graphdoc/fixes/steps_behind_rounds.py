@@ -1,0 +1,102 @@
+"""Step in a loop of its own, where each round differentiates one loss and steps one optimizer, and a later round's loss
+still needs the weights that an earlier round has stepped.
+
+Each call is told which parameters it is for, so that no loss adds to the gradient of an optimizer that steps later.
+All losses are then differentiated with the weights of their own forward pass.
+
+Args:
+    step: the ``step()`` in the loop's body.
+    backward: the call of ``backward`` in the same loop.
+    inputs: False leaves the call as it is (it reaches none of the parameters that are stepped too early).
+    keepers: first names by which the stepped parameters can be reached.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.summing import READS_GRADIENTS, repeatable
+from graphdoc.source.arguments import set_keyword
+from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
+from graphdoc.source.effects import binds_any, built_objects, method_of, opaque_calls
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key, last_word, targets_of
+from graphdoc.source.places import Edit
+
+KIND = "steps_behind_rounds"
+KEEPS_NUMBERS = True
+
+_CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_"})
+_KNOWN = frozenset({"zero_grad", "backward", "step", "parameters", *_CLIPS})
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, step = statement(sources, required(args, "step"))
+    other, node = call(sources, required(args, "backward"))
+    loop = source.parents.get(step)
+    method, optimizer = method_of(step)
+    if method != "step" or optimizer is None:
+        raise CannotFix("the step is part of a larger statement")
+    if not isinstance(loop, ast.For) or loop.orelse or other is not source or source.node_loop(node) is not loop:
+        raise CannotFix("the step and the backward call do not stand in one loop")
+    own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
+    if own is None or loop.body.index(own) >= loop.body.index(step):
+        raise CannotFix("the step does not stand behind the backward call in the body of the loop")
+    targets = {key(n) for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
+    if key(optimizer).split(".")[0].split("[")[0] not in targets:
+        raise CannotFix("each round steps the same optimizer")
+    if not repeatable(source, loop, loop.iter):
+        raise CannotFix("what the loop goes through may not give the same a second time")
+    _check(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))
+    indent = indent_of(source, loop)
+    header = f"for {source.segment(loop.target)} in {source.segment(loop.iter)}:"
+    inner = indent + indent_unit(source, loop)
+    text = f"{header}{source.lines.newline_at(1)}{inner}{text_of(source, step, inner)}"
+    edits = [*delete(source, step), *place_text(source, loop, [text], after=True)]
+    if args.get("inputs", True):
+        edits += _inputs(source, node, source.segment(optimizer))
+    return edits
+
+
+def limited_again(source: Source, step: ast.stmt) -> bool:
+    """Whether each round limits gradients of more than its own optimizer: those of earlier rounds are there, too."""
+    loop = source.node_loop(step)
+    if not isinstance(loop, ast.For):
+        return False
+    names = {n.id for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
+    clips = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and last_word(n.func) in _CLIPS]
+    return any(not names & {n.id for a in c.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)} for c in clips)
+
+
+def _check(
+    source: Source, loop: ast.For, step: ast.stmt, optimizer: ast.expr, targets: set[str], keepers: frozenset[str]
+) -> None:
+    """Nothing that stays in the loop acts on what the steps of earlier rounds use or change."""
+    staying = [s for s in loop.body if s is not step]
+    if bound := binds_any(staying, {*targets, key(optimizer)}):
+        raise CannotFix(f"{bound} is bound anew in the loop")
+    objects = built_objects(source.tree) if source.tree is not None else frozenset()
+    roots = keepers | targets
+    for top in staying:
+        method, on = method_of(top)
+        if method in ("zero_grad", "step") and (on is None or key(on) != key(optimizer)):
+            raise CannotFix(f"`{source.segment(top)}` would come before the steps of earlier rounds")
+        for node in ast.walk(top):
+            if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
+                raise CannotFix("not every way leads from the backward call to behind the loop")
+            if last_word(node) in READS_GRADIENTS - _CLIPS:
+                raise CannotFix("gradients are read in the loop")
+        unknown = opaque_calls(top, roots, _KNOWN, objects)
+        if unknown:
+            text = source.segment(unknown[0]).split("\n")[0]
+            raise CannotFix(f"`{text}` is called in the loop, and may use what the steps change")
+
+
+def _inputs(source: Source, node: ast.Call, optimizer: str) -> list[Edit]:
+    """``inputs=`` with the parameters of the round's own optimizer."""
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "backward" or node.args:
+        raise CannotFix("the backward call has a gradient of its own")
+    if any(k.arg == "inputs" for k in node.keywords):
+        return []
+    return set_keyword(source, node, "inputs", f'[p for g in {optimizer}.param_groups for p in g["params"]]')
