@@ -69,9 +69,16 @@ def reached_from(events: list[Event], failing: int, reaches: list[str]) -> dict[
 def expected_names(program: Program) -> frozenset[str]:
     """Parameters that an optimizer owns and that received gradient, or were about to when the run failed.
 
-    Not those of optimizers that are never stepped: networks that follow others are often given one all the same.
+    Not those of optimizers that are never stepped: networks that follow others are often given one all the same. What
+    the steps so far had no gradient for is not promised one by a derivative, ``autograd.grad``, that was cut off.
     """
     owned = {p.name for p in program.parameters if set(p.owners) - program.never_stepped and not p.buffer}
     had = {p.name for p in program.parameters if p.steps_with_grad > 0}
     behind = {name for cut in program.cuts for name in cut.behind}
+    if (
+        program.failing is not None
+        and program.failing.kind == "grad"
+        and any(p.steps_with_grad for p in program.parameters)
+    ):
+        behind &= had
     return frozenset(owned & (had | set(program.evidence.reaches) | behind))
