@@ -284,15 +284,18 @@ class Autopsy:
 
     # -- tensors in the frames -----------------------------------------------------------------------------------
 
-    def locals_of(self, most: int = 200) -> list[dict[str, Any]]:
-        """Every tensor near the surface of the live frames, with how it was made: facts for causes without a graph."""
+    def locals_of(self, results: bool = False, most: int = 200) -> list[dict[str, Any]]:
+        """Every tensor near the surface of the live frames, with how it was made: facts for causes without a graph.
+
+        With ``results`` those that an operation has made are told wherever the search has found them.
+        """
         out: list[dict[str, Any]] = []
         for ident, paths in self.census.tensor_paths.items():
             tensor = self.census.tensors[ident]
             _, path = min(paths, key=lambda p: len(p[1]))
-            if len(path) > 4 or ident in self.census.parameter_names:
-                continue
             node = grad_fn_of(tensor)
+            if (len(path) > 4 and not (results and node is not None)) or ident in self.census.parameter_names:
+                continue
             made: list[Frame] = frames_of(self.raw_stack(node), self.cwd) if node is not None else []
             holder = self.census.holders(ident, True, self.cwd)[0]
             out.append(

@@ -143,7 +143,8 @@ class Failures:
 
     def fill_extras(self, evidence: Evidence, autopsy: Autopsy, glimpse: Glimpse) -> None:
         """The tensors near the failure, and the switches of recording as they stood."""
-        evidence.extras["locals"] = autopsy.locals_of()
+        copied = evidence.raised is not None and "deepcopy" in evidence.raised.message
+        evidence.extras["locals"] = autopsy.locals_of(copied)
         evidence.extras["switches"] = {
             kind: [vars(f) for f in frames_of_place(at, self._witness.cwd)] for kind, at in glimpse.switches.items()
         }

@@ -60,7 +60,9 @@ class OlderEdges:
                 freeing,
                 bool(self.seen.touched[producer]),
             )
-            carry.recurrent, carry.remade = self._again(consumer, producer, max(marks.values(), default=-1))
+            mark = max(marks.values(), default=-1)
+            carry.recurrent, carry.remade = self._again(consumer, producer, mark)
+            carry.renewed = bool(marks) and self._renewed(order[producer].node, carry.tensor.holders, mark)
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -286,6 +288,14 @@ class OlderEdges:
             out = self._made_alike(node)
         out.sort(key=_plainness)
         return out[:MOST_HOLDERS]
+
+    def _renewed(self, node: Any, holders: list[Holder], mark: int) -> bool:
+        """Whether what is held in place of this node's output was made where it was, behind the earlier call."""
+        if not holders or any(h.exact for h in holders) or self._sites is None:
+            return False
+        alike = self._sites.get((node.name(), *site_of(self.seen.raw_stack(node))), ())
+        made = (grad_fn_of(tensor) for tensor in alike)
+        return any(m is not None and m._sequence_nr() >= mark for m in made)
 
     def _look_at_tensors(self) -> None:
         """Sort the program's tensors by the node that made them, and by the place of that node."""

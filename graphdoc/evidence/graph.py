@@ -158,7 +158,9 @@ class OlderEdge:
     ``consumer`` uses ``tensor``, the output of ``producer``. ``behind`` are the parameters reachable through it,
     ``freed_by`` the index of the event that released what lies behind (-1: unknown). ``dead`` tells whether anything
     behind it is released or stale. ``recurrent``: a newer output of the same expression depends on it; ``remade``: the
-    failing graph holds a newer output of the same expression. ``apart``: one of the two was made in a thread that the
+    failing graph holds a newer output of the same expression; ``renewed``: nobody holds ``tensor`` any more, and under
+    its names lies an output of that expression which is newer than the earlier call, in the failing graph or not.
+    ``apart``: one of the two was made in a thread that the
     program has started, the call runs in none, and each thread counts its nodes by itself, so which came first is not
     known (aten/src/ATen/SequenceNumber.cpp).
     """
@@ -172,6 +174,7 @@ class OlderEdge:
     recurrent: bool = False
     remade: bool = False
     apart: bool = False
+    renewed: bool = False
 
 
 @dataclass

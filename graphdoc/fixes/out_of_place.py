@@ -12,7 +12,7 @@ Args:
     base: optional; the text of the tensor that is written, where it is not the whole path before the last subscript.
     joined: True where the new pieces are joined again by the caller, so that a loop variable may be bound anew.
     container: True where an item of a dict or list is assigned (``d[k] += v``), False where it is a part of a tensor;
-        by default True for a string key.
+        by default True for a string key, and for an item of what the source writes out as a list.
     caller: True where the function writes into what it was given and its caller takes up what it returns: the tensor
         that was given then keeps its numbers.
 """
@@ -29,6 +29,7 @@ from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.fixes.view_writes import clone_whole, written_name
 from graphdoc.source.arguments import drop_arguments, set_keyword
 from graphdoc.source.blocks import insert_before
+from graphdoc.source.displays import is_list
 from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import SYMBOLS, binding, is_path, key, last_word, operator_binding, same, targets_of
@@ -81,7 +82,7 @@ def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
         container = args.get("container")
         if container is None:
             container = isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str)
-        if not container:
+        if not container and not is_list(source, target.value):
             return rewrite(source, owner, target, args)
     if args.get("mode") == "clone":
         return clone_before(source, owner, source.segment(target), bool(args.get("joined")))
@@ -160,7 +161,8 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     if any(n in NOT_A_WRITE for n in names):
         raise CannotFix(f"{names[0]} writes no element of the tensor")
     whole = isinstance(owner, ast.Expr) and owner.value is top
-    simple = is_path(root) and (not isinstance(root, ast.Subscript) or bool(args.get("container")))
+    part = isinstance(root, ast.Subscript) and not args.get("container") and not is_list(source, root.value)
+    simple = is_path(root) and not part
     replaced = names[0] in REPLACEMENTS
     if is_fresh(root) and not whole:
         # No name holds what was computed here: where the method has no counterpart, a clone of it is another fix.

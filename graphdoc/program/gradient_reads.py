@@ -29,6 +29,36 @@ def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     return ""
 
 
+def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tuple[Frame, str, str] | None:
+    """Where a gradient that is read without its graph, ``g = p.grad.data``, goes on towards a call.
+
+    Returns:
+        The statement on the way to the call (of which this is the stack) that reads the name; the name, and the
+        gradient (``p.grad``). Where the call stands in no statement that reads it: the place of ``p.grad.data`` itself,
+        an empty name, and that expression. None where the gradient is read with its graph.
+    """
+    root = bindings.tree(sources, at.file) if at is not None else None
+    if at is None or root is None:
+        return None
+    for node in ast.walk(root):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or node.lineno != at.line:
+            continue
+        value = node.value
+        bare = value.func if isinstance(value, ast.Call) and not value.args else value
+        if not isinstance(bare, ast.Attribute) or bare.attr not in ("data", "detach"):
+            continue
+        if not isinstance(bare.value, ast.Attribute) or bare.value.attr != "grad":
+            continue
+        name, gradient = bindings.text_of(node.targets[0]), bindings.text_of(bare.value)
+        for frame in reversed(stack):
+            if (frame.file, frame.function) == (at.file, at.function) and frame.line > at.line:
+                call = bindings.call_at(sources, frame)
+                if call is not None and any(bindings.is_name(a, name) for a in call.args):
+                    return frame, name, gradient
+        return bindings.frame_of(sources, at.file, value, at.function), "", bindings.text_of(value)
+    return None
+
+
 def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
     nodes = (n for text in sources.values() for n in ast.walk(bindings.parsed(text) or ast.Module([], [])))

@@ -100,6 +100,8 @@ class OlderValues(TwoCalls):
             return Lifetime.RECURS if self._made_per_call == 1 and not self._drawn_from_a_store else Lifetime.STORED
         if self._kept_since_first_use:
             return Lifetime.MADE_ONCE
+        if self._renewed_since and not self._left_a_list:
+            return Lifetime.RECURS
         if self.one_step or not (self.same_line or self.went_round):
             return Lifetime.SAME_PASS  # another loss of this pass has used the part before
         if self._only_the_root_is_fresh:
@@ -205,6 +207,14 @@ class OlderValues(TwoCalls):
         """What is held under the tensor's names was made at the same place later: the expression ran again since."""
         holders = [h for c in self._crossing for h in c.tensor.holders]
         return bool(holders) and not any(h.exact for h in holders)
+
+    @cached_property
+    def _renewed_since(self) -> bool:
+        """Whether one line ran through two passes, each of which reads what is kept and keeps its own in its place.
+
+        The names of all the values hold what the failing pass has put there.
+        """
+        return self.same_line and bool(self._crossing) and all(c.renewed for c in self._crossing)
 
     @cached_property
     def _made_per_call(self) -> int:

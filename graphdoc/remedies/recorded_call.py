@@ -27,6 +27,25 @@ def recorded_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch:
     return remedy_at(call, "enable_grad_block", title, "unsafe", _NOTE)
 
 
+def recorded_derivative(cut: Cut, raised: Raised | None) -> tuple[Remedy, ...]:
+    """The same where an installed package has switched recording off, as a trainer does for an evaluation, and what
+    fails is an ``autograd.grad`` of the user's: a derivative that is a part of the computation wherever it runs."""
+    switch = cut.switch[-1] if cut.switch else None
+    found: Frame | None = None
+    below = False
+    for one, other in zip(cut.stack, raised.stack if raised is not None else (), strict=False):
+        if (one.file, one.function, one.line) != (other.file, other.function, other.line):
+            break
+        if switch is not None and (one.file, one.function) == (switch.file, switch.function):
+            below = one.line > switch.line
+        elif below and one.user:
+            found = one
+    if found is None or cut.grad_mode or cut.switch_kind == "inference_mode":
+        return ()
+    title = f"Record what the call at {where(found)} computes: `with torch.enable_grad():` around it"
+    return remedy_at(found, "enable_grad_block", title, "unsafe", _NOTE)
+
+
 def _common_call(sources: SourceTexts, cut: Cut, raised: Raised | None, switch: Frame | None) -> Frame | None:
     """The innermost call of the user's that leads to both, at or below the function with the switch."""
     lines = _function_of(sources, switch) if switch is not None else None

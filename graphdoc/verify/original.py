@@ -71,7 +71,8 @@ def expected_names(program: Program) -> frozenset[str]:
 
     Not those of optimizers that are never stepped: networks that follow others are often given one all the same. Nor
     what the call that failed was about to give to others than it works for, and that have not stepped at all: a run
-    that ends soon behind it may not come to where their own loss does that.
+    that ends soon behind it may not come to where their own loss does that. What the steps so far had no gradient for
+    is not promised one by a derivative, ``autograd.grad``, that was cut off.
     """
     works_for = program.journal.works_for(program.failing) if program.failing is not None else frozenset[int]()
     stepped = {o.id for o in program.evidence.optimizers if o.steps}
@@ -80,4 +81,10 @@ def expected_names(program: Program) -> frozenset[str]:
     owned = {p.name for p in program.parameters if set(p.owners) - program.never_stepped and not p.buffer}
     had = {p.name for p in program.parameters if p.steps_with_grad > 0}
     behind = {name for cut in program.cuts for name in cut.behind}
+    if (
+        program.failing is not None
+        and program.failing.kind == "grad"
+        and any(p.steps_with_grad for p in program.parameters)
+    ):
+        behind &= had
     return frozenset(owned & (had | (set(program.evidence.reaches) - waiting) | behind))

@@ -210,3 +210,34 @@ def test_detaches_in_front_of_the_forward_that_takes_it_up() -> None:
     assert fixed("detach_after", source, "before", paths=["agent.h"]) == once
     with pytest.raises(CannotFix, match="already"):
         fixed("detach_after", once.replace("out = agent(x)", "«out = agent(x)»"), "before", paths=["agent.h"])
+
+
+IN_MODULES = [
+    (
+        [["v", "tensor"]],
+        '    for module in net.modules():\n        kept = getattr(module, "v", None)\n'
+        "        if torch.is_tensor(kept) and kept.grad_fn is not None:\n            module.v = kept.detach()\n",
+    ),
+    (
+        [["memory", "dict"]],
+        '    for module in net.modules():\n        for name, kept in getattr(module, "memory", {}).items():\n'
+        "            if torch.is_tensor(kept) and kept.grad_fn is not None:\n"
+        "                module.memory[name] = kept.detach()\n",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kept", "loop"), IN_MODULES)
+def test_detaches_what_the_modules_of_a_model_keep(kept, loop) -> None:
+    source = "import torch\nfor x in data:\n    net(x).sum().backward()\n    «opt.step()»\n"
+    expected = "import torch\nfor x in data:\n    net(x).sum().backward()\n    opt.step()\n" + loop
+    assert fixed("detach_in_modules", source, "after", model="net", kept=kept) == expected
+
+
+def test_refuses_a_loop_over_modules_in_a_one_line_body_or_without_a_name() -> None:
+    with pytest.raises(CannotFix, match="one-line"):
+        fixed("detach_in_modules", "for x in data: «opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])
+    with pytest.raises(CannotFix, match="no carried value"):
+        fixed("detach_in_modules", "«opt.step()»\n", "after", model="net", kept=[])
+    with pytest.raises(CannotFix, match="nothing behind"):
+        fixed("detach_in_modules", "def f():\n    «return opt.step()»\n", "after", model="net", kept=[["v", "tensor"]])

@@ -143,6 +143,28 @@ FIXED = [
         "import torch\no = []\no.append(s)\n"
         "for t in range(1, T):\n    o.append(o[t - 1] * 2)\no = torch.stack(o, dim=-1)\n",
     ),
+    # an item of a list is a tensor of its own
+    (
+        "rows = [f(x) for x in xs]\nfor i in range(3):\n    «rows[i - 1] += g(rows[i])»\nprint(rows)\n",
+        {},
+        "rows = [f(x) for x in xs]\nfor i in range(3):\n    rows[i - 1] = rows[i - 1] + g(rows[i])\nprint(rows)\n",
+    ),
+    (
+        "rows = list(xs)\n«rows[0].add_(1)»\nprint(rows)\n",
+        {},
+        "rows = list(xs)\nrows[0] = rows[0].add(1)\nprint(rows)\n",
+    ),
+    (
+        "rows = [f(x)] * 2\n«rows[0] += 1»\nprint(rows)\n",
+        {"mode": "clone"},
+        "rows = [f(x)] * 2\nrows[0] = rows[0].clone()\nrows[0] += 1\nprint(rows)\n",
+    ),
+    # of a name that is bound in another way too nothing is known
+    (
+        "rows = [f(x) for x in xs]\nrows = torch.stack(rows)\n«rows[0] += 1»\nprint(rows)\n",
+        {},
+        "rows = [f(x) for x in xs]\nrows = torch.stack(rows)\nrows = rows.clone()\nrows[0] += 1\nprint(rows)\n",
+    ),
     # not plain: another size, a use of the whole tensor, a branch
     (
         "o = torch.zeros(N)\nfor t in range(T):\n    «o[t]» = f(t)\n",

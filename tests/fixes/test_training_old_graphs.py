@@ -20,6 +20,49 @@ xs = torch.randn(4, 1, 2)
 
 CASES = [
     Case(
+        "detach_in_modules",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        xs, nets = torch.randn(4, 3, 5), []
+        """,
+        sick="""\
+        class Leaky(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.Linear(5, 5)
+                self.v = torch.zeros(3, 5)
+
+            def forward(self, x):
+                self.v = 0.5 * self.v + self.inner(x)
+                return torch.tanh(self.v)
+
+        net = nn.Sequential(*(Leaky() for _ in range(6)))
+        nets.append(net)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in xs:
+            opt.zero_grad()
+            net(x).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        layers = [nn.Linear(5, 5) for _ in range(6)]
+        nets.append(nn.Sequential(*layers))
+        opt = torch.optim.SGD([p for layer in layers for p in layer.parameters()], lr=0.1)
+        state = [torch.zeros(3, 5) for _ in layers]
+        for x in xs:
+            opt.zero_grad()
+            for i, layer in enumerate(layers):
+                state[i] = 0.5 * state[i] + layer(x)
+                x = torch.tanh(state[i])
+            x.square().mean().backward()
+            opt.step()
+            state = [v.detach() for v in state]
+        """,
+    ),
+    Case(
         "compute_in_method",
         start="""\
         import torch

@@ -15,11 +15,12 @@ from graphdoc.program.exception import (
     events_before_failure,
 )
 from graphdoc.program.flows import Flow, flow
+from graphdoc.program.gradient_reads import bare_read
 from graphdoc.program.inner_gradient import reaches_loss
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
-from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of, where
+from graphdoc.program.spans import distinct, innermost_user, place, short_code, span, span_of, where
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.inner_only import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
@@ -142,16 +143,27 @@ def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: f
             )
         ),
         (),
-        remedy_at(
-            frame if call is not None else None,
-            "set_keyword",
-            "Compute this gradient with `create_graph=True`",
-            "unsafe",
-            _note(call, again),
-            name="create_graph",
-            value="True",
-        ),
+        _with_graph(program, frame, cut, _note(call, again)) if frame is not None and call is not None else (),
     )
+
+
+def _with_graph(program: Program, frame: Frame, cut: Cut | None, note: str) -> tuple[Remedy, ...]:
+    """The flag, and the gradient itself in place of what is read of it without its graph."""
+    flag = {"place": place(frame), "name": "create_graph", "value": "True"}
+    title = "Compute this gradient with `create_graph=True`"
+    stack = program.failing.stack if program.failing is not None else []
+    bare = bare_read(program.sources, innermost_user(cut.stack) if cut is not None else None, stack)
+    if bare is None:
+        return (Remedy("set_keyword", title, "unsafe", note, flag),)
+    at, name, gradient = bare
+    if name:
+        taken = {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": gradient}}
+        title = f"{title}, and take `{gradient}` in place of `{name}` at {where(at)}"
+        note = f"{note} `{name}` holds the gradient's values alone."
+    else:
+        taken = {"kind": "drop_call", "args": {"place": place(at)}}
+        title = f"{title}, and read it with its graph at {where(at)}"
+    return (Remedy("several", title, "unsafe", note, {"edits": [{"kind": "set_keyword", "args": flag}, taken]}),)
 
 
 def _recorded(frame: Frame | None, whose: str) -> tuple[Remedy, ...]:

@@ -110,9 +110,8 @@ def recognise(program: Program) -> Finding | None:
         f"`copy.deepcopy` meets {listing(f'`{t.path}`' for t in found)}, made by an operation"
         if found and proven
         else TITLE,
-        "What is copied holds the result of a forward, and with it a graph. Only leaves can be copied: keep a "
-        "detached copy "
-        "of that result instead of the live tensor.",
+        "What is copied holds the result of an operation, and with it a graph. Only leaves can be copied: keep a "
+        "detached copy of that result instead of the live tensor.",
         distinct((*places, *here, *(program.raised_span("copied here") if not here else ()))),
         facts,
         _remedies(program.sources, frame, copied, found if proven else [], only),

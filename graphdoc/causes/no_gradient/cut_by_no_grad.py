@@ -13,7 +13,7 @@ from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.grad_mode import scoped
 from graphdoc.remedies.places import remedy_at
-from graphdoc.remedies.recorded_call import recorded_call
+from graphdoc.remedies.recorded_call import recorded_call, recorded_derivative
 from graphdoc.story.missing_graph import (
     facts_of,
     is_gradient,
@@ -134,7 +134,9 @@ def recognise(program: Program) -> Finding | None:
         "graph although the parameters require gradients, and neither has the loss that is computed from it."
     )
     title = f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph"
-    remedies = () if library else _remedies(program, cut, switch)
+    derived = library and program.failing is not None and program.failing.kind == "grad"
+    inner = recorded_derivative(cut, program.raised) if derived else ()
+    remedies = inner if library else _remedies(program, cut, switch)
     if closure is not None:
         marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", program.sources))
         text = f"{text} {_CLOSURE}"
