@@ -10,6 +10,7 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.aliases import Aliases
+from graphdoc.capture.audit.baselines import Baselines
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
@@ -74,11 +75,12 @@ class Audit:
         self.inner = Inner(self)
         self.products = Products(self)
         self.references = References(self)
+        self.baselines = Baselines(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            *(self.inner, self.products, self.references),
+            *(self.inner, self.products, self.references, self.baselines),
         ]
 
     @classmethod
@@ -103,6 +105,7 @@ class Audit:
         self.clearing.called(noted, leaves)
         self.deadends.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
+        self.baselines.called(noted, outputs)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
