@@ -15,6 +15,7 @@ from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flagged import Flagged
+from graphdoc.capture.audit.followers import Followers
 from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
@@ -65,6 +66,7 @@ class Audit:
         self.stale = Stale(self)
         self.moved = Moved(self)
         self.targets = Targets(self)
+        self.followers = Followers(self)
         self.unheld = Unheld(self)
         self.clearing = Clearing(self)
         self.growing = Growing(self)
@@ -100,6 +102,7 @@ class Audit:
         self.aliases.called(noted, leaves)
         self.stale.called(noted, outputs, leaves)
         self.moved.called(noted, outputs, leaves)
+        self.followers.called(leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
         self.clearing.called(noted, leaves)
@@ -143,6 +146,7 @@ class Audit:
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.moved.stepped(optimizer, seen)
+        self.followers.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
         self.inner.stepped(optimizer, seen)
         self.references.stepped(seen)

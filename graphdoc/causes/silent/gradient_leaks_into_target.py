@@ -91,20 +91,23 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters)
     note = f"The loss sends no gradient into {whose or 'the target network'} any more."
     code = code_at(sources, frame)
+    copied = bool(sign.other)
+    how = "is copied from" if copied else "follows"
+    label = f"brings the {'copied ' if copied else ''}network's graph into the loss"
     return Finding(
         0.93,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
-        f"the loss trains {whose or 'a network'}, which is only meant to be copied",
-        "The goal of this loss carries the graph of the network that is copied from the trained one.",
+        f"the loss trains {whose or 'a network'}, which is only meant to {'be copied' if copied else 'follow'}",
+        f"The goal of this loss carries the graph of the network that {how} the trained one.",
         distinct(
             (
-                *span_of("cause", sign.stack, "brings the copied network's graph into the loss", sources),
+                *span_of("cause", sign.stack, label, sources),
                 *span_of("related", sign.other, "copied from the trained network here", sources),
             )
         ),
         remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
-        because="it is copied from the other network while the training goes on, the same loss reaches both, and an "
-        "optimizer steps both",
+        because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
+        "steps both",
     )
 
 
