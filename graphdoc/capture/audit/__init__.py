@@ -13,6 +13,7 @@ from graphdoc.capture.audit.aliases import Aliases
 from graphdoc.capture.audit.baselines import Baselines
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
+from graphdoc.capture.audit.collecting import Collecting
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flagged import Flagged
 from graphdoc.capture.audit.followers import Followers
@@ -78,11 +79,12 @@ class Audit:
         self.products = Products(self)
         self.references = References(self)
         self.baselines = Baselines(self)
+        self.collecting = Collecting(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            *(self.inner, self.products, self.references, self.baselines),
+            *(self.inner, self.products, self.references, self.baselines, self.collecting),
         ]
 
     @classmethod
@@ -149,6 +151,7 @@ class Audit:
         self.followers.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
         self.inner.stepped(optimizer, seen)
+        self.collecting.stepped(seen)
         self.references.stepped(seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
