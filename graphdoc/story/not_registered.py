@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from typing import Any
 
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
@@ -11,40 +13,62 @@ from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.wording import folded, listing
 
+MOST_CAUSES = 3
+"""Places that a reader is sent to."""
+
+
+@dataclass(frozen=True)
+class _Container:
+    """One container, and the expression that is assigned to the attribute."""
+
+    cls: str
+    attribute: str
+    of_parameters: bool
+    file: str
+    value: ast.expr
+
 
 def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for an ``unregistered`` sign; None where no assignment is found that was meant otherwise."""
-    cls = str(sign.facts["class"])
-    short = cls.rpartition(".")[2]
-    found = [
-        (str(c["attribute"]), bool(c["parameters"]), *at)
-        for c in sign.facts["containers"]
-        if (at := assigned_in(sources, short, f"self.{c['attribute']}")) is not None
-        and (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
-    ]
+    names: list[str] = []
+    found: list[_Container] = []
+    for facts in sign.facts.get("classes") or [sign.facts]:
+        mine = _containers(sources, facts)
+        found += mine
+        names += (facts.get("names") or sign.parameters) if mine else []
     if not found:
         return None
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    label = f"a plain container: `{cls}.parameters()` finds nothing in it"
-    places = [bindings.frame_of(sources, file, value) for _, _, file, value in found]
-    groups = [_group(plain, value) for _, plain, _, value in found]
-    args = [{"place": place(at), "parameters": plain} for at, (_, plain, _, _) in zip(places, found, strict=True)]
+    name, whose = optimizer_of(optimizers, sign), folded(sorted(set(names)))
+    places = [bindings.frame_of(sources, c.file, c.value) for c in found]
+    args = [{"place": place(at), "parameters": c.of_parameters} for at, c in zip(places, found, strict=True)]
+    group = _group(found[0].of_parameters, found[0].value)
     note = f"`parameters()` finds {whose or 'them'}: an optimizer that is given all of the module's trains them"
-    remedy = Remedy("module_list", f"make it an {groups[0]}", "unsafe", note, args[0])
+    remedy = Remedy("module_list", f"make it an {group}", "unsafe", note, args[0])
     if len(found) > 1:
         edits = [{"kind": "module_list", "args": a} for a in args]
-        remedy = Remedy("several", f"make each an {groups[0]}", "unsafe", note, {"edits": edits})
-    attributes = listing([f"`self.{attribute}`" for attribute, *_ in found])
+        remedy = Remedy("several", f"make each an {group}", "unsafe", note, {"edits": edits})
+    classes = dict.fromkeys(c.cls for c in found)
+    attributes = listing(
+        [f"{listing([f'`self.{c.attribute}`' for c in found if c.cls == cls])} of `{cls}`" for cls in classes]
+    )
     return Finding(
         0.93,
         "likely",  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
-        f"{attributes} of `{cls}` {'is' if len(found) == 1 else 'are'} not registered: no optimizer holds "
+        f"{attributes} {'is' if len(found) == 1 else 'are'} not registered: no optimizer holds "
         f"{whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
         "ParameterList or ParameterDict. It does not look into a list or dict.",
         distinct(
             (
-                *(span("cause", at, label, sources) for at in places),
+                *(
+                    span(
+                        "cause" if number < MOST_CAUSES else "related",
+                        at,
+                        f"a plain container: `{c.cls}.parameters()` finds nothing in it",
+                        sources,
+                    )
+                    for number, (at, c) in enumerate(zip(places, found, strict=True))
+                ),
                 *span_of("related", sign.stack, "gives them gradients that nobody uses", sources),
             )
         ),
@@ -52,6 +76,18 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
         because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; `{name}` holds other "
         "parameters of the same model",
     )
+
+
+def _containers(sources: SourceTexts, facts: dict[str, Any]) -> list[_Container]:
+    """The containers of one class that were to be found by its ``parameters()``."""
+    cls = str(facts["class"])
+    short = cls.rpartition(".")[2]
+    return [
+        _Container(cls, str(c["attribute"]), bool(c["parameters"]), *at)
+        for c in facts["containers"]
+        if (at := assigned_in(sources, short, f"self.{c['attribute']}")) is not None
+        and (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
+    ]
 
 
 def _group(of_parameters: bool, value: ast.expr) -> str:

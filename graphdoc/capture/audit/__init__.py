@@ -10,10 +10,13 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.audit.aliases import Aliases
+from graphdoc.capture.audit.baselines import Baselines
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips
+from graphdoc.capture.audit.collecting import Collecting
 from graphdoc.capture.audit.deadends import DeadEnds
 from graphdoc.capture.audit.flagged import Flagged
+from graphdoc.capture.audit.followers import Followers
 from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
@@ -64,6 +67,7 @@ class Audit:
         self.stale = Stale(self)
         self.moved = Moved(self)
         self.targets = Targets(self)
+        self.followers = Followers(self)
         self.unheld = Unheld(self)
         self.clearing = Clearing(self)
         self.growing = Growing(self)
@@ -74,11 +78,13 @@ class Audit:
         self.inner = Inner(self)
         self.products = Products(self)
         self.references = References(self)
+        self.baselines = Baselines(self)
+        self.collecting = Collecting(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            *(self.inner, self.products, self.references),
+            *(self.inner, self.products, self.references, self.baselines, self.collecting),
         ]
 
     @classmethod
@@ -98,11 +104,13 @@ class Audit:
         self.aliases.called(noted, leaves)
         self.stale.called(noted, outputs, leaves)
         self.moved.called(noted, outputs, leaves)
+        self.followers.called(leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
         self.clearing.called(noted, leaves)
         self.deadends.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
+        self.baselines.called(noted, outputs)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
@@ -140,8 +148,10 @@ class Audit:
         self.losses.stepped(optimizer, seen, self.reached)
         self.stale.stepped(optimizer, seen)
         self.moved.stepped(optimizer, seen)
+        self.followers.stepped(optimizer, seen)
         self.unheld.stepped(optimizer, seen)
         self.inner.stepped(optimizer, seen)
+        self.collecting.stepped(seen)
         self.references.stepped(seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)

@@ -24,48 +24,98 @@ class Hidden:
     facts: dict[str, Any]
     """Further ``file`` and ``line``: where the class's ``__init__`` begins, which may be in no stack of the run."""
 
+    @property
+    def holds_several(self) -> bool:
+        return any(c["count"] > 1 for c in self.facts["containers"])
 
-def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> Hidden | None:
-    """The lists and dicts of modules, or of parameters, of one module, all of which are among ``unheld``; None where
-    there are none. A module with a container of several comes before one with only single ones.
+
+def unregistered(torch: Any, unheld: dict[int, Any], held: set[int]) -> list[Hidden]:
+    """The lists and dicts of modules, or of parameters, all of which are among ``unheld``, one entry for a class.
+
+    Those that an optimizer was given come first, then those inside what they contain. Where there are classes with a
+    container of several, these alone; else one with single ones.
 
     Args:
         unheld: parameters that get gradients and are in no optimizer, by id.
         held: ids of those that are in one: a module with such parameters was given to it.
     """
     module = torch.nn.Module
-    single: Hidden | None = None
+    found: list[Hidden] = []
+    waiting: list[tuple[Any, Hidden]] = []
     for owner in gc.get_objects():
-        if module not in type(owner).__mro__ or not is_users(owner):
-            continue
-        within: dict[int, Any] = {}
-        containers: list[dict[str, Any]] = []
-        for name, value in list(owner.__dict__.items()):
-            items = list(value.values() if type(value) is dict else value if type(value) in (list, tuple) else ())
-            mine = _parameters_in(torch, items) if items and not name.startswith("_") else {}
-            if mine and mine.keys() <= unheld.keys() and len(containers) < MOST_CONTAINERS:
-                within.update(mine)
-                plain = type(items[0]) is torch.nn.Parameter
-                containers.append({"attribute": name, "parameters": plain, "count": len(items)})
-        if not within or not is_given(owner, held, module):
-            continue
-        facts = {
-            "class": type(owner).__qualname__,
-            "containers": containers,
-            "file": type(owner).__init__.__code__.co_filename,
-            "line": type(owner).__init__.__code__.co_firstlineno,
-        }
-        if any(c["count"] > 1 for c in containers):
-            return Hidden(within, facts)
-        single = single or Hidden(within, facts)
-    return single
+        if module in type(owner).__mro__ and is_users(owner) and (one := _hidden_in(torch, owner, unheld)) is not None:
+            waiting.append((owner, one))
+    within: set[int] = set()
+    """Modules that would be found if the containers so far were."""
+    given = [pair for pair in waiting if is_given(pair[0], held, module)]
+    while given:
+        for owner, one in given:
+            found.append(one)
+            waiting.remove((owner, one))
+            contained = [v for c in one.facts["containers"] for v in _items(owner.__dict__[c["attribute"]])]
+            within.update(id(m) for v in contained if module in type(v).__mro__ for m in modules_inside(v))
+        given = [pair for pair in waiting if id(pair[0]) in within]
+    several = [one for one in found if one.holds_several]
+    return _by_class(several) if several else found[:1]
+
+
+def _hidden_in(torch: Any, owner: Any, unheld: dict[int, Any]) -> Hidden | None:
+    parameters: dict[int, Any] = {}
+    containers: list[dict[str, Any]] = []
+    for name, value in list(owner.__dict__.items()):
+        items = _items(value)
+        mine = _parameters_in(torch, items) if items and not name.startswith("_") else {}
+        if mine and mine.keys() <= unheld.keys() and len(containers) < MOST_CONTAINERS:
+            parameters.update(mine)
+            plain = type(items[0]) is torch.nn.Parameter
+            containers.append({"attribute": name, "parameters": plain, "count": len(items)})
+    if not parameters:
+        return None
+    facts = {
+        "class": type(owner).__qualname__,
+        "containers": containers,
+        "file": type(owner).__init__.__code__.co_filename,
+        "line": type(owner).__init__.__code__.co_firstlineno,
+    }
+    return Hidden(parameters, facts)
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value.values() if type(value) is dict else value if type(value) in (list, tuple) else ())
+
+
+def _by_class(found: list[Hidden]) -> list[Hidden]:
+    """One entry for each class, with the parameters of all of its modules."""
+    classes: dict[tuple[str, str], Hidden] = {}
+    for one in found:
+        first = classes.setdefault((one.facts["file"], one.facts["class"]), one)
+        first.parameters.update(one.parameters)
+        known = {c["attribute"] for c in first.facts["containers"]}
+        first.facts["containers"] += [c for c in one.facts["containers"] if c["attribute"] not in known]
+    return list(classes.values())
 
 
 def _parameters_in(torch: Any, items: list[Any]) -> dict[int, Any]:
-    """The parameters of a container of modules, or of parameters, and of nothing else, by id."""
-    if all(torch.nn.Module in type(v).__mro__ for v in items):
-        return {id(p): p for v in items for p in inside(v)}
-    return {id(p): p for p in items} if all(type(v) is torch.nn.Parameter for v in items) else {}
+    """The parameters of a container of modules, or of parameters, and of nothing else, by id; with those that lie in
+    plain containers of the modules again."""
+    module = torch.nn.Module
+    if not all(module in type(v).__mro__ for v in items):
+        return {id(p): p for p in items} if all(type(v) is torch.nn.Parameter for v in items) else {}
+    found: dict[int, Any] = {}
+    todo, seen = list(items), set()
+    for top in todo:
+        for m in modules_inside(top):
+            if id(m) in seen:
+                continue
+            seen.add(id(m))
+            found.update((id(p), p) for p in (m.__dict__.get("_parameters") or {}).values() if p is not None)
+            for name, value in m.__dict__.items():
+                nested = _items(value) if not name.startswith("_") else []
+                if nested and all(module in type(v).__mro__ for v in nested):
+                    todo += nested
+                elif nested and all(type(v) is torch.nn.Parameter for v in nested):
+                    found.update((id(p), p) for p in nested)
+    return found
 
 
 def is_given(owner: Any, held: set[int], module: type) -> bool:
@@ -78,10 +128,15 @@ def is_given(owner: Any, held: set[int], module: type) -> bool:
 
 def inside(module: Any) -> list[Any]:
     """A module's parameters, without a method that a class may have made its own."""
-    todo, seen, out = [module], {id(module)}, []
+    every = ((m.__dict__.get("_parameters") or {}).values() for m in modules_inside(module))
+    return [p for parameters in every for p in parameters if p is not None]
+
+
+def modules_inside(module: Any) -> list[Any]:
+    """A module and those that are registered in it, at any depth."""
+    todo, seen = [module], {id(module)}
     for m in todo:
-        out += [p for p in (m.__dict__.get("_parameters") or {}).values() if p is not None]
         children = [c for c in (m.__dict__.get("_modules") or {}).values() if c is not None and id(c) not in seen]
         seen.update(map(id, children))
         todo += children
-    return out
+    return todo

@@ -170,6 +170,7 @@ class Moved:
         moved = held.moved()
         if moved:
             held.again()
+            self._audit.followers.written(moved)
             held.before = self._audit.torch.autograd._get_sequence_nr(), self._memory(held, moved)
 
     @staticmethod
@@ -205,6 +206,7 @@ class Moved:
             moved = held.moved()
             if moved:
                 held.again()
+                self._audit.followers.written(moved)
                 self._look(noted, outputs, self._memory(held, moved), 1 << 62)
             elif held.before is not None:
                 sequence, memory = held.before

@@ -28,7 +28,9 @@ class _Copy:
     """A network and the one that it was copied from, by the memory of their parameters."""
 
     def __init__(self, own: dict[int, Any], source: set[int], stack: Any) -> None:
-        self.own, self.source, self.stack = own, source, stack
+        self.own, self.source = own, source
+        self.stack = stack
+        """Where it was copied; None where an average moves it."""
         self.looks = 0
 
 
@@ -73,6 +75,15 @@ class Targets:
             self._copies.append(_Copy(own, given, raw))
             audit.witness.looking = True
 
+    def follows(self, mine: list[Any], others: list[Any]) -> None:
+        """An average has moved ``mine`` towards ``others``, which are of the same shapes."""
+        audit = self._audit
+        own = {s: weakref.ref(p) for p in mine if (s := storage_of(p)) is not None}
+        source = {s for p in others if (s := storage_of(p)) is not None}
+        if not self._found and not self._copies and own and source and not own.keys() & source:
+            self._copies.append(_Copy(own, source, None))
+            audit.witness.looking = True
+
     def _is_trained(self, mine: dict[int, Any]) -> bool:
         """Whether an optimizer steps all of these and losses have reached all of them."""
         audit = self._audit
@@ -101,7 +112,8 @@ class Targets:
                 self._audit.snapshot()
                 cwd = self._audit.witness.cwd
                 mine = {s: p for s, r in copy.own.items() if (p := r()) is not None}
-                self._tell("target-trained", frames_of(kept, cwd), frames_of(copy.stack, cwd), mine, noted[0])
+                copied = frames_of(copy.stack, cwd) if copy.stack is not None else []
+                self._tell("target-trained", frames_of(kept, cwd), copied, mine, noted[0])
                 self._copies.clear()
                 self._audit.witness.looking = self._audit.unheld.waits
                 return

@@ -184,12 +184,16 @@ class Unheld:
             if len(live) == 1 and not self._suspects:
                 self._suspect(live[0][0], live[0][1], mine)
                 self._note("suspect-ungiven", live[0][0], list(mine))
-            hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else None
-            if hidden is not None and not any(i in self.loaded for i in hidden.parameters):
+            hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else []
+            hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
+            if hidden:
                 audit.snapshot()
-                self._tell("unregistered", live[0][0], hidden.parameters)
+                self._tell("unregistered", live[0][0], {i: p for one in hidden for i, p in one.parameters.items()})
+                for one in hidden:
+                    one.facts["file"] = shown_file(one.facts["file"], audit.witness.cwd)
+                    one.facts["names"] = sorted(audit.names[i] for i in one.parameters if i in audit.names)
                 for sign in self._found:
-                    sign.facts = {**hidden.facts, "file": shown_file(hidden.facts["file"], audit.witness.cwd)}
+                    sign.facts = {"classes": [one.facts for one in hidden]}
                 return
             weights = {i: p for i, p in mine.items() if self._candidates[i].is_weight and is_users(owners[i])}
             steps = [s for s, o in live if any(id(p) in owners and id(p) in self._reached for p in parameters_of(o))]

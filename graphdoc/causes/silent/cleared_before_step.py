@@ -7,8 +7,9 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.signs import first_sign, optimizer_of, signs
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.story.thrown_away import thrown_away
 from graphdoc.story.wording import folded
 
 TITLE = "Gradients are cleared before the step can use them"
@@ -17,6 +18,9 @@ PAGE = Page(
     what_happened="""\
 `zero_grad()` stands between `backward()` and `step()`. The optimizer finds no gradient, so its step leaves every
 parameter as it is. The loss is computed, printed and never falls.
+
+Where gradients are collected over several batches, and a step is made every fourth time, `zero_grad()` before each
+`backward()` does the same to all batches but the last one.
 """,
     why="""\
 An optimizer's step uses what `.grad` holds at that moment, and leaves out parameters whose `.grad` is None. PyTorch
@@ -33,7 +37,8 @@ loss.backward()
 optimizer.step()
 """,
     fix_safety="""\
-Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in front of `backward()`, or behind `step()`.
+Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in front of `backward()`, or behind `step()`;
+where a step uses several backward calls, behind the step.
 """,
     not_this="""\
 - Nothing clears the gradients: `zero-grad-missing`.
@@ -44,10 +49,12 @@ Unsafe, because the parameters are trained afterwards. Move `zero_grad()` in fro
 
 
 def recognise(program: Program) -> Finding | None:
-    """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward."""
+    """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward; or
+    found that of one backward call of several, because it was cleared before each."""
     sign = first_sign(program.signs, "cleared-early")
     if sign is None:
-        return None
+        collecting = signs(program.signs, "cleared-while-collecting")
+        return thrown_away(program.sources, program.optimizers, collecting) if collecting else None
     name = optimizer_of(program.optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []

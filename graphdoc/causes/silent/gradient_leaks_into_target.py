@@ -14,6 +14,7 @@ from graphdoc.program.signs import first_sign, signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of, where
 from graphdoc.program.stack_levels import shared_levels
 from graphdoc.story.kept_reference import kept_reference
+from graphdoc.story.trained_baseline import trained_baseline
 from graphdoc.story.wording import folded
 
 TITLE = "A loss trains the target network that it is measured against"
@@ -31,6 +32,9 @@ was. If both sides have a graph, they move together, the divergence stays zero, 
 A copy of the parameters themselves is such a goal too: where a penalty keeps a network near what it was after an
 earlier task, `p.clone()` keeps the graph that leads back to `p`. The derivative of `p - old` by `p` is then 1 - 1 = 0,
 and the penalty moves nothing, however large it grows.
+
+So is the advantage of a policy: what a log-probability is multiplied with says how much to learn from an action. If it
+is computed from a value with a graph, `returns - values`, the policy's part of the loss moves the value as well.
 """,
     why="""\
 Autograd differentiates a loss by everything that it was computed from. It knows no goals. `module.to(device)` returns
@@ -63,13 +67,16 @@ values, and the penalty has the gradient by the parameters themselves.
 def recognise(program: Program) -> Finding | None:
     """A network that is copied from another, or from itself, is reached by the loss and stepped; or the second
     derivative of a comparison is zero, and is not once its first side is a constant; or a parameter's distance is taken
-    from an older copy of it that has kept its graph."""
+    from an older copy of it that has kept its graph; or what a log-probability is multiplied with trains a value."""
     itself = next((f for s in signs(program.signs, ITSELF) if (f := _itself(program.sources, s)) is not None), None)
     if itself is not None:
         return itself
     own = first_sign(program.signs, "own-copy")
     if own is not None:
         return kept_reference(program.sources, own)
+    baseline = first_sign(program.signs, "baseline-trained")
+    if baseline is not None:
+        return trained_baseline(program.sources, baseline)
     for sign in signs(program.signs, "same-network", "target-trained"):
         finding = _same(program.sources, sign) if sign.kind == "same-network" else _trained(program.sources, sign)
         if finding is not None:
@@ -84,20 +91,23 @@ def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:
     whose = folded(sign.parameters)
     note = f"The loss sends no gradient into {whose or 'the target network'} any more."
     code = code_at(sources, frame)
+    copied = bool(sign.other)
+    how = "is copied from" if copied else "follows"
+    label = f"brings the {'copied ' if copied else ''}network's graph into the loss"
     return Finding(
         0.93,
         "likely",  # whom the loss trains is seen; what was meant as a goal is not
-        f"the loss trains {whose or 'a network'}, which is only meant to be copied",
-        "The goal of this loss carries the graph of the network that is copied from the trained one.",
+        f"the loss trains {whose or 'a network'}, which is only meant to {'be copied' if copied else 'follow'}",
+        f"The goal of this loss carries the graph of the network that {how} the trained one.",
         distinct(
             (
-                *span_of("cause", sign.stack, "brings the copied network's graph into the loss", sources),
+                *span_of("cause", sign.stack, label, sources),
                 *span_of("related", sign.other, "copied from the trained network here", sources),
             )
         ),
         remedies=(Remedy("detach_expression", f"detach `{code}`", "unsafe", note, {"place": place(frame)}),),
-        because="it is copied from the other network while the training goes on, the same loss reaches both, and an "
-        "optimizer steps both",
+        because=f"it {how} the other network while the training goes on, the same loss reaches both, and an optimizer "
+        "steps both",
     )
 
 

@@ -6,6 +6,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.finite_guards import is_guarded
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.proof import Proof
@@ -75,7 +76,8 @@ def _remedies(program: Program, sign: Sign, name: str) -> list[Remedy]:
     backward, step = innermost_user(sign.stack), innermost_user(sign.other)
     if not is_named(program.optimizers, sign) or backward is None or step is None:
         return []
-    before = bool(sign.facts.get("closure") or sign.facts.get("between"))
+    skipped = is_guarded(program.sources, step, backward)
+    before = skipped or bool(sign.facts.get("closure") or sign.facts.get("between"))
     at = backward if before else step
     own = spelled(program.sources, name, at, [step])
     if own is None:
