@@ -45,8 +45,10 @@ MOST_WALKED = 1_000_000
 """Nodes that one run is walked through to see which leaves lie behind what was cut off: a second or two."""
 PLAIN = (int, slice, type(...), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator)
 """What an argument may be besides tensors and numbers without bringing any values along."""
-MOST_ENTERED = 20_000
+MOST_ENTERED = 30_000
 """Values without a graph that went into one, the latest."""
+MOST_TAKEN = 64
+"""Inputs of an operation that are looked at."""
 MOST_TRIED = 1_000
 QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
 """Questions about a tensor that make no value."""
@@ -151,7 +153,7 @@ class CutRecorder(TorchFunctionMode):
         kept = node_stacks.kept_in(node) if node is not None else None
         if not isinstance(kept, stacks.Stack):
             return
-        for value in self._flat(args):
+        for value in self._flat(args)[:MOST_TAKEN]:
             if isinstance(value, torch.Tensor) and not value.requires_grad and (record := self._of(value)) is not None:
                 self._entered.append((int(node._sequence_nr()), record, kept))
 
@@ -226,7 +228,7 @@ class CutRecorder(TorchFunctionMode):
 
     def _leaves_of(self, values: Iterable[Any]) -> tuple[weakref.ref[Any], ...]:
         """The leaves behind the graphs of these values, as far as the run's share of nodes allows."""
-        tensors = [v for v in self._flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
+        tensors = [_viewed(v) for v in self._flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
         graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
         for node, following in islice(graph, DEEP - 1):
@@ -302,3 +304,9 @@ class CutRecorder(TorchFunctionMode):
         if record is not None:
             self._keep(value, record)
         return record
+
+
+def _viewed(tensor: torch.Tensor) -> torch.Tensor:
+    """What a view that was made without recording looks into: it requires gradients, and has no ``grad_fn``."""
+    base = tensor._base if tensor.grad_fn is None else None
+    return base if base is not None and base.requires_grad else tensor

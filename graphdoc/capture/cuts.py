@@ -140,6 +140,12 @@ class CutWatch(CutRecorder):
         return sorted({names[i] for r in records for i in r.behind if i in names})
 
 
+def is_draw(record: Record) -> bool:
+    """Whether an operation draws random numbers, or stands alone in a library's function that does."""
+    by_library = record.switch is not None and not is_users(record.switch)
+    return record.op in DRAWS or (by_library and _called_by_one(record) in DRAWS)
+
+
 def _called_by_one(record: Record) -> str:
     """The library function that both switches recording off and computes this, where the user's code called just one.
 

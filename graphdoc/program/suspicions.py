@@ -22,7 +22,7 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
         return any(_loses(node) for node in _nodes(sources))
     if "suspect-unused" in kinds:
         return any(_cuts(node) for node in _nodes(sources))
-    return "suspect-unreached" in kinds and any(_makes_leaf(node) for node in _nodes(sources))
+    return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
 
 
 def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:
@@ -146,6 +146,12 @@ def _makes_leaf(node: ast.AST) -> bool:
         k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
     )
     return wanted and bool(node.args) and any(isinstance(n, ast.Call) for n in ast.walk(node.args[0]))
+
+
+def _draws(node: ast.AST) -> bool:
+    """``distribution.sample()``, which gives numbers without a graph; a memory is told how many to draw."""
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "sample"
+    return called and not node.args and not node.keywords  # type: ignore[attr-defined]
 
 
 def _is_estimator(node: ast.AST) -> bool:

@@ -107,12 +107,18 @@ class Losses:
             missed = self._missed(optimizer, reached)
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
-            last = self._audit.journal.latest("backward")
-            if len(cut) >= OFTEN and last is not None and not self._around:
-                noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
-                behind = self.watch.leaves[id(cut[-1])][1] & missed
-                self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
+            self._tell_missed(cut, missed)
+        if self._evidence is None and (missed := self._missed(optimizer, reached)):
+            self._tell_missed([record for record in reversed(self.watch.drawn()) if record.behind & missed], missed)
         self.watch.stepped()
+
+    def _tell_missed(self, cut: list[Record], missed: set[int]) -> None:
+        """Tell of these parameters, which are stepped and never reached, where such cuts are seen again and again."""
+        last = self._audit.journal.latest("backward")
+        if len(cut) < OFTEN or last is None or self._around:
+            return
+        noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
+        self._tell(noted, (), Sign("cut-off"), cut[-1:], None, cut[-1].behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""

@@ -7,7 +7,6 @@ runs that graphdoc starts by itself. It looks from the first backward call until
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from graphdoc.capture import stacks
 from graphdoc.capture.containers import elements
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
 from graphdoc.capture.cut_records import Record, records_behind
-from graphdoc.capture.cuts import CutWatch
+from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.journal import leaves_behind
 
@@ -28,8 +27,6 @@ MOST_OPERATIONS = 30_000
 """Operations that are looked at; a rollout of thousands of steps ends the look."""
 MOST_STEPS = 4
 """Steps of optimizers until the look ends."""
-MOST_TAKEN = 64
-"""Inputs of an operation that are looked at."""
 MOST_FOLLOWED = 2_000
 """Results without a graph that are followed back from one loss."""
 MOST_TOP = 200
@@ -100,8 +97,6 @@ class TermWatch(CutWatch):
         self._taken: dict[int, dict[int, frozenset[int]]] = {}
         """By the id of the record of a detached difference: the sequence number of either side, with the leaves that
         are only behind the other one."""
-        self._taking: OrderedDict[int, Record] = OrderedDict()
-        """By the sequence number of an operation with a graph: one of its inputs without."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -143,28 +138,22 @@ class TermWatch(CutWatch):
             return
         super()._note(func, args, kwargs, result)
         name = self._name(func)
-        if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
-            self._note_taking((*args, *kwargs.values()), result.grad_fn)
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result)
             self._note_estimator(args)
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
             self._note_leaving(args[0], result)
 
-    def _note_taking(self, values: Any, node: Any) -> None:
-        flat = [v for a in values for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
-        for value in flat[:MOST_TAKEN]:
-            record = self._of(value) if isinstance(value, self._torch.Tensor) and not value.requires_grad else None
-            if record is not None and not record.integral:
-                self._taking[node._sequence_nr()] = record
-        while len(self._taking) > MOST_OPERATIONS:
-            self._taking.popitem(last=False)
-
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
-        numbers = sorted((n._sequence_nr() for n in nodes), reverse=True)
-        taken = [self._taking[n] for n in numbers if n in self._taking]
-        return [r for r in records_behind(taken, MOST_FOLLOWED) if r.origins]
+        numbers = {n._sequence_nr() for n in nodes}
+        taken = sorted(((n, r) for n, r, _ in self._entered if n in numbers and not r.integral), key=lambda e: -e[0])
+        return [r for r in records_behind([r for _, r in taken], MOST_FOLLOWED) if r.origins]
+
+    def drawn(self) -> list[Record]:
+        """Random draws from what has a graph whose numbers went into something that has one, the latest first."""
+        entered = [r for _, r, _ in reversed(self._entered) if not r.integral]
+        return [r for r in records_behind(entered, MOST_FOLLOWED) if r.origins and is_draw(r)]
 
     def _note_sum(self, args: Any, result: Any) -> None:
         flat = [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
