@@ -111,6 +111,8 @@ class Losses:
             if len(cut) >= OFTEN and last is not None and not self._around:
                 noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
                 behind = self.watch.leaves[id(cut[-1])][1] & missed
+                if not cut[-1].recording:  # a block ran unrecorded, and with it all of its operations
+                    behind |= frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording)) & missed
                 self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind)
         self.watch.stepped()
 
