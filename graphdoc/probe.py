@@ -14,7 +14,7 @@ from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.signs import first_sign
-from graphdoc.program.suspicions import goes_around, suspicious, writes_through_data
+from graphdoc.program.suspicions import goes_around, left_unrecorded, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
 from graphdoc.story.every_value import NONE_MET
 
@@ -65,7 +65,7 @@ def question(evidence: Evidence) -> str:
         return f"probe:nonfinite:{start}"
     if evidence.raised is None:
         hidden = writes_through_data(evidence.sources, evidence.signs)
-        if suspicious(evidence.sources, evidence.signs):
+        if suspicious(evidence.sources, evidence.signs) or left_unrecorded(evidence.warnings, evidence.signs):
             return "probe:cuts"
         if goes_around(evidence.sources, evidence.signs):
             return "probe:cuts:around"

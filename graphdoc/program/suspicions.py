@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.exception import warned
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.paths import without_subscripts
 
@@ -23,6 +24,12 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     if "suspect-unused" in kinds:
         return any(_cuts(node) for node in _nodes(sources))
     return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
+
+
+def left_unrecorded(warnings: list[str], signs: list[Sign]) -> bool:
+    """Whether parameters without gradient may stand in blocks that a reentrant checkpoint, as PyTorch has warned, ran
+    without recording: none of the inputs required gradients."""
+    return any(s.kind == "suspect-unreached" for s in signs) and warned(warnings, "checkpoint-no-input-grad")
 
 
 def goes_around(sources: SourceTexts, signs: list[Sign]) -> bool:

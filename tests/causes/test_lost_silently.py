@@ -226,3 +226,36 @@ def test_a_list_that_a_loop_fills_with_a_single_module_is_not_registered(tmp_pat
 def test_a_list_written_out_for_one_module_keeps_it_to_itself(tmp_path: Path) -> None:
     seen = observe(tmp_path, BLOCKS.format(kept="self.blocks = [nn.Linear(4, 4)]"))
     assert (seen.result.status, seen.found) == (0, [])
+
+
+TOWER = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+blocks = nn.ModuleList(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(3))
+head, spare = nn.Linear(4, 2), nn.Linear(4, 2)
+for block in blocks[:{frozen}]:
+    block.requires_grad_(False)
+trained = [p for module in (blocks, head, spare) for p in module.parameters() if p.requires_grad]
+optimizer = torch.optim.SGD(trained, lr=0.1)
+for x in torch.randn(6, 5, 4):
+    for block in blocks:
+        x = checkpoint(block, x, use_reentrant=True)
+    loss = head(x).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_blocks_that_a_checkpoint_runs_without_recording_are_told(tmp_path: Path) -> None:
+    told = observe(tmp_path, TOWER.format(frozen=1))
+    assert told.slugs == ["checkpoint-no-grad-input"]
+    assert told.lines("cause") == ["x = checkpoint(block, x, use_reentrant=True)"]
+    assert "`blocks.*` (4 parameters)" in told.said
+
+
+def test_a_spare_head_beside_a_frozen_tower_is_not_the_checkpoints_doing(tmp_path: Path) -> None:
+    assert observe(tmp_path, TOWER.format(frozen=3)).slugs == []

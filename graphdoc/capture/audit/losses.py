@@ -107,18 +107,25 @@ class Losses:
             missed = self._missed(optimizer, reached)
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
-            self._tell_missed(cut, missed)
+            left = {id(record): behind for record, behind in self.watch.leaves.values()}
+            self._tell_missed(cut, left, missed)
         if self._evidence is None and (missed := self._missed(optimizer, reached)):
-            self._tell_missed([record for record in reversed(self.watch.drawn()) if record.behind & missed], missed)
+            drawn = [record for record in reversed(self.watch.drawn()) if record.behind & missed]
+            self._tell_missed(drawn, {id(record): record.behind for record in drawn}, missed)
         self.watch.stepped()
 
-    def _tell_missed(self, cut: list[Record], missed: set[int]) -> None:
-        """Tell of these parameters, which are stepped and never reached, where such cuts are seen again and again."""
+    def _tell_missed(self, cut: list[Record], left: dict[int, frozenset[int]], missed: set[int]) -> None:
+        """Tell of these parameters, which are stepped and never reached, where such cuts are seen again and again;
+        ``left`` has the leaves behind each value that left its graph, by the id of its record."""
         last = self._audit.journal.latest("backward")
         if len(cut) < OFTEN or last is None or self._around:
             return
         noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
-        self._tell(noted, (), Sign("cut-off"), cut[-1:], None, cut[-1].behind & frozenset(missed))
+        behind = left[id(cut[-1])]
+        if not cut[-1].recording and self.watch is not None and id(cut[-1]) in self.watch.leaves:
+            # A block ran unrecorded, and with it all of its operations.
+            behind |= frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
+        self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""

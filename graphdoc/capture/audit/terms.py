@@ -17,7 +17,7 @@ from graphdoc.capture.containers import elements
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
 from graphdoc.capture.cut_records import Record, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
-from graphdoc.capture.frames import site_of
+from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ MOST_STEPS = 4
 """Steps of optimizers until the look ends."""
 MOST_FOLLOWED = 2_000
 """Results without a graph that are followed back from one loss."""
+MOST_LEFT = 200
+"""Values that leave the graph, as far as they are remembered."""
 MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
@@ -143,6 +145,8 @@ class TermWatch(CutWatch):
             self._note_estimator(args)
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
             self._note_leaving(args[0], result)
+        elif not self._torch.is_grad_enabled():
+            self._note_unrecorded_block(result)
 
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
@@ -179,7 +183,7 @@ class TermWatch(CutWatch):
 
     def _note_leaving(self, value: Any, result: Any) -> None:
         node = value.grad_fn
-        if node is None or len(self.leaves) > 200 or not self._torch.is_grad_enabled():
+        if node is None or len(self.leaves) > MOST_LEFT or not self._torch.is_grad_enabled():
             return
         first = result[0] if isinstance(result, list | tuple) and result else result
         record, _ = self._records.get(id(first), (None, None))
@@ -192,6 +196,16 @@ class TermWatch(CutWatch):
                     sides[0]._sequence_nr(): other - first_side,
                     sides[1]._sequence_nr(): first_side - other,
                 }
+
+    def _note_unrecorded_block(self, result: Any) -> None:
+        """What a checkpoint computes without recording: of a block that it runs again for backward, what lies behind
+        gets gradients all the same; of one with no input that requires them it gets none."""
+        record, _ = self._records.get(id(result), (None, None))
+        if record is None or not record.origins or record.recording or len(self.leaves) > MOST_LEFT:
+            return
+        frames = frames_of(record.raw, self._witness.cwd)
+        if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
+            self.leaves[id(record)] = (record, record.behind)
 
     def _note_estimator(self, args: Any) -> None:
         tensors = [v for v in args if isinstance(v, self._torch.Tensor)]
