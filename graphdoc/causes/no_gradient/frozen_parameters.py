@@ -29,6 +29,7 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
+from graphdoc.story.misspelled_flag import misspelled_flag
 from graphdoc.story.wording import folded
 
 TITLE = "All parameters that the loss depends on are frozen"
@@ -105,6 +106,11 @@ def recognise(program: Program) -> Finding | None:
     throughout = first_sign(program.signs, "frozen-throughout")
     if throughout is not None and program.raised is None:
         found = frozen_throughout(program.sources, program.optimizers, throughout)
+        if found is not None:
+            return found
+    other = first_sign(program.signs, "misspelled-flag")
+    if other is not None and program.raised is None:
+        found = misspelled_flag(program.sources, program.optimizers, other)
         if found is not None:
             return found
     flag = first_sign(program.signs, "flag-of-module")
