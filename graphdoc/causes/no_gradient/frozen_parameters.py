@@ -46,7 +46,7 @@ A module that freezes a part of itself in its `train()` does so at every `model.
 before the training stays frozen, without an error where the rest is trained.
 
 Or nothing was frozen at all: `module.requires_grad = False`, without the underscore and the call, sets an attribute
-that PyTorch never reads, and the module goes on training.
+that PyTorch never reads, and the module goes on training. So does a flag that is misspelled, `p.require_grad = False`.
 """,
     why="""\
 A result requires gradients if at least one of its inputs does. With frozen parameters and plain data there is no such
