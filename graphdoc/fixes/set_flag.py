@@ -1,8 +1,9 @@
-"""Give a flag another value where it is set: ``p.requires_grad = False`` → ``p.requires_grad = True``.
+"""Give a flag another value where it is set (``p.requires_grad = False`` → ``= True``), or its right name.
 
 Args:
     place: the assignment.
-    value: the new value as Python source.
+    value: the new value as Python source; or
+    attribute: the name of the flag, where another one was set.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
 KIND = "set_flag"
@@ -17,6 +19,8 @@ KIND = "set_flag"
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = statement(sources, required(args, "place"))
+    if args.get("attribute"):
+        return _spelled(source, node, str(args["attribute"]))
     value = str(required(args, "value"))
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
         raise CannotFix("no flag is set there")
@@ -24,3 +28,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix(f"the flag is {value} already")
     start, end = source.span(node.value)
     return [Edit(source.file, start, end, value)]
+
+
+def _spelled(source: Source, node: ast.stmt, name: str) -> list[Edit]:
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(target, ast.Attribute):
+        raise CannotFix("no attribute is set there")
+    start, end = source.span(target)
+    if not source.code[start:end].endswith(target.attr):
+        raise CannotFix("the attribute is written in an unusual way")
+    return [Edit(source.file, end - len(target.attr), end, name)]

@@ -20,6 +20,7 @@ from graphdoc.capture.audit.followers import Followers
 from graphdoc.capture.audit.growing import LOOKS, Growing
 from graphdoc.capture.audit.inner import Inner
 from graphdoc.capture.audit.losses import Losses
+from graphdoc.capture.audit.misspelled import Misspelled
 from graphdoc.capture.audit.moved import Moved
 from graphdoc.capture.audit.products import Products
 from graphdoc.capture.audit.references import References
@@ -80,11 +81,12 @@ class Audit:
         self.references = References(self)
         self.baselines = Baselines(self)
         self.collecting = Collecting(self)
+        self.misspelled = Misspelled(self)
         self.unused = Unused(self, self.losses.watch)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
-            *(self.inner, self.products, self.references, self.baselines, self.collecting),
+            *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
         ]
 
     @classmethod
@@ -152,6 +154,7 @@ class Audit:
         self.unheld.stepped(optimizer, seen)
         self.inner.stepped(optimizer, seen)
         self.collecting.stepped(seen)
+        self.misspelled.stepped(optimizer, seen)
         self.references.stepped(seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)

@@ -215,7 +215,8 @@ class TermWatch(CutWatch):
             sides = self._taken.get(id(record), {}) if record is not None else {}
             for behind in (sides[number] for number in live if number in sides):
                 here = stacks.stack_here(4)
-                self.estimators.setdefault(site_of(here), (here, behind))
+                first, others = self.estimators.get(site_of(here), (here, frozenset()))
+                self.estimators[site_of(here)] = first, others | behind
 
     def added(self, roots: list[Any]) -> list[tuple[Record, stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of."""

@@ -29,6 +29,7 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
+from graphdoc.story.misspelled_flag import misspelled_flag
 from graphdoc.story.wording import folded
 
 TITLE = "All parameters that the loss depends on are frozen"
@@ -45,7 +46,7 @@ A module that freezes a part of itself in its `train()` does so at every `model.
 before the training stays frozen, without an error where the rest is trained.
 
 Or nothing was frozen at all: `module.requires_grad = False`, without the underscore and the call, sets an attribute
-that PyTorch never reads, and the module goes on training.
+that PyTorch never reads, and the module goes on training. So does a flag that is misspelled, `p.require_grad = False`.
 """,
     why="""\
 A result requires gradients if at least one of its inputs does. With frozen parameters and plain data there is no such
@@ -105,6 +106,11 @@ def recognise(program: Program) -> Finding | None:
     throughout = first_sign(program.signs, "frozen-throughout")
     if throughout is not None and program.raised is None:
         found = frozen_throughout(program.sources, program.optimizers, throughout)
+        if found is not None:
+            return found
+    other = first_sign(program.signs, "misspelled-flag")
+    if other is not None and program.raised is None:
+        found = misspelled_flag(program.sources, program.optimizers, other)
         if found is not None:
             return found
     flag = first_sign(program.signs, "flag-of-module")
