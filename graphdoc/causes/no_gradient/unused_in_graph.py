@@ -16,6 +16,7 @@ from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, innermost_user, span, where
+from graphdoc.program.unread_modules import never_read
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.wording import folded
 
@@ -100,6 +101,10 @@ def recognise(program: Program) -> Finding | None:
     guessed = another is None and bool(cut or idle or _step_between(program))
     strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
     marks, why = _why(program, idle, cut) if another is None else _of_another(program.sources, another)
+    alone = _left_alone(program, name) if another is None and not guessed else None
+    if alone is not None:
+        marks = (span("cause", alone[1], f"nothing in the program reads `{alone[0]}` after this", program.sources),)
+        why = f"`{alone[0]}` is built at {where(alone[1])} and takes no part in anything: use it, or leave it out."
     here = (
         (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
     )
@@ -118,7 +123,9 @@ def recognise(program: Program) -> Finding | None:
         f"No way leads from the output back to {_quoted(name)}. {why}",
         distinct((*marks, *here, *(program.raised_span("noticed here") if not here else ()))),
         facts,
-        _zeros(frame, another) if another is not None else _remedies(program, idle, cut),
+        _zeros(frame, another.name if another is not None else name)
+        if another is not None or alone is not None
+        else _remedies(program, idle, cut),
         because=f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph"
         if cut
         else "",
@@ -151,16 +158,25 @@ def _of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, .
     )
 
 
-def _zeros(frame: Frame | None, another: OfAnother) -> tuple[Remedy, ...]:
+def _zeros(frame: Frame | None, name: str) -> tuple[Remedy, ...]:
     return remedy_at(
         frame,
         "set_keyword",
         "Ask for zeros where the output does not depend on an input",
         "unsafe",
-        f"The derivative by {_quoted(another.name)} is zero then; had it been forgotten, that would be silenced.",
+        f"The derivative by {_quoted(name)} is zero then; had it been forgotten, that would be silenced.",
         name="materialize_grads",
         value="True",
     )
+
+
+def _left_alone(program: Program, name: str) -> tuple[str, Frame] | None:
+    """The part of the model that the input belongs to, where nothing reads it, and all other inputs not reached
+    belong to such parts too."""
+    asked, reached = program.evidence.extras.get("asked") or (), set(program.evidence.reaches)
+    missed = {name, *(str(a) for a in asked if reached and a not in reached)}
+    found = {n: never_read(program.sources, n) for n in missed}
+    return found[name] if all(found.values()) else None
 
 
 Idle = tuple[str, str, Frame]
