@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Container, Iterable
+from collections import OrderedDict
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.containers import elements
-from graphdoc.capture.cut_records import Origin, Record, draw_behind, records_behind
+from graphdoc.capture.cut_records import Origin, Record, draw_behind
+from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 MOST_RECORDS = 400_000
 DEEPEST = 400
 """Operations without a graph followed back from the loss."""
-MOST_INSIDE = 5_000
-"""Elements looked at inside a list that is turned into a tensor."""
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
 DETACHES = {"detach", "detach_", "data"}
@@ -45,17 +44,8 @@ MOST_WALKED = 1_000_000
 """Nodes that one run is walked through to see which leaves lie behind what was cut off: a second or two."""
 PLAIN = (int, slice, type(...), torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Generator)
 """What an argument may be besides tensors and numbers without bringing any values along."""
-MOST_ENTERED = 30_000
-"""Values without a graph that went into one, the latest."""
-MOST_TAKEN = 64
-"""Inputs of an operation that are looked at."""
-MOST_TRIED = 1_000
 QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype", "device", "__len__"}
 """Questions about a tensor that make no value."""
-
-
-Flagged = tuple[weakref.ref[Any], int, stacks.Stack]
-"""A tensor, autograd's sequence number when it was let require gradients, and where."""
 
 
 class _Noting(threading.local):
@@ -77,8 +67,7 @@ class CutRecorder(TorchFunctionMode):
         self._numbers: dict[int, Record] = {}
         self._recent: list[Record] = []
         self._frozen_at: OrderedDict[int, stacks.Stack] = OrderedDict()
-        self._flagged_at: OrderedDict[int, Flagged] = OrderedDict()
-        self._entered: deque[tuple[int, Record, stacks.Stack]] = deque(maxlen=MOST_ENTERED)
+        self.entered_values = Entered(self._of)
         self._unrecorded: dict[Any, Record] = {}
         self._walked = 0
         self._noting = _Noting()
@@ -118,7 +107,7 @@ class CutRecorder(TorchFunctionMode):
             return
         outputs = result if isinstance(result, tuple | list) else (result,)
         if isinstance(result, torch.Tensor) and result.requires_grad:
-            self._note_entered((*args, *kwargs.values()), result)
+            self.entered_values.note((*args, *kwargs.values()), result)
             return
         record: Record | None = None
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
@@ -147,16 +136,6 @@ class CutRecorder(TorchFunctionMode):
         if record is not None and record.origins and not record.recording:
             self._note_unrecorded(record)
 
-    def _note_entered(self, args: tuple[Any, ...], result: Any) -> None:
-        """What went without a graph into something that has one: it may be let require gradients later on."""
-        node = result.grad_fn
-        kept = node_stacks.kept_in(node) if node is not None else None
-        if not isinstance(kept, stacks.Stack):
-            return
-        for value in self._flat(args)[:MOST_TAKEN]:
-            if isinstance(value, torch.Tensor) and not value.requires_grad and (record := self._of(value)) is not None:
-                self._entered.append((int(node._sequence_nr()), record, kept))
-
     def _note_unrecorded(self, record: Record) -> None:
         """What was computed from parameters under a switch that nothing closes, whether the loss needs it or not."""
         persistent = record.switch is not None and record.switch[0] == "set_grad_enabled"
@@ -171,37 +150,8 @@ class CutRecorder(TorchFunctionMode):
             self._frozen_at[id(tensor)] = stacks.stack_here(4)
             if len(self._frozen_at) > MOST_RECORDS:
                 self._frozen_at.popitem(last=False)
-        elif self._of(tensor) is not None and self._flag_of(tensor) is None:
-            now = self._torch.autograd._get_sequence_nr()
-            self._flagged_at[id(tensor)] = weakref.ref(tensor), now, stacks.stack_here(4)
-            if len(self._flagged_at) > MOST_RECORDS:
-                self._flagged_at.popitem(last=False)
-
-    def _flag_of(self, tensor: Any) -> Flagged | None:
-        known = self._flagged_at.get(id(tensor))
-        return known if known is not None and known[0]() is tensor else None
-
-    def flagged_late(self, tensor: Any, graph: Container[int]) -> tuple[stacks.Stack, stacks.Stack] | None:
-        """Where a tensor that had been made without the flag was first let require gradients, and where it, or what was
-        computed from it, had gone into one of these nodes before; None where that was not seen."""
-        known, record = self._flag_of(tensor), self._of(tensor)
-        if known is None or record is None:
-            return None
-        _, number, flagged = known
-        entered = ((r, at) for n, r, at in reversed(self._entered) if n in graph and n < number)
-        taken = next((at for r, at in islice(entered, MOST_TRIED) if record in records_behind([r], MOST_TRIED)), None)
-        return (flagged, taken) if taken is not None else None
-
-    def taken_out(self, tensor: Any, graph: Container[int]) -> list[Record]:
-        """The operations that took the values of this tensor out of the graph, where these then went into the nodes
-        with these sequence numbers; the latest node first."""
-        entered = [r for number, r, _ in reversed(self._entered) if number in graph]
-        node = tensor.grad_fn
-        kept = node_stacks.kept_in(node) if node is not None else None
-        behind = (r for r in records_behind(entered) if r.origins)
-        if node is not None:
-            return [r for r in behind if kept is not None and any(o.raw is kept for o in r.origins)]
-        return [r for r in behind if id(tensor) in r.behind]
+        else:
+            self.entered_values.note_flag(tensor, lambda: stacks.stack_here(6))
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
         record = Record(name, stacks.stack_here(4), self._witness.journal.count)
@@ -223,12 +173,9 @@ class CutRecorder(TorchFunctionMode):
             record.inputs = []
         return record
 
-    def _flat(self, values: Iterable[Any]) -> list[Any]:
-        return [v for a in values for v in (elements(a, MOST_INSIDE) if isinstance(a, list | tuple) else (a,))]
-
     def _leaves_of(self, values: Iterable[Any]) -> tuple[weakref.ref[Any], ...]:
         """The leaves behind the graphs of these values, as far as the run's share of nodes allows."""
-        tensors = [_viewed(v) for v in self._flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
+        tensors = [_viewed(v) for v in flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
         graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
         for node, following in islice(graph, DEEP - 1):

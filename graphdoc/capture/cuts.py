@@ -68,9 +68,9 @@ class CutWatch(CutRecorder):
         if missed is None:
             return
         graph = {f.sequence for f in autopsy.order}
-        cuts = apart(self.taken_out(missed, graph))
+        cuts = apart(self.entered_values.taken_out(missed, graph))
         evidence.cuts += [self._cut(r, True, autopsy, alike=alike) for r, alike in cuts[:MOST_CANDIDATES]]
-        late = self.flagged_late(missed, graph)
+        late = self.entered_values.flagged_late(missed, graph)
         if late is not None:
             for key, raw in zip(("flagged", "taken"), late, strict=True):
                 evidence.extras["unreached"][key] = [vars(f) for f in frames_of(raw, autopsy.cwd)]

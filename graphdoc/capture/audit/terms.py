@@ -151,12 +151,14 @@ class TermWatch(CutWatch):
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
         numbers = {n._sequence_nr() for n in nodes}
-        taken = sorted(((n, r) for n, r, _ in self._entered if n in numbers and not r.integral), key=lambda e: -e[0])
+        taken = sorted(
+            ((n, r) for n, r, _ in self.entered_values.latest if n in numbers and not r.integral), key=lambda e: -e[0]
+        )
         return [r for r in records_behind([r for _, r in taken], MOST_FOLLOWED) if r.origins]
 
     def drawn(self) -> list[Record]:
         """Random draws from what has a graph whose numbers went into something that has one, the latest first."""
-        entered = [r for _, r, _ in reversed(self._entered) if not r.integral]
+        entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
         return [r for r in records_behind(entered, MOST_FOLLOWED) if r.origins and is_draw(r)]
 
     def _note_sum(self, args: Any, result: Any) -> None:

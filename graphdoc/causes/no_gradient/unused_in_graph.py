@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role, Span
 from graphdoc.program import bindings, name_usage
@@ -16,8 +16,10 @@ from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.idle_argument import Idle, asked_names, idle_argument
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost, innermost_user, place, span, where
+from graphdoc.program.spans import distinct, innermost_user, place, span, where
+from graphdoc.program.steps_between import step_between
 from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut, unreached_input
+from graphdoc.program.unread_modules import left_alone
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story import unreached_input as story
 from graphdoc.story.wording import folded
@@ -101,11 +103,15 @@ def recognise(program: Program) -> Finding | None:
     idle = idle_argument(program.sources, frame) if another is None else None
     cut = _cut_by_writing(program, frame) if another is None else []
     reason = unreached_input(program) if another is None and not cut else None
-    guessed = another is None and reason is None and bool(cut or idle or _step_between(program))
+    guessed = another is None and reason is None and bool(cut or idle or step_between(program))
     strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
     if reason is not None:
         return _finding(program.sources, frame, name, reason, (strength, confidence))
     marks, why = _why(program, idle, cut) if another is None else _of_another(program.sources, another)
+    alone = left_alone(program, name) if another is None and not guessed else None
+    if alone is not None:
+        marks = (span("cause", alone[1], f"nothing in the program reads `{alone[0]}` after this", program.sources),)
+        why = f"`{alone[0]}` is built at {where(alone[1])} and takes no part in anything: use it, or leave it out."
     here = (
         (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
     )
@@ -124,7 +130,9 @@ def recognise(program: Program) -> Finding | None:
         f"No way leads from the output back to {_quoted(name)}. {why}",
         distinct((*marks, *here, *(program.raised_span("noticed here") if not here else ()))),
         facts,
-        _zeros(frame, another) if another is not None else _remedies(program, idle, cut),
+        _zeros(frame, another.name if another is not None else name)
+        if another is not None or alone is not None
+        else _remedies(program, idle, cut),
         because=f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph"
         if cut
         else "",
@@ -193,13 +201,13 @@ def _of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, .
     )
 
 
-def _zeros(frame: Frame | None, another: OfAnother) -> tuple[Remedy, ...]:
+def _zeros(frame: Frame | None, name: str) -> tuple[Remedy, ...]:
     return remedy_at(
         frame,
         "set_keyword",
         "Ask for zeros where the output does not depend on an input",
         "unsafe",
-        f"The derivative by {_quoted(another.name)} is zero then; had it been forgotten, that would be silenced.",
+        f"The derivative by {_quoted(name)} is zero then; had it been forgotten, that would be silenced.",
         name="materialize_grads",
         value="True",
     )
@@ -229,7 +237,7 @@ def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
 
 def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
     """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
-    if idle is None or _step_between(program) is not None:
+    if idle is None or step_between(program) is not None:
         return ()
     function, argument, place = idle
     again = name_usage.made_again(program.sources, place, argument)
@@ -268,7 +276,7 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
             f"What is computed from it is written through `.data` at {where(cut[0])}, which autograd does not record: "
             "the tensors written to hold the new numbers, and nothing tells from what these came."
         )
-    step = _step_between(program)
+    step = step_between(program)
     frame = innermost_user(step.stack) if step else None
     if frame:
         return (
@@ -287,32 +295,6 @@ def _why(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[tuple[S
         "It took no part in this output, or another tensor object went into the forward, or the way is cut in between. "
         "The same values, or the same name later on, do not make it the same tensor."
     )
-
-
-def _has_reached(program: Program, fed: Event, failing: Event) -> bool:
-    """Whether the backward that fed the step can have come to what the gradient is asked for; True where no one knows
-    what it reached."""
-    reached = {part for name in program.journal.reaches(fed) for part in name.split(".")}
-    frame = innermost(failing.stack)
-    wanted = asked_names(program.sources, frame) - {"parameters"}
-    return not reached or bool(wanted & reached)
-
-
-def _step_between(program: Program) -> Event | None:
-    """A step that stands above the failing call in the same function, with the backward that fed it above it."""
-    failing = program.failing
-    before = program.before_failure
-    last = next((e for e in reversed(before) if e.kind == "step"), None)
-    if failing is None or last is None:
-        return None
-    here, step = innermost(failing.stack), innermost_user(last.stack)
-    fed = next((e for e in reversed(before) if e.kind in ("backward", "grad") and e.index < last.index), None)
-    source = innermost_user(fed.stack) if fed else None
-    if here is None or step is None or fed is None or source is None or not _has_reached(program, fed, failing):
-        return None
-    mine = [f for f in failing.stack if f.user and f.file == step.file and f.function == step.function]
-    above = any(source.line <= step.line < f.line for f in mine) and source.function == step.function
-    return last if above else None
 
 
 CAUSE = Cause(
