@@ -126,11 +126,18 @@ def _of_interest(roots: list[Any]) -> tuple[list[Any], list[Any]]:
         if count >= walk.DEEP - 1:
             return [], []
         name = type(node).__name__
-        if name in _LOSSES or (name == "PowBackward0" and getattr(node, "_saved_exponent", 0) == 2):
+        if name in _LOSSES or (name == "PowBackward0" and _is_square(node)):
             fits.append(node)
         elif name == "MulBackward0" and len(following) == 2 and None not in (following[0][0], following[1][0]):
             (fits if following[0] == following[1] else products).append(node)
     return fits, products
+
+
+def _is_square(node: Any) -> bool:
+    try:
+        return bool(node._saved_exponent == 2)
+    except (AttributeError, RuntimeError):
+        return False
 
 
 def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]] | None:
