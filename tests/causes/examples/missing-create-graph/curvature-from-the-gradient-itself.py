@@ -22,5 +22,7 @@ optimizer = Curved(model.parameters(), 0.1)
 for _ in range(3):
     optimizer.zero_grad()
     loss = model(torch.randn(5, 3)).square().mean()
-    loss.backward(create_graph=True)
+    slopes = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    for p, slope in zip(model.parameters(), slopes):
+        p.grad = slope
     optimizer.step()
