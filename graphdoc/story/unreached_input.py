@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphdoc.evidence import SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.model import Span
-from graphdoc.program.spans import span, where
+from graphdoc.program.asked_inputs import OfAnother
+from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut
+from graphdoc.story.wording import folded
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,22 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
                 "that. What is computed from a tensor has an edge to it only if it required gradients then.",
                 "the flag was set after the tensor had gone into the output",
             )
+
+
+def of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
+    """One list of inputs for two outputs, of which this input is in one."""
+    also = f"The output depends on {folded(another.reached)}, "
+    place = innermost_user(another.other.stack)
+    marks = (span("related", place, f"this output depends on `{another.name}`", sources),) if place else ()
+    return marks, (
+        f"{also}asked for in the same call. `{another.name}` is a part of another output, differentiated at "
+        f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
+    )
+
+
+def of_unread(sources: SourceTexts, part: str, built: Frame) -> tuple[tuple[Span, ...], str]:
+    """A part of the model that is built, and that nothing reads."""
+    return (
+        (span("cause", built, f"nothing in the program reads `{part}` after this", sources),),
+        f"`{part}` is built at {where(built)} and takes no part in anything: use it, or leave it out.",
+    )

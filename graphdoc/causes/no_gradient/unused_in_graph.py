@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
@@ -10,7 +11,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role, Span
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.asked_inputs import OfAnother, of_another_output
+from graphdoc.program.asked_inputs import of_another_output
 from graphdoc.program.data_writes import written_from
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.idle_argument import Idle, asked_names, idle_argument
@@ -22,7 +23,6 @@ from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenO
 from graphdoc.program.unread_modules import left_alone
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story import unreached_input as story
-from graphdoc.story.wording import folded
 
 TITLE = "The output does not depend on a tensor whose gradient was asked for"
 
@@ -99,28 +99,43 @@ def recognise(program: Program) -> Finding | None:
         return None  # a derivative that is constant: nothing was forgotten
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
-    name = another.name if another is not None else _input_name(program, frame, at)
-    idle = idle_argument(program.sources, frame) if another is None else None
-    cut = _cut_by_writing(program, frame) if another is None else []
-    reason = unreached_input(program) if another is None and not cut else None
-    guessed = another is None and reason is None and bool(cut or idle or step_between(program))
-    strength, confidence = program.weight(0.85, Proof.RAISED.where(not guessed))
+    if another is not None:
+        told = story.of_another(program.sources, another)
+        return _tell(program, another.name, at, True, *told, _zeros(frame, another.name))
+    name, cut = _input_name(program, frame, at), _cut_by_writing(program, frame)
+    reason = unreached_input(program) if not cut else None
     if reason is not None:
-        return _finding(program.sources, frame, name, reason, (strength, confidence))
-    marks, why = _why(program, idle, cut) if another is None else _of_another(program.sources, another)
-    alone = left_alone(program, name) if another is None and not guessed else None
+        return _finding(program.sources, frame, name, reason, program.weight(0.85, Proof.RAISED.confidence))
+    idle = idle_argument(program.sources, frame)
+    guessed = bool(cut or idle or step_between(program))
+    alone = left_alone(program, name) if not guessed else None
     if alone is not None:
-        marks = (span("cause", alone[1], f"nothing in the program reads `{alone[0]}` after this", program.sources),)
-        why = f"`{alone[0]}` is built at {where(alone[1])} and takes no part in anything: use it, or leave it out."
-    here = (
-        (span("cause", frame, f"{_quoted(name)} is not in the graph of the output", program.sources),) if frame else ()
+        return _tell(program, name, at, True, *story.of_unread(program.sources, *alone), _zeros(frame, name))
+    finding = _tell(program, name, at, not guessed, *_why(program, idle, cut), _remedies(program, idle, cut))
+    written = (
+        f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph" if cut else ""
     )
-    facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
-    known = program.tensor_named(name)
+    return replace(finding, because=written)
+
+
+def _tell(
+    program: Program,
+    name: str,
+    at: str | None,
+    proven: bool,
+    marks: tuple[Span, ...],
+    why: str,
+    remedies: tuple[Remedy, ...],
+) -> Finding:
+    """The call that asks, where the input is made, and what the output depends on instead."""
+    frame, known, reaches = program.raised_at, program.tensor_named(name), program.evidence.reaches
+    strength, confidence = program.weight(0.85, Proof.RAISED.where(proven))
+    label = f"{_quoted(name)} is not in the graph of the output"
+    here = (span("cause", frame, label, program.sources),) if frame else program.raised_span("noticed here")
+    made: tuple[Span, ...] = ()
     if known and known.made:
-        made = span("created", known.made, f"{_quoted(name)} is made here", program.sources)
-        marks = (*marks, made)
-    reaches = program.evidence.reaches
+        made = (span("created", known.made, f"{_quoted(name)} is made here", program.sources),)
+    facts = (f"input number {int(at) + 1} of the call (index {at}) is not reached",) if at else ()
     if reaches:
         facts = (*facts, f"the output depends on {', '.join(reaches[:5])}{' …' if len(reaches) > 5 else ''}")
     return Finding(
@@ -128,14 +143,9 @@ def recognise(program: Program) -> Finding | None:
         confidence,
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {why}",
-        distinct((*marks, *here, *(program.raised_span("noticed here") if not here else ()))),
+        distinct((*marks, *made, *here)),
         facts,
-        _zeros(frame, another.name if another is not None else name)
-        if another is not None or alone is not None
-        else _remedies(program, idle, cut),
-        because=f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph"
-        if cut
-        else "",
+        remedies,
     )
 
 
@@ -188,17 +198,6 @@ def _cut_by_writing(program: Program, frame: Frame | None) -> list[Frame]:
     wanted = asked_names(program.sources, frame) - {"parameters", "values", "list", "tuple"}
     stack = program.failing.stack if program.failing is not None else []
     return written_from(program.sources, wanted, stack)[:3] if wanted else []
-
-
-def _of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:
-    """One list of inputs for two outputs, of which this input is in one."""
-    also = f"The output depends on {folded(another.reached)}, "
-    place = innermost_user(another.other.stack)
-    marks = (span("related", place, f"this output depends on `{another.name}`", sources),) if place else ()
-    return marks, (
-        f"{also}asked for in the same call. {_quoted(another.name)} is a part of another output, differentiated at "
-        f"{where(place)}: if this output is not to depend on it, its derivative here is zero."
-    )
 
 
 def _zeros(frame: Frame | None, name: str) -> tuple[Remedy, ...]:
