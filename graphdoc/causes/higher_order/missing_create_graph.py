@@ -253,6 +253,9 @@ def _freed(program: Program) -> Finding | None:
     loss, failing = program.raised_at, program.failing
     if loss is None or not _same_iteration(program.evidence.events, failing, event):
         return None
+    again = innermost_user(failing.stack) if failing is not None else None
+    if again is not None and again.extent == frame.extent:
+        return None  # one call in a loop: the same graph is walked again, for another input perhaps
     fed = failing is not None and reaches_loss(program.sources, failing, event)
     return (
         _finding(program, frame, None, 0.94, False) if fed or flow(program.sources, frame, loss) is Flow.YES else None
