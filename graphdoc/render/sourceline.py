@@ -57,7 +57,8 @@ class SourceLine:
                 self._first += 1
         start = self._ends[self._first]
         used = len(DOTS) if self._first else 0
-        if self._ends[-1] - start + used > width:
+        # What stands alone at the cut can be wider than it was behind a joiner.
+        if max(self._ends[-1] - start, cells("".join(self._visible()))) + used > width:
             self._last = max(self._first, self._character(start + width - used - len(DOTS)))
             # cut apart, the members of a joined emoji are wider than together
             while self._last > self._first and cells("".join(self._visible())) > width - used - len(DOTS):

@@ -212,6 +212,10 @@ def test_a_place_wider_than_the_screen_is_underlined_to_the_edge() -> None:
     assert rows[1].endswith("---") and len(rows[1]) == 80
 
 
+def test_a_line_cut_behind_a_joiner_is_no_wider() -> None:
+    assert cells(SourceLine("\x1b\u200d\u200daa", 10, [(1, 3)]).text) <= 10
+
+
 @given(st.text(alphabet="ab \t\x1b模é\u0301👩\u200d🇩\x85", max_size=60), st.integers(10, 60), st.data())
 def test_a_character_is_where_its_cell_says(line: str, width: int, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(line)))
