@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.base import Args, CannotFix, Sources
+from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import binds_any, method_of
@@ -21,25 +22,11 @@ from graphdoc.source.places import Edit
 
 KIND = "step_behind_loop"
 
-_CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_"})
-
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, step = statement(sources, required(args, "step"))
-    other, node = call(sources, required(args, "backward"))
-    loop = source.parents.get(step)
-    method, optimizer = method_of(step)
-    if method != "step" or optimizer is None:
-        raise CannotFix("the step is part of a larger statement")
-    if not isinstance(loop, ast.For) or loop.orelse or other is not source or loop not in source.node_ancestors(node):
-        raise CannotFix("the step and the backward call do not stand in one loop")
-    own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
-    if own is None or source.node_loop(node) is not loop or loop.body.index(own) >= loop.body.index(step):
-        raise CannotFix("the step does not stand behind the backward call in the body of the loop")
+    source, loop, step, _, _, own = stepping_loop(sources, args)
     before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
-    behind = [
-        s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *_CLIPS}
-    ]
+    behind = [s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *CLIPS}]
     _check(source, loop, [*before, *behind], own)
     indent = indent_of(source, loop)
     edits = [e for s in (*before, *behind) for e in delete(source, s)]

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.base import Args, CannotFix, Sources
+from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import READS_GRADIENTS, repeatable
 from graphdoc.source.arguments import set_keyword
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
@@ -27,22 +28,11 @@ from graphdoc.source.places import Edit
 KIND = "steps_behind_rounds"
 KEEPS_NUMBERS = True
 
-_CLIPS = frozenset({"clip_grad_norm_", "clip_grad_value_"})
-_KNOWN = frozenset({"zero_grad", "backward", "step", "parameters", *_CLIPS})
+_KNOWN = frozenset({"zero_grad", "backward", "step", "parameters", *CLIPS})
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, step = statement(sources, required(args, "step"))
-    other, node = call(sources, required(args, "backward"))
-    loop = source.parents.get(step)
-    method, optimizer = method_of(step)
-    if method != "step" or optimizer is None:
-        raise CannotFix("the step is part of a larger statement")
-    if not isinstance(loop, ast.For) or loop.orelse or other is not source or source.node_loop(node) is not loop:
-        raise CannotFix("the step and the backward call do not stand in one loop")
-    own = next((s for s in loop.body if any(n is node for n in ast.walk(s))), None)
-    if own is None or loop.body.index(own) >= loop.body.index(step):
-        raise CannotFix("the step does not stand behind the backward call in the body of the loop")
+    source, loop, step, optimizer, node, _ = stepping_loop(sources, args)
     targets = {key(n) for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
     if key(optimizer).split(".")[0].split("[")[0] not in targets:
         raise CannotFix("each round steps the same optimizer")
@@ -65,7 +55,7 @@ def limited_again(source: Source, step: ast.stmt) -> bool:
     if not isinstance(loop, ast.For):
         return False
     names = {n.id for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
-    clips = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and last_word(n.func) in _CLIPS]
+    clips = [n for n in ast.walk(loop) if isinstance(n, ast.Call) and last_word(n.func) in CLIPS]
     return any(not names & {n.id for a in c.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)} for c in clips)
 
 
@@ -85,7 +75,7 @@ def _check(
         for node in ast.walk(top):
             if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
                 raise CannotFix("not every way leads from the backward call to behind the loop")
-            if last_word(node) in READS_GRADIENTS - _CLIPS:
+            if last_word(node) in READS_GRADIENTS - CLIPS:
                 raise CannotFix("gradients are read in the loop")
         unknown = opaque_calls(top, roots, _KNOWN, objects)
         if unknown:

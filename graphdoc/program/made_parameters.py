@@ -20,12 +20,8 @@ def makes_parameter(sources: SourceTexts, nodes: list[Node], carries: list[Older
     """
     producers = (node_with(nodes, c.producer) for c in carries)
     values = (_expression(sources, innermost_user(p.stack)) for p in producers if p is not None)
-    return any(
-        isinstance(n, ast.Call) and n is not value and last_word(n.func) == "Parameter"
-        for value in values
-        if value is not None
-        for n in ast.walk(value)
-    )
+    inner = (call for value in values if value is not None for call in _calls_inside(value))
+    return any(last_word(call.func) == "Parameter" for call in inner)
 
 
 def _expression(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
@@ -38,8 +34,11 @@ def _expression(sources: SourceTexts, frame: Frame | None) -> ast.expr | None:
 
 def leaf_inside(value: ast.expr) -> bool:
     """Whether an expression makes one tensor that is to learn and computes on with it: what it gives is no leaf."""
-    inner = [n for n in ast.walk(value) if isinstance(n, ast.Call) and n is not value and _makes_leaf(n)]
-    return len(inner) == 1
+    return sum(map(_makes_leaf, _calls_inside(value))) == 1
+
+
+def _calls_inside(value: ast.expr) -> list[ast.Call]:
+    return [n for n in ast.walk(value) if isinstance(n, ast.Call) and n is not value]
 
 
 def _makes_leaf(call: ast.Call) -> bool:

@@ -50,10 +50,8 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
-        first = other_update_first(program)
-        return _unique(
-            [*cut, *parted, *ordered, *first, *cloned]
-        )  # nothing can be put between the two in this function
+        # Nothing can be put between the two in this function.
+        return _unique([*cut, *parted, *ordered, *other_update_first(program), *cloned])
     together = (
         ordered if at is not None and _in_one_statement(program.sources, program.evidence.events, found, at) else []
     )

@@ -103,29 +103,28 @@ class Losses:
             if seen.steps == LATER:
                 self._suspect_unreached(optimizer, seen, reached)
             return
+        missed = self._missed(optimizer, reached)
         if self.watch.leaves:
-            missed = self._missed(optimizer, reached)
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
-            cut = [record for record, behind in self.watch.leaves.values() if behind & missed]
-            left = {id(record): behind for record, behind in self.watch.leaves.values()}
-            self._tell_missed(cut, left, missed)
-        if self._evidence is None and (missed := self._missed(optimizer, reached)):
-            drawn = [record for record in reversed(self.watch.drawn()) if record.behind & missed]
-            self._tell_missed(drawn, {id(record): record.behind for record in drawn}, missed)
+            cut = [(record, behind) for record, behind in self.watch.leaves.values() if behind & missed]
+            if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
+                whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
+                cut[-1] = cut[-1][0], cut[-1][1] | whole
+            self._tell_missed(cut, missed)
+        if missed and self._evidence is None:
+            drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
+            self._tell_missed([(record, behind) for record, behind in drawn if behind & missed], missed)
         self.watch.stepped()
 
-    def _tell_missed(self, cut: list[Record], left: dict[int, frozenset[int]], missed: set[int]) -> None:
-        """Tell of these parameters, which are stepped and never reached, where such cuts are seen again and again;
-        ``left`` has the leaves behind each value that left its graph, by the id of its record."""
+    def _tell_missed(self, cut: list[tuple[Record, frozenset[int]]], missed: set[int]) -> None:
+        """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind
+        it, are seen again and again."""
         last = self._audit.journal.latest("backward")
         if len(cut) < OFTEN or last is None or self._around:
             return
         noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
-        behind = left[id(cut[-1])]
-        if not cut[-1].recording and self.watch is not None and id(cut[-1]) in self.watch.leaves:
-            # A block ran unrecorded, and with it all of its operations.
-            behind |= frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
-        self._tell(noted, (), Sign("cut-off"), cut[-1:], None, behind & frozenset(missed))
+        record, behind = cut[-1]
+        self._tell(noted, (), Sign("cut-off"), [record], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
