@@ -134,9 +134,11 @@ class Births(TorchDispatchMode):
         self._forget()
         self._number += 1
         raw = stacks.stack_here(3)  # _look < __torch_dispatch__ < who called the operation
-        if name.startswith(_UNWRITTEN) and asked_by_user(raw):
+        if name.startswith(_UNWRITTEN):
+            # What stands in memory that nobody has written yet is nobody's value: a layer writes it before it is read.
             for t in outs:
-                if looked_at(t):
+                self._drop_if_known(home_of(t))
+                if looked_at(t) and asked_by_user(raw):
                     t.fill_(float("nan"))
                     self._keep(home_of(t), t, self._new("empty", name, raw, "nan"))
             return
@@ -151,8 +153,8 @@ class Births(TorchDispatchMode):
                 if home not in self._kept:
                     self._kept[home] = StorageWeakRef(t.untyped_storage())  # type: ignore[no-untyped-call]
             if not looked_at(t) or is_finite(torch, t):
-                if not passed_through and home in self._flows and is_whole(t):
-                    self._drop(home)
+                if not passed_through and is_whole(t):
+                    self._drop_if_known(home)
                 continue
             if passed_through and home in self._flows:
                 continue
@@ -276,6 +278,10 @@ class Births(TorchDispatchMode):
         self._flows[home] = (record, tensor)
         while self._held > MOST_KEPT and len(self._flows) > 1:
             self._drop(next(iter(self._flows)))
+
+    def _drop_if_known(self, home: int) -> None:
+        if home in self._flows:
+            self._drop(home)
 
     def _drop(self, home: int) -> None:
         _, tensor = self._flows.pop(home)

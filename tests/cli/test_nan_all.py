@@ -52,6 +52,13 @@ for _ in range(6):
     optimizer.step()
     size = (net(x).detach() * 1e25).pow(2)
 """
+UNWRITTEN = """\
+import torch
+
+torch.use_deterministic_algorithms(True)  # memory that is not written yet is filled with nan, as it may be by chance
+net = torch.nn.Linear(3, 1)
+net(torch.ones(4, 3)).sum().backward()
+"""
 NO_CAUSE = """\
 import torch
 
@@ -111,6 +118,12 @@ def test_what_no_cause_explains_is_told_with_its_place_in_a_note(text: str, plac
     assert "GD6" not in told and "explode" not in told
     assert "note: --nan all: " in told and place in told
     assert run(tmp_path, text).stderr == ""
+
+
+@pytest.mark.slow
+def test_memory_that_a_layer_has_not_written_yet_is_no_nan_that_was_made(tmp_path: Path) -> None:
+    told = " ".join(run(tmp_path, UNWRITTEN, "--nan", "all").stderr.split())
+    assert "none was nan" in told and "GD6" not in told
 
 
 @pytest.mark.slow
