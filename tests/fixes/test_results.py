@@ -1,4 +1,4 @@
-"""Results asked for once, whole, or kept without their graph: grad_of_all, grad_of_whole and detach_stored."""
+"""Results asked for once, whole, of some, or kept without their graph: grad_of_* and detach_stored."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ REFUSED = [
     ("grad_of_whole", "g = «torch.autograd.grad(y, f(x)[:, 0])»[0]\n", "by a part"),
     ("grad_of_whole", "(g,) = «torch.autograd.grad(y, x[:, 0])»\n", "not taken out of the result"),
     ("grad_of_whole", "g = «torch.autograd.grad(y, (x)[:, 0])»[0]\n", "parentheses"),
+    ("grad_of_flagged", "g = «torch.autograd.grad(y)»\n", "with its inputs"),
+    ("grad_of_flagged", "g = «torch.autograd.grad(y, xs)»[0]\n", "not simply assigned"),
+    ("grad_of_flagged", "a, b = «torch.autograd.grad(y, xs)»\n", "not simply assigned"),
+    ("grad_of_flagged", "g = «grad(y, [x for x in xs if x.requires_grad])»\n", "chosen already"),
     ("detach_stored", "self.x = «f(y)»\n", "outside of a function"),
     ("detach_stored", "def f(self):\n    x = «g()»\n", "not stored in an attribute"),
     ("detach_stored", "def f(self):\n    self.x, y = «g()»\n", "not stored in an attribute"),
@@ -32,6 +36,14 @@ def test_refuses(kind: str, source: str, reason: str) -> None:
 
 
 FIXED = [
+    (
+        "grad_of_flagged",
+        "def f(y, m, each):\n    g = «torch.autograd.grad(y, m.parameters(), create_graph=True)»\n    return g\n",
+        "def f(y, m, each):\n    asked = list(m.parameters())\n    g = torch.autograd.grad(y, "
+        "[one_asked for one_asked in asked if one_asked.requires_grad], create_graph=True)\n"
+        "    found = iter(g)\n"
+        "    g = tuple(next(found) if one_asked.requires_grad else None for one_asked in asked)\n    return g\n",
+    ),
     (
         "grad_of_whole",
         "u = «torch.autograd.grad(y, x[:, 0:1], torch.ones_like(y), create_graph=True)»[0]  # along\n",

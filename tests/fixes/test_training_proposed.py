@@ -193,6 +193,27 @@ CASES = [
         """,
     ),
     Case(
+        "grad_of_flagged",
+        start=NETS,
+        loop=True,
+        sick="""\
+        for p in body[0].parameters():
+            p.requires_grad_(False)
+        loss = head(body(x)).sub(y).square().mean()
+        weights = [*body.parameters(), *head.parameters()]
+        grads = torch.autograd.grad(loss, weights)
+        for w, g in zip(weights, grads):
+            w.grad = g
+        opt.step()
+        """,
+        right="""\
+        for p in body[0].parameters():
+            p.requires_grad_(False)
+        head(body(x)).sub(y).square().mean().backward()
+        opt.step()
+        """,
+    ),
+    Case(
         "grad_of_all",
         start=NETS,
         loop=True,

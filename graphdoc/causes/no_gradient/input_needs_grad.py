@@ -28,6 +28,9 @@ gradients unless they are told to.
 
 Or the flag was set on another tensor: on a copy, after the forward, or before an operation that made a new one
 (`x.to(device)`, `x.reshape(...)`), where the new one is what went into the model.
+
+Or all parameters of a module are asked for, and some of them are frozen: a checkpoint function of one's own, whose
+backward differentiates by everything that it was given, or an inner step of a model that is trained in part.
 """,
     why="""\
 Autograd records only what leads to a tensor that requires gradients. For an input without the flag no edge of the
@@ -76,7 +79,10 @@ def recognise(program: Program) -> Finding | None:
         strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
         frame = program.raised_at
         inputs, known = _without_flag(program, frame)
-        return _finding(program, frame, inputs, strength, confidence == "certain" and known, known or len(inputs) == 1)
+        certain = confidence == "certain" and known
+        if known and (frozen := _frozen_among_others(program, inputs)) and frame is not None:
+            return _of_frozen(program.sources, frame, frozen, strength, certain)
+        return _finding(program, frame, inputs, strength, certain, known or len(inputs) == 1)
     if program.met_none:
         return _missing_grad(program)
     cut = find_cut(program, "input")
@@ -128,6 +134,46 @@ def _without_flag(program: Program, frame: Frame | None) -> tuple[list[str], boo
     flags |= {p.name: p.requires_grad for p in program.parameters}
     seen = [n for n in names if flags.get(n) is False]
     return (seen, True) if seen else ([n for n in names if n not in flags], count == 1)
+
+
+def _frozen_among_others(program: Program, inputs: list[str]) -> list[str]:
+    """The parameters of modules among the inputs without the flag, where the call asks for others as well."""
+    frozen = {p.name for p in program.parameters if not p.requires_grad and "." in p.name}
+    found = [n for n in inputs if n in frozen]
+    return found if found == inputs and program.evidence.extras.get("inputs", 0) > len(found) else []
+
+
+def _of_frozen(sources: SourceTexts, frame: Frame, frozen: list[str], strength: float, certain: bool) -> Finding:
+    """All parameters of a module are asked for, and some of them are frozen: they are to be left out."""
+    many = len(frozen) > 1
+    where = span("cause", frame, f"asks for {'them' if many else 'it'} as well", sources)
+    title = f"the gradient of `{frozen[0]}` is asked for, which is frozen"
+    remedy = Remedy(
+        "grad_of_flagged",
+        "Ask only for the gradients of those that require them",
+        "safe",
+        "What is frozen keeps its place in the result, with None for its gradient.",
+        {"place": place(frame)},
+    )
+    return Finding(
+        strength,
+        Proof.NODE.confidence if certain else "likely",
+        f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title,
+        (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen[:3]])),
+        (where,),
+        (),
+        (remedy,),
+    )
+
+
+_FROZEN_ONE = (
+    "{told} has `requires_grad=False`, so autograd records nothing for it and has no derivative to give; the other "
+    "inputs of this call have theirs."
+)
+_FROZEN_MANY = (
+    "{told} have `requires_grad=False`, so autograd records nothing for them and has no derivative to give; the other "
+    "inputs of this call have theirs."
+)
 
 
 def _inputs(sources: SourceTexts, frame: Frame | None) -> list[str]:

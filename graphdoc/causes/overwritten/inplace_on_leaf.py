@@ -15,6 +15,7 @@ from graphdoc.program.in_place_writes import Target, is_statement, target_of, us
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, place, span, where
+from graphdoc.program.written_values import learns_through
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.source.paths import covers
 from graphdoc.story.message_alone import from_message
@@ -91,7 +92,8 @@ def recognise(program: Program) -> Finding | None:
     leaf = "a view of a leaf that requires grad" if said.id == "leaf-view-inplace" else "a leaf that requires grad"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in built[:2]]
-    update = _is_update(program.sources, program.parameters, frame, target)
+    learns = learns_through(program.sources, frame, target.path, program.tensors)
+    update = not learns and _is_update(program.sources, program.parameters, frame, target)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
         if update
@@ -105,7 +107,7 @@ def recognise(program: Program) -> Finding | None:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target),
-        _remedies(program.sources, frame, target, built, update),
+        _remedies(program.sources, frame, target, built, update, learns),
     )
 
 
@@ -140,11 +142,12 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def _facts(parameters: list[Parameter], target: Target) -> tuple[str, ...]:
     name = target.path.rpartition(".")[2]
     found = [p for p in parameters if p.name.rpartition(".")[2] == name and not p.buffer] if name else []
-    return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in found[:2])
+    held = [p for p in found if p.owners or "." in p.name]
+    return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in held[:2])
 
 
 def _remedies(
-    sources: SourceTexts, frame: Frame, target: Target, built: list[Frame], update: bool
+    sources: SourceTexts, frame: Frame, target: Target, built: list[Frame], update: bool, learns: bool
 ) -> tuple[Remedy, ...]:
     at = place(frame)
     trained = not frozen_behind(sources, frame, target.path) and not parameter_behind(sources, frame, target.path)
@@ -171,7 +174,10 @@ def _remedies(
         operand = {"place": at, "operands": [target.path]}
         note = "The write goes into the clone, which has a graph that leads to the leaf; the leaf keeps its numbers."
         out.append(Remedy("clone_expression", f"use a clone of {target.path} at {where(frame)}", "safe", note, operand))
-    return (no_grad, anew, *out) if update else (*out[:1], anew, *out[1:], no_grad)
+    if update:
+        return (no_grad, anew, *out)
+    # Not recorded, a value that something is to learn through would be lost, and no trial could tell.
+    return (*out[:1], anew, *out[1:], *(() if learns else (no_grad,)))
 
 
 def _from_text(program: Program) -> Finding | None:
