@@ -114,7 +114,9 @@ class StepTrace:
             self._guard(self._made, this)
 
         setattr(optimizer.Optimizer, "__init__", made)  # noqa: B010 (a plain assignment is no valid type)
-        optimizer.register_optimizer_step_pre_hook(lambda o, *_: self._guard(self._stepping, o))
+        # What a step uses that is given a closure (L-BFGS) is computed within it: that is looked at when it ends.
+        optimizer.register_optimizer_step_pre_hook(lambda *step: self._guard(self._at_step, False, *step))
+        optimizer.register_optimizer_step_post_hook(lambda *step: self._guard(self._at_step, True, *step))
         shown = warnings.showwarning
 
         def showwarning(message: Any, *args: Any, **kwargs: Any) -> None:
@@ -234,6 +236,10 @@ class StepTrace:
         if not self.depth and self.ending.is_due(record.get("e", -1)):
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
             self._guard(self.ending.tell)
+
+    def _at_step(self, ended: bool, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if ended == (any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))):
+            self._stepping(optimizer)
 
     def _stepping(self, optimizer: Any) -> None:
         self._made(optimizer)

@@ -173,7 +173,7 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
     """A statement of another function may use only self, the module's names and builtins."""
     origin = source.node_function(node)
     assert isinstance(owner, Function)
-    if origin is not None and origin in source.node_ancestors(owner):
+    if origin is None or origin in source.node_ancestors(owner):
         # A closure sees what the statement sees, but for the names that it binds itself.
         own = bound_names(owner) - {key(t) for t in targets_of(node)}
         hidden = sorted(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in own)

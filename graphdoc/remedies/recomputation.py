@@ -158,7 +158,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
     """The frame of a function, written inside the one that made the value, which reads it (an optimizer's closure)."""
     root = tree(sources, made.file)
     names = set(bound_names(sources, made))
-    outer = function_around(root, made.line) if root is not None else None
+    outer = (function_around(root, made.line) or root) if root is not None else None
     if root is None or outer is None:
         return None
     for frame in stack:

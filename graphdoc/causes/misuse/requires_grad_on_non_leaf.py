@@ -90,7 +90,7 @@ def recognise(program: Program) -> Finding | None:
         "the flag on its parameters before the forward.",
         distinct((*marks, *made, *(program.raised_span("refused here") if not marks else ()))),
         (f"{name}: is_leaf is False, made by {known.op}",) if known and known.op else (),
-        _remedies(program.sources, name, statement) if off else (),
+        _remedies(program.sources, name, statement) if off else _recorded_already(program.sources, name, statement),
     )
 
 
@@ -110,6 +110,37 @@ def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple
             {"edits": [detach, delete]},
         ),
     )
+
+
+def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) -> tuple[Remedy, ...]:
+    """The flag was to be set on what requires gradients already: leave that out, keep its `.grad`, or begin anew."""
+    made = bindings.assignments(sources, statement, name)[:1] if statement and name else []
+    if statement is None or not name:
+        return ()
+    delete = {"kind": "delete_statement", "args": {"place": place(statement)}}
+    out = []
+    if not _grad_read(sources, statement, name):
+        title = f"Leave the statement out: `{name}` requires gradients as it is"
+        note = f"Derivatives with respect to `{name}` can be asked for, and what it was computed from still learns."
+        out.append(Remedy("delete_statement", title, "safe", note, {"place": place(statement)}))
+    elif made:
+        keep = {"kind": "retain_grad", "args": {"place": place(made[0][0]), "name": name}}
+        title = f"Keep the gradient of `{name}` instead: `{name}.retain_grad()`"
+        note = f"`{name}.grad` is there after backward, and what `{name}` was computed from still learns."
+        out.append(Remedy("several", title, "safe", note, {"edits": [keep, delete]}))
+    if made:
+        title = f"Begin a new graph at `{name}`: detach it where it is computed"
+        note = f"`{name}` is a leaf then; nothing before it learns from this loss."
+        cut = {"place": place(made[0][0]), "targets": [name]}
+        out.append(Remedy("detach_assigned", title, "unsafe", note, cut))
+    return tuple(out)
+
+
+def _grad_read(sources: SourceTexts, statement: Frame, name: str) -> bool:
+    """Whether the file reads `.grad` of this very name."""
+    root = bindings.tree(sources, statement.file)
+    reads = (n for n in ast.walk(root) if isinstance(n, ast.Attribute) and n.attr == "grad") if root else ()
+    return any(bindings.text_of(n.value) == name for n in reads)
 
 
 def _switched(sources: SourceTexts, frame: Frame | None) -> tuple[str, Frame | None]:
