@@ -13,6 +13,7 @@ from graphdoc.fixes.detach_expression import convert
 from graphdoc.source.places import Edit
 
 KIND = "clone_expression"
+ONLY_RECORDS = True
 KEEPS_NUMBERS = True
 
 

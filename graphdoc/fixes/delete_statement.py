@@ -2,6 +2,7 @@
 
 Args:
     place: the statement, or an expression in it.
+    refused: True where PyTorch refuses the statement, so that the program has never had its effect.
 """
 
 from __future__ import annotations
@@ -11,6 +12,11 @@ from graphdoc.source.blocks import delete, is_compound
 from graphdoc.source.places import Edit
 
 KIND = "delete_statement"
+
+
+def only_records(args: Args) -> bool:
+    """As who asks for it says: the statement did nothing but raise."""
+    return bool(args.get("refused"))
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

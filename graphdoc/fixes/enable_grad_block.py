@@ -15,6 +15,7 @@ from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
 KIND = "enable_grad_block"
+ONLY_RECORDS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

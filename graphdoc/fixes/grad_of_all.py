@@ -17,6 +17,7 @@ from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
 KIND = "grad_of_all"
+ONLY_RECORDS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

@@ -19,6 +19,7 @@ from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
 
 KIND = "grad_of_flagged"
+ONLY_RECORDS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

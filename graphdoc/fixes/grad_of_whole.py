@@ -17,6 +17,7 @@ from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 
 KIND = "grad_of_whole"
+ONLY_RECORDS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

@@ -46,6 +46,18 @@ def keeps_numbers(kind: str, args: Args) -> bool:
     return kind in kinds() and bool(getattr(importlib.import_module(f"graphdoc.fixes.{kind}"), "KEEPS_NUMBERS", False))
 
 
+def only_records(kind: str, args: Args) -> bool:
+    """Whether a fix of this kind lets more be recorded or differentiated and nothing less (``ONLY_RECORDS``,
+    or ``only_records`` where its arguments tell)."""
+    if kind == "several":
+        return all(only_records(str(part["kind"]), part["args"]) for part in args.get("edits", ()))
+    if kind not in kinds():
+        return False
+    module = importlib.import_module(f"graphdoc.fixes.{kind}")
+    asked = getattr(module, "only_records", None)
+    return bool(asked(args) if asked is not None else getattr(module, "ONLY_RECORDS", False))
+
+
 def edits(kind: str, sources: Sources, args: Args) -> list[Edit]:
     """The edits of one kind, not yet made.
 

@@ -38,6 +38,7 @@ from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_n
 from graphdoc.source.tokens import outer_span
 
 KIND = "out_of_place"
+ONLY_RECORDS = True
 KEEPS_NUMBERS = True
 
 

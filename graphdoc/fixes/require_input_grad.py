@@ -19,6 +19,7 @@ from graphdoc.source.places import Edit
 from graphdoc.source.scopes import parameters
 
 KIND = "require_input_grad"
+ONLY_RECORDS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

@@ -15,6 +15,7 @@ from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
 KIND = "retain_grad"
+ONLY_RECORDS = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

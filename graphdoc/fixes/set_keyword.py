@@ -15,6 +15,11 @@ from graphdoc.source.places import Edit
 KIND = "set_keyword"
 
 
+def only_records(args: Args) -> bool:
+    """A graph for a gradient takes nothing away; of other keywords that is not known."""
+    return args.get("name") == "create_graph" and args.get("value") in (True, "True")
+
+
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     name = str(required(args, "name"))

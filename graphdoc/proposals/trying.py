@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
-from graphdoc.fixes.kinds import keeps_numbers
+from graphdoc.fixes.kinds import keeps_numbers, only_records
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
@@ -194,6 +194,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 same_numbers=_same_numbers(candidate),
                 may_change_numbers=_may_change_numbers(candidate),
                 cuts=not _only_forgets(candidate),
+                records=_only_records(candidate),
             )
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
@@ -217,6 +218,11 @@ def _may_change_numbers(candidate: Candidate) -> bool:
     args = candidate.remedy.args if candidate.remedy is not None else {}
     parts = [args, *(part.get("args", {}) for part in args.get("edits", ()))]
     return any(part.get("caller") for part in parts)
+
+
+def _only_records(candidate: Candidate) -> bool:
+    remedy = candidate.remedy
+    return remedy is not None and only_records(remedy.kind, remedy.args)
 
 
 def _only_forgets(candidate: Candidate) -> bool:

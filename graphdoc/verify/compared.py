@@ -73,7 +73,8 @@ class Outcome:
     ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
     raised it, and ``place`` names where, as the end of a sentence. ``later``: the exception is none of autograd's, and
-    nothing that was changed leads to where it came from. ``cuts`` is False for a change that can take no gradient away.
+    nothing that was changed leads to where it came from. ``cuts`` is False for a change that can take no gradient away,
+    ``records`` is True for one that only lets more be recorded.
     """
 
     exit_status: int
@@ -94,6 +95,7 @@ class Outcome:
     place: str = ""
     later: bool = False
     cuts: bool = True
+    records: bool = False
 
 
 @dataclass

@@ -73,6 +73,26 @@ def never_reached(base: Trace, patched: Trace, reached_from: Mapping[Line, froze
     return sorted(silent)
 
 
+def differentiated_away(base: Trace, patched: Trace, names: list[str]) -> set[str]:
+    """Of parameters without gradient those that a right program gives none either: what is added behind the last layer
+    (its bias) is in no derivative of the network, and the loss is made of derivatives alone.
+
+    Such a one never had a gradient in the original; the patched run asks for derivatives, and all other parameters of
+    the same module are used by a step. A graph that was cut leaves those without gradient as well.
+    """
+    if not any(c.kind == "grad" for c in patched.calls):
+        return set()
+    used = {patched.names[key] for key in patched.used_keys() if key in patched.names}
+    had = {base.name(key) for _, key in base.used()}
+    out = set()
+    for name in names:
+        module = name.rpartition(".")[0]
+        beside = {n for n in patched.names.values() if n.rpartition(".")[0] == module and n != name} - {*names}
+        if module and name not in had and beside and beside <= used:
+            out.add(name)
+    return out
+
+
 def not_compared(base: Trace, patched: Trace) -> list[str]:
     """Optimizers that step in the patched run and did not in the original, as far as that could be made to go."""
     if not base.steps:

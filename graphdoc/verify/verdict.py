@@ -20,7 +20,14 @@ from graphdoc.verify.measures import (
 )
 from graphdoc.verify.own_gradients import cut_within
 from graphdoc.verify.traces import Call, Line, Trace
-from graphdoc.verify.usage import cleared, lost_parameters, never_reached, not_compared, reference_gap
+from graphdoc.verify.usage import (
+    cleared,
+    differentiated_away,
+    lost_parameters,
+    never_reached,
+    not_compared,
+    reference_gap,
+)
 from graphdoc.verify.verdict_words import listed, praise, receive, shortened, then_fails, told_lost, unmeasured
 
 MORE = 5
@@ -90,6 +97,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         # What the other run did after this one was ended is nothing that this one has lost.
         base = base.until(max(trace.last_index, baseline.failing + 1))
     lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
+    if outcome.records and (away := differentiated_away(base, trace, lost)):
+        lost, data["differentiated_away"] = [name for name in lost if name not in away], sorted(away)
     data["lost_gradient"] = lost
     if lost:
         return Verdict(False, f"{baseline.gone}, but {told_lost(base, lost)}", data)
@@ -141,6 +150,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
     missed = never_reached(base, trace, baseline.reached_from)
+    if outcome.records and (away := differentiated_away(base, trace, missed)):
+        missed = [name for name in missed if name not in away]
+        data["differentiated_away"] = sorted({*away, *data.get("differentiated_away", ())})
     if missed and not outcome.cuts:
         data["never_reached"] = missed
     elif missed:

@@ -76,7 +76,9 @@ def reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str
     if missed:
         return f"the change takes no gradient from anything; {folded(missed)} {receive(missed)} none at any step"
     if trace.steps:
-        return "every parameter of its optimizers receives gradient"
+        away = data.get("differentiated_away", [])
+        but = f" but {folded(away)}, on which no derivative depends" if away else ""
+        return f"every parameter of its optimizers receives gradient{but}"
     return "" if trace.optimizers else "as many leaves receive gradient as before"
 
 

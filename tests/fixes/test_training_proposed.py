@@ -193,6 +193,39 @@ CASES = [
         """,
     ),
     Case(
+        "static_function",
+        start=NETS,
+        sick="""\
+        class Turned(torch.autograd.Function):
+            def __init__(self, strength, offset=0.5):
+                super(Turned, self).__init__()
+                self.strength = strength
+                self.offset = offset
+
+            def forward(self, x):
+                self.save_for_backward(x)
+                return x + self.offset
+
+            def backward(self, grad):
+                (x,) = self.saved_tensors
+                return -self.strength * grad * (x > 0)
+
+        for step in range(3):
+            opt.zero_grad()
+            head(Turned(strength=0.3)(body(x))).sub(y).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            reached = body(x)
+            seen = (reached + 0.5).detach().requires_grad_()
+            head(seen).sub(y).square().mean().backward()
+            reached.backward(-0.3 * seen.grad * (reached > 0))
+            opt.step()
+        """,
+    ),
+    Case(
         "grad_of_flagged",
         start=NETS,
         loop=True,

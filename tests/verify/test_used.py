@@ -8,7 +8,7 @@ from tracing import Sick, traced
 from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.traces import Call, Step, Trace
-from graphdoc.verify.usage import cleared
+from graphdoc.verify.usage import cleared, differentiated_away
 from graphdoc.verify.verdict import judge
 
 ACTOR_CRITIC = """\
@@ -310,3 +310,57 @@ def test_a_cut_behind_the_network_that_the_loss_trains_is_not_called_verified(tm
     assert "the same value" in wrong.summary and "`valuer.*`" in wrong.summary
     right = sick.judge(sick.edited(("+ worth.abs()", "+ valuer(image.detach()).abs()")))
     assert right.verified is True, right.summary
+
+
+FORCES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+energy = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(energy.parameters(), lr=0.01)
+for _ in range(3):
+    places = torch.randn(6, 3).requires_grad_()
+    force = torch.autograd.grad(energy(places).sum(), places, create_graph=True)[0]
+    loss = force.square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_the_last_bias_is_in_no_derivative(tmp_path):
+    trace = traced(tmp_path / "forces", FORCES, "verify:-1").trace
+    assert differentiated_away(Trace(), trace, ["energy.2.bias"]) == {"energy.2.bias"}
+    # A graph that was cut leaves the weight beside it without gradient as well.
+    assert differentiated_away(Trace(), trace, ["energy.2.bias", "energy.0.weight", "energy.0.bias"]) == {
+        "energy.2.bias"
+    }
+    assert not differentiated_away(trace, trace, ["energy.0.bias"])  # it had one before
+    plain = FORCES.replace("force.square()", "energy(places)").replace(
+        "    force = torch.autograd.grad(energy(places).sum(), places, create_graph=True)[0]\n", ""
+    )
+    trace = traced(tmp_path / "plain", plain, "verify:-1").trace
+    assert not differentiated_away(Trace(), trace, ["energy.2.bias"])
+
+
+def test_a_step_is_told_by_what_its_closure_has_computed(tmp_path):
+    source = """\
+    import torch
+
+    w = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.LBFGS([w], max_iter=3)
+
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w - torch.arange(3.0)).pow(4).sum()
+        loss.backward()
+        return loss
+
+
+    optimizer.step(closure)
+    """
+    trace = traced(tmp_path / "closure", source, "verify:-1").trace
+    assert [sorted(s.each) for s in trace.steps] == [["0.0"]]
+    assert all(s.index > c.index for s in trace.steps for c in trace.backwards)

@@ -15,6 +15,7 @@ from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
+from graphdoc.remedies.old_function import of_today
 from graphdoc.source.paths import covers
 
 TITLE = "A custom Function misuses its ctx: what it saves, marks or how it is called"
@@ -186,6 +187,9 @@ _MISUSES = (
 )
 
 
+_OLD_STYLE = "function-legacy-nonstatic"
+
+
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
     frame = program.raised_at
@@ -209,6 +213,7 @@ def recognise(program: Program) -> Finding | None:
             )
         ),
         (program.first_line,),
+        of_today(program.sources, frame) if _OLD_STYLE in known.ids else (),
     )
 
 

@@ -115,14 +115,15 @@ def _remedies(sources: SourceTexts, name: str, statement: Frame | None) -> tuple
 def _recorded_already(sources: SourceTexts, name: str, statement: Frame | None) -> tuple[Remedy, ...]:
     """The flag was to be set on what requires gradients already: leave that out, keep its `.grad`, or begin anew."""
     made = bindings.assignments(sources, statement, name)[:1] if statement and name else []
-    if statement is None or not name:
+    if statement is None or not name or "True" not in code_at(sources, statement):
         return ()
-    delete = {"kind": "delete_statement", "args": {"place": place(statement)}}
+    left_out = {"place": place(statement), "refused": True}
+    delete = {"kind": "delete_statement", "args": left_out}
     out = []
     if not _grad_read(sources, statement, name):
         title = f"Leave the statement out: `{name}` requires gradients as it is"
         note = f"Derivatives with respect to `{name}` can be asked for, and what it was computed from still learns."
-        out.append(Remedy("delete_statement", title, "safe", note, {"place": place(statement)}))
+        out.append(Remedy("delete_statement", title, "safe", note, left_out))
     elif made:
         keep = {"kind": "retain_grad", "args": {"place": place(made[0][0]), "name": name}}
         title = f"Keep the gradient of `{name}` instead: `{name}.retain_grad()`"

@@ -1,0 +1,142 @@
+"""A custom Function of the old style becomes one of today's: static methods, `apply`, what the object held in `ctx`.
+
+``Scale(k)(x)`` becomes ``Scale.apply(x, k)``; what ``__init__`` kept is kept at the head of ``forward``, whose
+``backward`` returns None for each of its arguments.
+
+Args:
+    place: the call of the object, ``Scale(k)(x)``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.pad_return import edit as pad_return
+from graphdoc.source.blocks import delete, insert_before
+from graphdoc.source.module import Source
+from graphdoc.source.paths import last_word
+from graphdoc.source.places import Edit
+from graphdoc.source.scopes import bound_names
+
+KIND = "static_function"
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    _, outer = call(sources, required(args, "place"))
+    name = last_word(outer.func.func) if isinstance(outer.func, ast.Call) else ""
+    source, function = _class(sources, name)
+    methods = {n.name: n for n in function.body if isinstance(n, ast.FunctionDef)}
+    forward, backward, start = (methods.get(n) for n in ("forward", "backward", "__init__"))
+    if forward is None or backward is None:
+        raise CannotFix("the class has no forward and backward of its own")
+    for method in methods.values():
+        if method.decorator_list or _loose(method.args):
+            raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
+    given = [a.arg for a in start.args.args[1:]] if start is not None else []
+    if set(given) & bound_names(forward) or forward.args.defaults:
+        raise CannotFix("the arguments of forward and __init__ would get into each other's way")
+    kept = [_kept(source, n) for n in start.body] if start is not None else []
+    edits = [e for m in (forward, backward) for e in _with_context(source, m)]
+    edits += [e for m in (forward, backward) for e in insert_before(source, m, ["@staticmethod"])]
+    end = source.span(forward.args.args[-1])[1]
+    edits += [Edit(source.file, end, end, "".join(f", {g}" for g in given))] if given else []
+    edits += insert_before(source, _first(forward), [text for text in kept if text]) if any(kept) else []
+    edits += delete(source, start) if start is not None else []
+    if given:
+        count = len(forward.args.args) - 1 + len(given)
+        edits += pad_return(sources, {"place": source.place(backward), "count": count})
+    return edits + _applied(sources, name, start, function)
+
+
+def _class(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
+    found = [
+        (s, n)
+        for s in sources.values()
+        if s.tree is not None
+        for n in ast.walk(s.tree)
+        if isinstance(n, ast.ClassDef) and n.name == name
+    ]
+    if not name or len(found) != 1:
+        raise CannotFix("the class is not in sight")
+    return found[0]
+
+
+def _loose(arguments: ast.arguments) -> bool:
+    return bool(arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs)
+
+
+def _first(function: ast.FunctionDef) -> ast.stmt:
+    first = function.body[0]
+    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return function.body[1] if told and len(function.body) > 1 else first
+
+
+def _kept(source: Source, node: ast.stmt) -> str:
+    """A statement of ``__init__`` as it stands in ``forward``; empty where it has no place there."""
+    if isinstance(node, ast.Pass):
+        return ""
+    if isinstance(node, ast.Expr):
+        if isinstance(node.value, ast.Constant) or "__init__" in ast.unparse(node.value):
+            return ""
+    elif isinstance(node, ast.Assign) and all(
+        isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self" for t in node.targets
+    ):
+        return re.sub(r"\bself\b", "ctx", source.segment(node))
+    raise CannotFix("__init__ does more than to keep its arguments")
+
+
+def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
+    """``self`` becomes ``ctx`` throughout a method."""
+    if not method.args.args or method.args.args[0].arg != "self":
+        raise CannotFix(f"{method.name} does not take self")
+    names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx")]
+    if any(n.id == "ctx" for n in names):
+        raise CannotFix("ctx means something else there")
+    return [replace(source, n, "ctx") for n in (method.args.args[0], *names)]
+
+
+def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, function: ast.ClassDef) -> list[Edit]:
+    """Every ``Name(a)(x)`` as ``Name.apply(x, a)``."""
+    edits: list[Edit] = []
+    own = {id(n) for n in ast.walk(function)}
+    for source in sources.values():
+        for node in ast.walk(source.tree) if source.tree is not None else ():
+            if id(node) in own or not _names(node, name):
+                continue
+            inner = source.parents.get(node)
+            outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
+            if not isinstance(inner, ast.Call) or not isinstance(outer, ast.Call) or outer.func is not inner:
+                raise CannotFix(f"{name} is used in another way at line {getattr(node, 'lineno', 0)}")
+            if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
+                raise CannotFix("the arguments of a call cannot be put in order")
+            given = [source.segment(a) for a in outer.args] + _in_order(source, inner, start)
+            edits.append(replace(source, outer, f"{source.segment(node)}.apply({', '.join(given)})"))
+    return edits
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)) or (
+        isinstance(node, ast.Attribute) and node.attr == name
+    )
+
+
+def _in_order(source: Source, node: ast.Call, start: ast.FunctionDef | None) -> list[str]:
+    """What a call gives to ``__init__``, one for each of its arguments."""
+    wanted = start.args.args[1:] if start is not None else []
+    defaults = start.args.defaults if start is not None else []
+    named = {k.arg: k.value for k in node.keywords}
+    if len(node.args) > len(wanted) or None in named:
+        raise CannotFix("the arguments of a call cannot be put in order")
+    out = []
+    for i, argument in enumerate(wanted):
+        fallback = i - (len(wanted) - len(defaults))
+        value = node.args[i] if i < len(node.args) else named.get(argument.arg)
+        if value is not None:
+            out.append(source.segment(value))
+        elif fallback >= 0 and isinstance(defaults[fallback], ast.Constant):
+            out.append(ast.unparse(defaults[fallback]))
+        else:
+            raise CannotFix(f"a call leaves out {argument.arg}")
+    return out

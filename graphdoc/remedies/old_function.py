@@ -1,0 +1,27 @@
+"""What mends a custom Function of the old style, which is called as an object."""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.program.bindings import call_at, text_of
+from graphdoc.program.spans import place
+
+
+def of_today(sources: SourceTexts, frame: Frame | None) -> tuple[Remedy, ...]:
+    """Static methods and ``apply``, where the call of the object is in sight: ``Name(a)(x)``."""
+    call = call_at(sources, frame)
+    if frame is None or call is None or not isinstance(call.func, ast.Call):
+        return ()
+    name = text_of(call.func.func)
+    return (
+        Remedy(
+            "static_function",
+            f"Make the methods of `{name}` static, and call `{name}.apply(...)`",
+            "safe",
+            "What the object kept is handed to `forward` and kept in `ctx`; it gets no gradient, as before.",
+            {"place": place(frame)},
+        ),
+    )
