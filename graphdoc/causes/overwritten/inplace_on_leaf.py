@@ -106,7 +106,7 @@ def recognise(program: Program) -> Finding | None:
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
-        _facts(program.parameters, target),
+        _facts(program.parameters, target, update),
         _remedies(program.sources, frame, target, built, update, learns),
     )
 
@@ -139,10 +139,10 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
     return not any(n.lineno > (frame.end_line or frame.line) for n in later)
 
 
-def _facts(parameters: list[Parameter], target: Target) -> tuple[str, ...]:
+def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
     name = target.path.rpartition(".")[2]
     found = [p for p in parameters if p.name.rpartition(".")[2] == name and not p.buffer] if name else []
-    held = [p for p in found if p.owners or "." in p.name]
+    held = [p for p in found if update or p.owners or "." in p.name]
     return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in held[:2])
 
 
