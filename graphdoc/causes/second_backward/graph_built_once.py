@@ -9,7 +9,7 @@ from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Role
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
@@ -85,23 +85,12 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
+    return _told(program, reuse)
+
+
+def _told(program: Program, reuse: Reuse) -> Finding:
     context = cached_context(program.sources, program.nodes, reuse)
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
-    trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    missing = lost(program.evidence.fresh_reaches, reuse)
-    if missing:
-        is_one = len(missing) == 1
-        advice = (
-            f"{folded(missing, 3)} {'is' if is_one else 'are'} to learn through it and through nothing else, so it "
-            "must be computed in every iteration."
-        )
-    elif trained:
-        advice = (
-            f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
-            "constant, take it without its graph."
-        )
-    else:
-        advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
     return Finding(
         0.9,
         Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN and reuse.same_line),
@@ -109,7 +98,7 @@ def recognise(program: Program) -> Finding | None:
         if named
         else TITLE,
         "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
-        f"used its graph up. {advice}",
+        f"used its graph up. {_advice(program, reuse)}",
         distinct(
             (
                 *context,
@@ -123,6 +112,23 @@ def recognise(program: Program) -> Finding | None:
         remedies_for(program, reuse),
         because=f"made {before(reuse)}, which used the graph up, and not computed again since",
     )
+
+
+def _advice(program: Program, reuse: Reuse) -> str:
+    """Whether it is to be trained: then it is computed in every iteration; what is data loses its graph."""
+    trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
+    missing = lost(program.evidence.fresh_reaches, reuse)
+    if missing:
+        return (
+            f"{folded(missing, 3)} {'is' if len(missing) == 1 else 'are'} to learn through it and through nothing "
+            "else, so it must be computed in every iteration."
+        )
+    if trained:
+        return (
+            f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
+            "constant, take it without its graph."
+        )
+    return "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
 
 
 def _from_text(program: Program) -> Finding | None:
