@@ -10,8 +10,9 @@ from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
+from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, move_behind, stepped_remedies
@@ -75,7 +76,7 @@ def recognise(program: Program) -> Finding | None:
         return None
     if sign.facts.get("hidden"):
         return _hidden(program, sign)
-    if sign.kind != "stale-parameter" or found is None or found.saved is not Saved.PARAMETER or not found.by_step:
+    if sign.kind != "stale-parameter" or found is None or found.fault not in (Fault.STEPPED, Fault.COVERED_UP):
         return None
     return _fused(program, sign, found)
 
@@ -92,7 +93,7 @@ def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
             replace(s, label=_NEEDS) if "finds version" in s.label else s
             for s in story(program.sources, program.raised, found, _causes(program, found))
         ),
-        remedies=(covered_remedies if found.covered_up else stepped_remedies)(program, found),
+        remedies=(covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found),
         covers="GD2",
         because="this backward needs values that were saved before the step, and the step has changed them",
     )
