@@ -90,18 +90,25 @@ def recognise(program: Program) -> Finding | None:
     That the input is not in the graph is certain; a reason that only the source suggests is not.
     """
     found = program.message("grad-input-unused")
-    if found is None:
+    if found is None or _is_derivative(program):
         return None
-    frame = program.raised_at
-    if frame and first_derivative(
-        program.evidence.sources, program.evidence.events, program.evidence.failing_call, frame
-    ):
-        return None  # a derivative that is constant: nothing was forgotten
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
     if another is not None:
         told = story.of_another(program.sources, another)
-        return _tell(program, another.name, at, True, *told, _zeros(frame, another.name))
+        return _tell(program, another.name, at, True, *told, _zeros(program.raised_at, another.name))
+    return _by_reason(program, at)
+
+
+def _is_derivative(program: Program) -> bool:
+    """Whether what is differentiated is a derivative by the same input, which is constant: nothing was forgotten."""
+    frame, evidence = program.raised_at, program.evidence
+    return frame is not None and bool(first_derivative(evidence.sources, evidence.events, evidence.failing_call, frame))
+
+
+def _by_reason(program: Program, at: str | None) -> Finding:
+    """What was seen or found to keep the input out of the graph; else that it is not in it."""
+    frame = program.raised_at
     name, cut = _input_name(program, frame, at), _cut_by_writing(program, frame)
     reason = unreached_input(program) if not cut else None
     if reason is not None:
