@@ -123,31 +123,29 @@ def recognise(program: Program) -> Finding | None:
     complaint = program.message(*_TELLS)
     if complaint is None:
         return None
-    found = (
-        scaler_calls.refused(program.evidence.events, program.evidence.extras, *_AGAIN[complaint.id])
-        if complaint.id in _AGAIN
-        else None
-    )
-    if found is not None:
-        return _again(program.sources, found)
+    again = _AGAIN.get(complaint.id, ())
+    found = scaler_calls.refused(program.evidence.events, program.evidence.extras, *again) if again else None
+    return _again(program.sources, found) if found is not None else _told(program, complaint.id)
+
+
+def _told(program: Program, complaint: str) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     raised = program.raised_span("finds none")
+    title = _title(program.sources, complaint, frame)
     lost = None
-    if complaint.id == "scaler-no-inf-checks":
+    if complaint == "scaler-no-inf-checks":
         lost = scaler_calls.cleared_since_backward(program.evidence.events, program.optimizers)
-    title = _title(program.sources, complaint.id, frame)
-    if lost is not None:
-        spans = (
-            span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
-            span("related", lost[1], "computes them", program.sources),
-        )
-        why = f"They were cleared at {where(lost[0])}, after the backward call."
-        return Finding(
-            strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost)
-        )
-    marks = (span("cause", frame, "this call of the scaler does not fit here", program.sources),) if frame else raised
-    return Finding(strength, confidence, title, _TELLS[complaint.id] + _ORDER, distinct(marks))
+    if lost is None:
+        here = "this call of the scaler does not fit here"
+        marks = (span("cause", frame, here, program.sources),) if frame else raised
+        return Finding(strength, confidence, title, _TELLS[complaint] + _ORDER, distinct(marks))
+    spans = (
+        span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
+        span("related", lost[1], "computes them", program.sources),
+    )
+    why = f"They were cleared at {where(lost[0])}, after the backward call."
+    return Finding(strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost))
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:

@@ -188,11 +188,13 @@ _MISUSES = (
 
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
-    frame = program.raised_at
     known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
-    if known is None:
-        return _saved_twice(program)
+    return _told(program, known) if known is not None else _saved_twice(program)
+
+
+def _told(program: Program, known: _Misuse) -> Finding:
     strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
+    frame = program.raised_at
     name, places = _statements(program.sources, frame, known.looks_for)
     name = name or program.field("op", "function-ctx-attribute").removesuffix("Backward")
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None

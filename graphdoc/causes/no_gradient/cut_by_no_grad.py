@@ -134,15 +134,15 @@ class _Off:
     closure: Frame | None
 
 
-def _off(program: Program, cut: Cut) -> _Off:
-    switch = _switch(program.sources, cut)
-    closure = unrecorded_call(program.sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
+def _off(sources: SourceTexts, cut: Cut) -> _Off:
+    switch = _switch(sources, cut)
+    closure = unrecorded_call(sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
     return _Off(cut.switch_kind or "no_grad", switch, bool(cut.switch) and not cut.switch[-1].user, closure)
 
 
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
-    off = _off(program, cut)
+    off = _off(program.sources, cut)
     runs = f"`{cut.op}` runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
     so = "so the loss that is built from it has no graph" if off.closure is None else "so the loss has no graph"
     useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []

@@ -98,7 +98,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         if named
         else TITLE,
         "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
-        f"used its graph up. {_advice(program, reuse)}",
+        f"used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
         distinct(
             (
                 *context,
@@ -114,10 +114,9 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     )
 
 
-def _advice(program: Program, reuse: Reuse) -> str:
+def _advice(missing: set[str], reuse: Reuse) -> str:
     """Whether it is to be trained: then it is computed in every iteration; what is data loses its graph."""
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    missing = lost(program.evidence.fresh_reaches, reuse)
     if missing:
         return (
             f"{folded(missing, 3)} {'is' if len(missing) == 1 else 'are'} to learn through it and through nothing "
