@@ -16,7 +16,7 @@ from graphdoc.program.exception import (
 )
 from graphdoc.program.flows import Flow, flow
 from graphdoc.program.gradient_reads import bare_read
-from graphdoc.program.inner_gradient import reaches_loss
+from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
@@ -238,7 +238,7 @@ def _step_without_graph(program: Program) -> Finding | None:
             return None
         if event.kind != "grad" or event.create_graph or frame is None:
             continue
-        if flow(program.sources, frame, call_at) is not Flow.YES:
+        if entered(program.sources, event, None, call_at) is Entered.UNSEEN:
             continue
         starts = [
             bindings.frame_of(program.sources, frame.file, value)
@@ -265,10 +265,9 @@ def _freed(program: Program) -> Finding | None:
     again = innermost_user(failing.stack) if failing is not None else None
     if again is not None and again.extent == frame.extent:
         return None  # one call in a loop: the same graph is walked again, for another input perhaps
-    fed = failing is not None and reaches_loss(program.sources, failing, event)
-    return (
-        _finding(program, frame, None, 0.94, False) if fed or flow(program.sources, frame, loss) is Flow.YES else None
-    )
+    if entered(program.sources, event, failing, loss) is Entered.UNSEEN:
+        return None
+    return _finding(program, frame, None, 0.94, False)
 
 
 CAUSE = Cause(
