@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
@@ -15,7 +16,7 @@ from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
-from graphdoc.story.older_graph_places import below_places, cached_context, cause_places
+from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, is_within
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"
@@ -89,7 +90,6 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
-    context = cached_context(program.sources, program.nodes, reuse)
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     return Finding(
         0.9,
@@ -99,19 +99,24 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         else TITLE,
         "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
         f"used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
-        distinct(
-            (
-                *context,
-                *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)],
-                *below_places(program.sources, program.nodes, reuse.carries),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
-        ),
+        distinct(_places(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"made {before(reuse)}, which used the graph up, and not computed again since",
     )
+
+
+def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
+    """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
+    sources, nodes = program.sources, program.nodes
+    context = cached_context(sources, nodes, reuse)
+    once = (*context, *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)])
+    steps: dict[tuple[str, int, str], Span] = {}
+    for s in flow(sources, nodes, reuse):
+        steps.setdefault((s.file, s.line, s.label), s)
+    way = [s for s in steps.values() if s.role != "created" or not any(is_within(s, o) for o in once)]
+    below = [s for s in below_places(sources, nodes, reuse.carries) if not any(is_within(s, o) for o in (*once, *way))]
+    return (*once, *below, *way, *calls_of(program, reuse))
 
 
 def _advice(missing: set[str], reuse: Reuse) -> str:
