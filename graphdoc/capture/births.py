@@ -16,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import node_stacks, saved, stacks
+from graphdoc.capture.birth_records import Record
 from graphdoc.capture.left_out import LeftOut
 from graphdoc.capture.loaded_values import PLAIN, Loading
 from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
@@ -44,23 +45,6 @@ _UNWRITTEN = ("aten.empty", "aten.new_empty")
 _APART = ("DTensor", "AsyncCollectiveTensor")
 _COLLECTIVES = ("_c10d_functional", "c10d.", "_c10d_functional_autograd")
 _FILLS = ("aten.full", "aten.fill", "aten.new_full", "aten.masked_fill", "aten.scalar_tensor")
-
-
-class Record:
-    """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
-    process), constant or empty."""
-
-    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "spared", "step")
-
-    def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
-        self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
-        self.parents: list[Record] = []
-        self.node = ""
-        self.made: Any = None
-        self.step = False
-        self.facts: dict[str, Any] = {}
-        self.spared: set[tuple[int, int]] = set()
-        """Choices that left out none of the bad elements: the stack of each and its input."""
 
 
 class Births(TorchDispatchMode):
