@@ -15,10 +15,11 @@ from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
-from graphdoc.story.older_graph_places import below_places, cached_context, cause_places
+from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, use_places
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"
+TAKEN = "enters a loss that trains none of what lies behind it"
 TITLE = "Part of the forward pass was computed once and is used in every iteration"
 
 PAGE = Page(
@@ -102,6 +103,8 @@ def recognise(program: Program) -> Finding | None:
         )
     else:
         advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
+    aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not missing
+    taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
     return Finding(
         0.9,
         Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN and reuse.same_line),
@@ -112,8 +115,7 @@ def recognise(program: Program) -> Finding | None:
         f"used its graph up. {advice}",
         distinct(
             (
-                *context,
-                *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)],
+                *(*context, *taken, *cause_places(program, reuse, ONCE, ONCE))[:3],
                 *below_places(program.sources, program.nodes, reuse.carries),
                 *flow(program.sources, program.nodes, reuse),
                 *calls_of(program, reuse),
