@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Cut
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -75,11 +76,16 @@ Two calls may have to go. Detaching again after the first one was removed gives 
 )
 
 
+_UNSEEN = "`.detach()` or `.data` on the only way from the network to the loss."
+
+
 def recognise(program: Program) -> Finding | None:
     """The first detach on the loss's way."""
     cut = find_cut(program, "detach")
-    if cut is None or not without_graph(program.raised):
-        return unseen(program, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
+    return _told(program, cut) if cut is not None else unseen(program, 0.26, TITLE, _UNSEEN)
+
+
+def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     frame = innermost(cut.stack)
     remedies = tuple(
