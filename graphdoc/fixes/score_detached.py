@@ -15,6 +15,7 @@ Args:
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
@@ -74,7 +75,7 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
     source, backward = statement(sources, required(args, "backward"))
     seeds = [statement(sources, p)[1] for p in required(args, "places")]
     constants = {n for s in seeds for n in binds(s)}
-    trained = {part for name in args.get("trained") or () for part in str(name).split(".")}
+    trained = {part for name in args.get("trained") or () for part in re.findall(r"\w+", str(name))}
     found: dict[str, list[_Made]] = {}
     first = min(s.lineno for s in seeds)
     for node in _assignments(source, backward):
@@ -112,7 +113,14 @@ def _targets(node: ast.Assign) -> list[tuple[str, int | None]]:
 
 
 def _may_train(call: ast.Call, trained: set[str]) -> bool:
-    """Whether a call may be that of a module which holds any of the parameters, going by the parts of their names."""
+    """Whether a call may be that of a module which holds any of the parameters, going by the parts of their names.
+
+    Of a module in a container, ``self.nets["critic"](x)``, the key tells which one.
+    """
+    items = [n.slice for n in ast.walk(call.func) if isinstance(n, ast.Subscript)]
+    keys = {str(i.value) for i in items if isinstance(i, ast.Constant)}
+    if keys:
+        return bool(keys & trained)
     parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
     parts |= {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
     return bool((parts - {"self"}) & trained)

@@ -15,7 +15,7 @@ from graphdoc.program.bindings import dotted, function_around, shallow, tree
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, last_word, parse_expression
+from graphdoc.source.paths import covers, key, last_word, parse_expression
 from graphdoc.source.places import Place
 
 UNKNOWN = object()
@@ -83,7 +83,7 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
         if isinstance(above, ast.For | ast.AsyncFor | ast.comprehension) and above.iter is node:
             return None
         if isinstance(owner, ast.Assign) and owner.value is node and len(owner.targets) == 1:
-            seen = _assigned(program, frame, owner.targets[0])
+            seen = _assigned(program, stack, frame, owner.targets[0])
             if seen is not UNKNOWN:
                 return seen
         if isinstance(above, ast.Subscript) and above.value is node and isinstance(node, ast.Call):
@@ -91,12 +91,75 @@ def value_at(program: Program, stack: Sequence[Frame], frame: Frame) -> Any:
     return _result(program.sources, stack, frame)
 
 
-def _assigned(program: Program, frame: Frame, target: ast.expr) -> Any:
+def named_value_at(program: Program, stack: Sequence[Frame], frame: Frame, name: str) -> Any:
+    """The structure of what the statement at ``frame`` gave to one name: the value itself, or its part of a tuple."""
+    text = program.sources.get(frame.file)
+    owner = Source(frame.file, text).node_statement(Place.of(frame)) if text is not None else None
+    if isinstance(owner, ast.Assign) and len(owner.targets) == 1 and isinstance(owner.targets[0], ast.Tuple | ast.List):
+        parts = _parts(program, stack, frame, owner.targets[0])
+        return next((p for t, p in zip(owner.targets[0].elts, parts, strict=True) if key(t) == _spelled(name)), UNKNOWN)
+    return value_at(program, stack, frame)
+
+
+def _assigned(program: Program, stack: Sequence[Frame], frame: Frame, target: ast.expr) -> Any:
     """What the run saw under the name that an expression is assigned to."""
     if not isinstance(target, ast.Tuple | ast.List):
         return known(program, frame.file, frame.function, key(target))
-    parts = [known(program, frame.file, frame.function, key(t)) for t in target.elts]
+    parts = _parts(program, stack, frame, target)
     return {"tuple": parts} if parts and not any(p is UNKNOWN or p is None for p in parts) else None
+
+
+def _parts(program: Program, stack: Sequence[Frame], frame: Frame, target: ast.Tuple | ast.List) -> list[Any]:
+    """What each name of an unpacked tuple got: as the run saw it, or as the function that was called returns it."""
+    seen = [known(program, frame.file, frame.function, key(t)) for t in target.elts]
+    if UNKNOWN not in seen:
+        return seen
+    told = _returned_parts(program.sources, stack, frame, len(seen))
+    return [t if s is UNKNOWN else s for s, t in zip(seen, told, strict=True)]
+
+
+def _returned_parts(sources: SourceTexts, stack: Sequence[Frame], frame: Frame, count: int) -> list[Any]:
+    """The parts of the tuple that the call at ``frame`` returned, by the source of the function that was called; a
+    function that returns what another one returns, or took a part from it, is followed down the stack."""
+    unknown = [UNKNOWN] * count
+    start = next((i for i, f in enumerate(stack) if f is frame), len(stack))
+    for f in stack[start + 1 :]:
+        if not f.user:
+            continue
+        root = tree(sources, f.file)
+        called = function_around(root, f.line) if root is not None else None
+        inside = list(shallow(called)) if called is not None else []
+        values = [n.value for n in inside if isinstance(n, ast.Return)]
+        if len(values) == 1 and isinstance(values[0], ast.Call) and covers(values[0], f.line):
+            continue
+        tuples = [v for v in values if isinstance(v, ast.Tuple) and len(v.elts) == count]
+        if not tuples or len(tuples) != len(values):
+            return unknown
+        return [
+            "tensor" if all(_part_is_tensor(sources, stack, f, inside, t.elts[i]) for t in tuples) else UNKNOWN
+            for i in range(count)
+        ]
+    return unknown
+
+
+def _part_is_tensor(
+    sources: SourceTexts, stack: Sequence[Frame], frame: Frame, inside: list[ast.AST], part: ast.expr
+) -> bool:
+    """Whether a part of a returned tuple is one tensor; of a name that was unpacked in its turn, the call tells."""
+    unpacked = [n for n in inside if isinstance(n, ast.Assign) and key(part) in _unpacked(n)]
+    if not unpacked:
+        return _may_be_tensor(sources, frame.file, inside, part, 0)
+    here = next((n for n in unpacked if isinstance(n.value, ast.Call) and covers(n, frame.line)), None)
+    if here is None:
+        return False  # made elsewhere than what is looked at
+    names = _unpacked(here)
+    return bool(_returned_parts(sources, stack, frame, len(names))[names.index(key(part))] == "tensor")
+
+
+def _unpacked(node: ast.Assign) -> list[str]:
+    """The names that a statement gives the parts of a tuple to."""
+    target = node.targets[0]
+    return [key(t) for t in target.elts] if isinstance(target, ast.Tuple | ast.List) else []
 
 
 def _result(sources: SourceTexts, stack: Sequence[Frame], frame: Frame) -> Any:

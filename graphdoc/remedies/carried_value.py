@@ -23,6 +23,7 @@ from graphdoc.remedies.filled_store import tuple_of
 from graphdoc.remedies.kept_in_modules import FEW, detach_in_modules
 from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
+from graphdoc.remedies.sum_of_one_pass import sum_started_anew
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.older_graph_places import aliases
@@ -35,6 +36,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     at_use = constant_at_use(program, reuse.carries, constant)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     return [
+        *sum_started_anew(program, reuse),
         *copy_of_entry(program.sources, program.nodes, reuse),
         *detach_behind_step(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),

@@ -9,7 +9,7 @@ from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import local_names_of, names_taken_up
 from graphdoc.program.connections import is_needed
-from graphdoc.program.expression_values import UNKNOWN, calls_into, known, trains_below, value_at
+from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -62,7 +62,7 @@ def constant_at_use(
         if source is None:
             continue
         frame, structure = source
-        edit = {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
+        edit = _where_made(program, c, frame, structure)
         if edit not in at_making:
             at_making.append(edit)
         edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
@@ -83,6 +83,15 @@ def constant_at_use(
         whole = "The same, and the operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
+
+
+def _where_made(program: Program, c: OlderEdge, frame: Frame, structure: Any) -> dict[str, Any]:
+    """A detach of what the expression gave; of several values that it gave, the one that is taken up."""
+    bound = bound_names(program.sources, frame)
+    taken = [n for n in names_taken_up(program.sources, program.nodes, c) if n in bound]
+    if isinstance(structure, dict) and "tuple" in structure and 0 < len(taken) < len(bound):
+        return {"kind": "detach_assigned", "args": {"place": place(frame), "targets": [[n, "tensor"] for n in taken]}}
+    return {"kind": "detach_expression", "args": {"place": place(frame), "structure": structure}}
 
 
 def _values(edits: list[dict[str, Any]]) -> str:
@@ -116,7 +125,7 @@ def _use(
         for name in dict.fromkeys([*read, *slices_in(program.sources, frame, kept)]):
             structure = known(program, frame.file, frame.function, name)
             if structure is UNKNOWN and name in (*bound, *local):
-                structure = value_at(program, producer.stack, made) if len(bound) == 1 else UNKNOWN
+                structure = named_value_at(program, producer.stack, made, name) if len(bound) == 1 else UNKNOWN
             if structure is UNKNOWN and name in kept:
                 structure = "tensor"
             if structure is not None and structure is not UNKNOWN:

@@ -104,6 +104,16 @@ def constant_places(
     return distinct(out)[:3]
 
 
+def use_places(program: Program, carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
+    """Where the loss takes such a value up, in the function that has it in its hands."""
+    out: list[Span] = []
+    for c in distinct_carries(program.nodes, carries)[:MOST_PLACES]:
+        pair = ends(program.evidence.sources, program.evidence.nodes, program.evidence.raised, c)
+        if pair is not None:
+            out.append(span("cause", pair[1], label, program.sources, moment(program.node(c.consumer))))
+    return distinct(out)
+
+
 def made_places(sources: SourceTexts, nodes: list[Node], carries: Iterable[OlderEdge], label: str) -> tuple[Span, ...]:
     """Where each value gets its graph, in the function from which it is used as well."""
     out: list[Span] = []

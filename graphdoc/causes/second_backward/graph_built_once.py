@@ -16,10 +16,11 @@ from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
-from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, is_within
+from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, is_within, use_places
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"
+TAKEN = "enters a loss that trains none of what lies behind it"
 TITLE = "Part of the forward pass was computed once and is used in every iteration"
 
 PAGE = Page(
@@ -110,11 +111,14 @@ def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
     sources, nodes = program.sources, program.nodes
     context = cached_context(sources, nodes, reuse)
-    once = (*context, *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)])
+    aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
+    taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
+    once = (*context, *taken, *cause_places(program, reuse, ONCE, ONCE))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
     for s in flow(sources, nodes, reuse):
         steps.setdefault((s.file, s.line, s.label), s)
-    way = [s for s in steps.values() if s.role != "created" or not any(is_within(s, o) for o in once)]
+    told = {"created": once, "consumed": taken}
+    way = [s for s in steps.values() if not any(is_within(s, o) for o in told.get(s.role, ()))]
     below = [s for s in below_places(sources, nodes, reuse.carries) if not any(is_within(s, o) for o in (*once, *way))]
     return (*once, *below, *way, *calls_of(program, reuse))
 
