@@ -57,11 +57,13 @@ class Losses:
                 self._tell(noted, outputs, Sign("covered-loss"))
         else:
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
+            if self.watch is not None:
+                self.watch.differentiating(roots)
             if not audit.early:
                 self._suspect(noted, roots)
-            for record, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
-                if self._often(site_of(record.raw)):
-                    self._tell(noted, outputs, Sign("constant-term"), [record], at)
+            for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
+                if self._often(site_of(records[0].raw)):
+                    self._tell(noted, outputs, Sign("constant-term"), records, at)
         if self.watch is not None:
             self.watch.begin()
 

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.chosen_terms import detached_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.missing_graph import (
+    alike,
+    facts_of,
+    find_cut,
+    kept_note,
+    same_line,
+    story,
+    unseen,
+    weigh,
+    without_graph,
+)
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -80,17 +93,19 @@ def recognise(program: Program) -> Finding | None:
     cut = find_cut(program, "detach")
     if cut is None or not without_graph(program.raised):
         return unseen(program, 0.26, TITLE, "`.detach()` or `.data` on the only way from the network to the loss.")
+    sign = program.evidence.as_if
+    if sign is not None and sign.kind == "constant-term" and detached_by_choice(program.sources, cut, sign):
+        return None
     strength, confidence = weigh(program, cut)
-    frame = innermost(cut.stack)
-    remedies = tuple(
-        Remedy(
-            "drop_call",
-            f"Keep the graph: drop `{cut.op}`",
-            "unsafe",
-            kept_note(cut),
-            {"place": place(f)},
+    whole = sign is not None and sign.kind == "constant-term"  # every term that was detached, or the rest trains nobody
+    frames = [f for c in (alike(program.cuts, cut) if whole else [cut]) if (f := innermost(c.stack)) is not None]
+    edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
+    remedies = (
+        (Remedy("several", f"Keep the graph: drop `{cut.op}`", "unsafe", kept_note(cut), {"edits": edits}),)
+        if len(edits) > 1
+        else tuple(
+            Remedy("drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", kept_note(cut), e["args"]) for e in edits
         )
-        for f in ([frame] if frame else [])
     )
     return Finding(
         strength,
