@@ -120,7 +120,8 @@ class FiniteWatch:
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
             starved = witness.starved()
             roots = [] if witness.scaled() and not starved else self._still_bad(autopsy)
-            if not (self.wanted or parameters or roots or values or starved or witness.stopping is not None):
+            stopped = witness.stopping is not None and witness.stopping.stopped
+            if not (self.wanted or parameters or roots or values or starved or stopped):
                 return
             if not evidence.events:
                 autopsy.fill_program(evidence)

@@ -13,6 +13,7 @@ from graphdoc.source.paths import without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
+_ARRAYS = ("tolist", "numpy")
 _TERM_ENDS = ("detach", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 
@@ -24,7 +25,9 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
         return any(_loses(node) or _is_called(node, _TERM_ENDS) for node in _nodes(sources))
     if "suspect-unused" in kinds:
         return any(_cuts(node) for node in _nodes(sources))
-    return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
+    if "suspect-unreached" not in kinds:
+        return False
+    return any(_makes_leaf(node) or _draws(node) or _is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
 def left_unrecorded(warnings: list[str], signs: list[Sign]) -> bool:

@@ -109,6 +109,8 @@ class Losses:
         if self.watch.leaves:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             cut = [(record, behind) for record, behind in self.watch.leaves.values() if behind & missed]
+            used = self.watch.used() if cut else set()
+            cut = [(r, b) for r, b in cut if id(r) in used or not r.recording]  # the rest is looked at by people
             if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
                 whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
                 cut[-1] = cut[-1][0], cut[-1][1] | whole

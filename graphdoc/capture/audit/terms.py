@@ -7,14 +7,15 @@ runs that graphdoc starts by itself. It looks from the first backward call until
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
-from graphdoc.capture.containers import elements
+from graphdoc.capture.containers import elements, numbers_in
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
 from graphdoc.capture.cut_records import Record, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
@@ -106,6 +107,8 @@ class TermWatch(CutWatch):
         are only behind the other one."""
         self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
         """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
+        self._into_leaves: deque[Record] = deque(maxlen=MOST_LEFT)
+        """What new leaves that require gradients were made from."""
         self._differentiated: set[Any] = set()
         """Places of such numbers whose graph a backward call has gone through after all, by another name."""
         self.entered = self.over = False
@@ -158,6 +161,9 @@ class TermWatch(CutWatch):
             self._note_leaving(args[0], result)
         elif not self._torch.is_grad_enabled():
             self._note_unrecorded_block(result)
+        elif isinstance(result, self._torch.Tensor) and result.is_leaf and result.requires_grad:
+            values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
+            self._into_leaves.extend(r for r in values if r is not None)
 
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
@@ -171,6 +177,11 @@ class TermWatch(CutWatch):
         """Random draws from what has a graph whose numbers went into something that has one, the latest first."""
         entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
         return [r for r in records_behind(entered, MOST_FOLLOWED) if r.origins and is_draw(r)]
+
+    def used(self) -> set[int]:
+        """Ids of the records whose numbers have gone into something that has a graph, or into a new leaf."""
+        entered = [r for _, r, _ in self.entered_values.latest]
+        return {id(r) for r in records_behind([*entered, *self._into_leaves], MOST_FOLLOWED)}
 
     def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
         flat = [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
@@ -192,7 +203,8 @@ class TermWatch(CutWatch):
                 continue
             if cut.recording and not self._is_earlier(cut):
                 # Terms that were detached one by one and then added up are one constant.
-                whole = [c for c in cuts if id(c) in self._detached and not self._is_earlier(c)]
+                parts = cuts if cut.op in _MEANT else []
+                whole = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
                 self.terms[result.grad_fn._sequence_nr()] = (whole or [cut], stacks.stack_here(4))
 
     def _is_earlier(self, cut: Record) -> bool:
