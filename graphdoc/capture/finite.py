@@ -140,6 +140,8 @@ class FiniteWatch:
         if starved is not None:
             frames = frames_of(starved["stack"], self._witness.cwd)
             facts["scaler"] = {**starved, "stack": [vars(f) for f in frames if f.user][-6:]}
+        if "scaler" not in evidence.extras:
+            self._witness.fill_scaler(evidence)
         call = evidence.event(first)
         stack = call.stack if call is not None else []
         evidence.signs.append(Sign(KIND, stack, parameters=parameters, event=first, count=len(self.bad), facts=facts))

@@ -101,7 +101,15 @@ class ScalerCalls:
             return
         last = self.calls[-1]
         same = [c for c in self.calls if c[4] == last[4] and c[3] in (0, last[3])]
-        evidence.extras["scaler"] = [
+        evidence.extras["scaler"] = self._told(same, cwd)
+
+    def fill_ended(self, evidence: Evidence, cwd: str) -> None:
+        """Tell its latest calls, whatever optimizer they are for, of a run in which none was refused."""
+        if self.calls:
+            evidence.extras["scaler"] = self._told([c for c in self.calls if c[4] == self.calls[-1][4]], cwd)
+
+    def _told(self, calls: list[tuple[str, stacks.Stack, int, int, int]], cwd: str) -> list[dict[str, Any]]:
+        return [
             {"kind": kind, "stack": [vars(f) for f in frames_of(raw, cwd)], "index": index}
-            for kind, raw, index, _, _ in same
+            for kind, raw, index, _, _ in calls
         ]
