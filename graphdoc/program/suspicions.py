@@ -22,12 +22,18 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     """Whether the program loses a graph somewhere in a way that could explain a sign of this run."""
     kinds = {s.kind for s in signs}
     if "suspect-term" in kinds and any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
-        return any(_loses(node) or _is_called(node, _TERM_ENDS) for node in _nodes(sources))
+        return any(_loses(node) for node in _nodes(sources))
     if "suspect-unused" in kinds:
         return any(_cuts(node) for node in _nodes(sources))
-    if "suspect-unreached" not in kinds:
-        return False
-    return any(_makes_leaf(node) or _draws(node) or _is_called(node, _ARRAYS) for node in _nodes(sources))
+    return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
+
+
+def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """The same by what is everyday elsewhere: a term that is detached or decided, features as a list of numbers."""
+    kinds = {s.kind for s in signs}
+    if any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
+        return any(_is_called(node, _TERM_ENDS) for node in _nodes(sources))
+    return "suspect-unreached" in kinds and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
 def left_unrecorded(warnings: list[str], signs: list[Sign]) -> bool:

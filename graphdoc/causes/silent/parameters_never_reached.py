@@ -19,6 +19,7 @@ from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
+from graphdoc.story.unfrozen_late import unfrozen_late
 from graphdoc.story.wording import folded
 
 TITLE = "Parameters of a loss are in no optimizer"
@@ -78,7 +79,10 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, "unheld-weight")
     if sign is None:
         ungiven = first_sign(program.signs, "suspect-ungiven")
-        return never_handed(program.sources, program.optimizers, program.parameters, ungiven) if ungiven else None
+        if ungiven is None:
+            return None
+        handed = never_handed(program.sources, program.optimizers, program.parameters, ungiven)
+        return handed or unfrozen_late(program.sources, program.optimizers, ungiven)
     name = optimizer_of(program.optimizers, sign)
     making = made(program.sources, name) if is_named(program.optimizers, sign) else None
     weights = folded(str(w) for w in sign.facts["weights"])
