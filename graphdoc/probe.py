@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from graphdoc.evidence import SECOND_LOOK, Event, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, launch_apart, stoppable
@@ -96,10 +97,12 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     if not mode or not kept.folder.is_dir() or not kept.cwd.is_dir() or changed_sources(evidence):
         return None
     if not kept.may_run:
-        return _told(evidence, "the first was not run here")
+        _tell_why(evidence.extras, "the first was not run here")
+        return evidence
     limit = min(max(SHORTEST_LIMIT, TIMES_SLOWER * kept.seconds), LONGEST_LIMIT)
     if kept.seconds >= limit:
-        return _told(evidence, f"it failed after {kept.seconds:.0f} s, longer than a second run may take")
+        _tell_why(evidence.extras, f"it failed after {kept.seconds:.0f} s, longer than a second run may take")
+        return evidence
     try:
         with stoppable() as stop:
             check_ways(kept.request)
@@ -110,9 +113,11 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
                 )
             result = _again(kept, evidence, mode, limit, stop)
     except CannotIsolate as e:
-        return _told(evidence, str(e))
+        _tell_why(evidence.extras, str(e))
+        return evidence
     except Interrupted:
-        return _told(evidence, "it was interrupted")
+        _tell_why(evidence.extras, "it was interrupted")
+        return evidence
     try:
         result.write(str(_companion(kept, evidence.process)))
     except OSError:
@@ -143,10 +148,9 @@ def _companion(kept: Kept, process: Process) -> Path:
     return kept.folder / f"{DEEPENED}{process.pid}.json"
 
 
-def _told(evidence: Evidence, why: str) -> Evidence:
-    """The first run's evidence with a sentence on why there is no second one."""
-    evidence.extras["second_run"] = f"no second run has looked closer: {why}"
-    return evidence
+def _tell_why(extras: dict[str, Any], why: str) -> None:
+    """Say in the first run's evidence why there is no second one."""
+    extras["second_run"] = f"no second run has looked closer: {why}"
 
 
 def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) -> Evidence:

@@ -66,7 +66,8 @@ def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes
     if len(damaged) > MOST_DAMAGED:
         result.notes.append(f"{len(damaged) - MOST_DAMAGED} more evidence files cannot be read")
     if result.first is not None and result.first.raised is not None and result.ranks > 1:
-        result.notes += _about_ranks(result.first, failed, result.ranks, kept.ended)
+        alike = [h for h in failed if same_failure(result.first, h)]
+        result.notes += _about_ranks(result.first.process.rank, alike, failed, result.ranks, kept.ended)
     return result
 
 
@@ -122,15 +123,15 @@ def _plain(message: str) -> str:
     return re.sub(r"\d+", "#", " ".join(message[:4000].split()))
 
 
-def _about_ranks(first: Evidence, failed: list[Head], ranks: int, ended: bool) -> list[str]:
-    """Which ranks share the first failure, failed otherwise, or left nothing because they only waited."""
-    own = first.process.rank
+def _about_ranks(own: int, alike: list[Head], failed: list[Head], ranks: int, ended: bool) -> list[str]:
+    """Which ranks share the failure of the rank that failed first, failed otherwise, or left nothing because they only
+    waited."""
     if own < 0:
         return []
     notes = [f"of {ranks} ranks, rank {own} failed first"]
     further = [h for h in failed if h.process.rank != own]
-    sharing = [h for h in further if same_failure(first, h)]
-    others = [h for h in further if not same_failure(first, h)]
+    sharing = [h for h in further if h in alike]
+    others = [h for h in further if h not in alike]
     heard = {h.process.rank for h in failed}
     silent = [rank for rank in range(ranks) if rank not in heard] if ranks <= MOST_RANKS else []
     if sharing:

@@ -11,7 +11,7 @@ WRITING = ("capture", "messages")
 """Rooms that fill an evidence in: what they are given is what they work on."""
 ASKED = {"Evidence": 2, "Program": 1}
 """Of each, how many attributes one has to read at most to be better given their values."""
-MOST_WHOLE = 26
+MOST_WHOLE = 20
 """Functions that may take the whole evidence: those that make the Program, compare two runs, or draw one."""
 
 

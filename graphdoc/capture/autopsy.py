@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture import saved, walk
-from graphdoc.capture.facts import grad_fn_of, shape_of, version_of
+from graphdoc.capture.facts import shape_of, version_of
 from graphdoc.capture.folding import Folding
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry, Journal
@@ -26,7 +26,6 @@ from graphdoc.capture.threads import on_one_scale
 from graphdoc.evidence import (
     Event,
     Evidence,
-    Frame,
     Node,
     Optimizer,
     Parameter,
@@ -281,37 +280,3 @@ class Autopsy:
     def epoch(self, sequence: int) -> int:
         """How many backward calls had been made before a node with this number was."""
         return sum(1 for e in self.entries if e.kind in ("backward", "grad") and e.sequence <= sequence)
-
-    # -- tensors in the frames -----------------------------------------------------------------------------------
-
-    def locals_of(self, results: bool = False, most: int = 200) -> list[dict[str, Any]]:
-        """Every tensor near the surface of the live frames, with how it was made: facts for causes without a graph.
-
-        With ``results`` those that an operation has made are told wherever the search has found them.
-        """
-        out: list[dict[str, Any]] = []
-        for ident, paths in self.census.tensor_paths.items():
-            tensor = self.census.tensors[ident]
-            _, path = min(paths, key=lambda p: len(p[1]))
-            node = grad_fn_of(tensor)
-            if (len(path) > 4 and not (results and node is not None)) or ident in self.census.parameter_names:
-                continue
-            made: list[Frame] = frames_of(self.raw_stack(node), self.cwd) if node is not None else []
-            holder = self.census.holders(ident, True, self.cwd)[0]
-            out.append(
-                {
-                    "path": holder.path,
-                    "function": holder.function,
-                    "shape": shape_of(tensor),
-                    "dtype": str(tensor.dtype),
-                    "requires_grad": bool(tensor.requires_grad),
-                    "is_leaf": bool(tensor.is_leaf),
-                    "op": str(node.name()) if node is not None else "",
-                    "made": [vars(f) for f in made if f.user][-3:],
-                    "inference": bool(tensor.is_inference()),
-                    "grad": "none" if not tensor.is_leaf or tensor.grad is None else "present",
-                }
-            )
-            if len(out) >= most:
-                break
-        return out

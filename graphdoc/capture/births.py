@@ -8,6 +8,7 @@ the operation that began it. Runs below autograd (``TorchDispatchMode``), so it 
 from __future__ import annotations
 
 import threading
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphdoc.capture import node_stacks, saved, stacks
+from graphdoc.capture.birth_records import Record
 from graphdoc.capture.left_out import LeftOut
 from graphdoc.capture.loaded_values import PLAIN, Loading
 from graphdoc.capture.number_facts import describe, is_finite, local_of, looked_at
@@ -45,23 +47,6 @@ _COLLECTIVES = ("_c10d_functional", "c10d.", "_c10d_functional_autograd")
 _FILLS = ("aten.full", "aten.fill", "aten.new_full", "aten.masked_fill", "aten.scalar_tensor")
 
 
-class Record:
-    """Where a value stopped being finite. ``kind``: birth, turn, given (no operation made it), received (of another
-    process), constant or empty."""
-
-    __slots__ = ("facts", "func", "kind", "made", "node", "number", "parents", "raw", "shows", "spared", "step")
-
-    def __init__(self, number: int, kind: str, func: str, raw: Any, shows: str) -> None:
-        self.number, self.kind, self.func, self.raw, self.shows = number, kind, func, raw, shows
-        self.parents: list[Record] = []
-        self.node = ""
-        self.made: Any = None
-        self.step = False
-        self.facts: dict[str, Any] = {}
-        self.spared: set[tuple[int, int]] = set()
-        """Choices that left out none of the bad elements: the stack of each and its input."""
-
-
 class Births(TorchDispatchMode):
     """``active`` switches the looking on; until then an operation costs a call.
 
@@ -85,6 +70,8 @@ class Births(TorchDispatchMode):
         self._kept: dict[int, StorageWeakRef] = {}
         """Of each memory that is known by its number: without it a later tensor, which no operation made, could get
         the number, and with it the makers, of one that is gone."""
+        self._unwritten: set[int] = set()
+        """Memory that PyTorch's own code has taken and not written yet; by chance that is nan."""
         self.loading = Loading(trouble, MOST_BIRTHS)
         self._left_out = LeftOut()
         self.records: list[Record] = []
@@ -138,15 +125,26 @@ class Births(TorchDispatchMode):
             # What stands in memory that nobody has written yet is nobody's value: a layer writes it before it is read.
             for t in outs:
                 self._drop_if_known(home_of(t))
-                if looked_at(t) and asked_by_user(raw):
+                if not looked_at(t):
+                    continue
+                if not asked_by_user(raw):
+                    self._unwritten.add(home_of(t))
+                else:
                     t.fill_(float("nan"))
                     self._keep(home_of(t), t, self._new("empty", name, raw, "nan"))
             return
         self._left_out.look(name, args)
         inputs = [next((copy for own, copy in before if own is t), t) for t in taken]
+        if writes and not self._unwritten.isdisjoint(homes):  # what is written for the first time is no input of that
+            first = self._unwritten & {home_of(t) for t in outs}
+            read = [home not in first for home in homes]
+            inputs, taken = list(compress(inputs, read)), list(compress(taken, read))
         for t in outs:
             home = home_of(t)
             passed_through = home in homes and not writes
+            if passed_through and home in self._unwritten:
+                continue  # a view of it
+            self._unwritten.discard(home)
             if home and not passed_through:
                 self._made[self._number] = (name, raw, tuple(n for h, n in makers.items() if h != home))
                 self._latest[home] = self._number
@@ -166,6 +164,7 @@ class Births(TorchDispatchMode):
             for number in list(self._made)[: MOST_MADE // 2]:
                 del self._made[number]
         if len(self._latest) > MOST_MADE:
+            self._unwritten.clear()
             self._latest.clear()
             self._kept.clear()
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import sys
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from graphdoc.capture.births import Births, Record
+from graphdoc.capture.birth_records import Record
+from graphdoc.capture.births import Births
 from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.finite import KIND
-from graphdoc.capture.frames import frames_of
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.left_out import CHOOSING
 from graphdoc.capture.names import Census
-from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.number_facts import is_finite
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.stacks import stack_here
-from graphdoc.capture.walk import DEEP, nodes_behind
+from graphdoc.capture.told_records import Telling, grown, user_stack
 from graphdoc.evidence import Evidence, Sign
-from graphdoc.growth import took_off, usual_size
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -179,7 +175,7 @@ class CloseLook:
 
     def _first(self) -> Record | None:
         """The first operation that met a nan; where none has, that made an inf of finite numbers."""
-        met = [r for r in self._births.since(0) if r.kind != "empty" and self._frames(r.raw)]
+        met = [r for r in self._births.since(0) if r.kind != "empty" and user_stack(r.raw, self._witness.cwd)]
         made = [r for r in met if r.kind == "birth"]
         return next((r for r in met if r.shows == "nan"), made[0] if made else None)
 
@@ -219,6 +215,7 @@ class CloseLook:
         self, todo: list[Record], what: str, tensors: list[Any], parameters: list[Any], census: Census
     ) -> dict[str, Any]:
         names = census.parameter_names
+        telling = Telling(census, self._roots, self._witness.cwd)
         chain: list[Record] = []
         while todo and len(chain) < MOST_RECORDS:
             record = todo.pop(0)
@@ -232,107 +229,10 @@ class CloseLook:
             "names": [names.get(id(p), "") for p in parameters][:40],
             "all": len(parameters),
             "holders": [h.path for t in tensors[:3] for h in census.holders(id(t), True, self._witness.cwd)[:1]],
-            "call": self._frames(self._call) if self._call is not None else [],
+            "call": user_stack(self._call, self._witness.cwd) if self._call is not None else [],
             "calls": self._calls,
-            "chain": [self._record(r, census) for r in chain],
-            "others": [self._record(r, census) for r in others[-30:]],
+            "chain": [telling.told(r) for r in chain],
+            "others": [telling.told(r) for r in others[-30:]],
             "history": self._history[-KEPT_STEPS:],
-            "grown": self._grown(names),
+            "grown": grown(self._norms, names),
         }
-
-    def _record(self, record: Record, census: Census) -> dict[str, Any]:
-        """A record as plain data, with places and names."""
-        facts = dict(record.facts)
-        for told in (*facts.get("inputs", ()), *(v for v in facts.get("saved", {}).values() if isinstance(v, dict))):
-            by = told.get("by", [])
-            if not by or isinstance(by[0], tuple):
-                told["by"] = [{"op": op, "stack": self._frames(raw)[-1:]} for op, raw in by]
-            ident = told.get("ident", 0)
-            if ident in census.parameter_names:
-                told["parameter"] = census.parameter_names[ident]
-            elif ident in census.tensor_paths:
-                told["held"] = [h.path for h in census.holders(ident, True, self._witness.cwd)[:2]]
-        out = {
-            "kind": record.kind,
-            "op": record.func,
-            "shows": record.shows,
-            "node": record.node,
-            "in_step": record.step,
-            "number": record.number,
-            **facts,
-        }
-        out["stack"] = self._frames(record.raw)
-        for place in ("loaded", "met"):
-            if place in facts:
-                out[place] = self._frames(facts[place])
-        out["inner"] = record.node != "" and not self._in_engine(record.raw)
-        if record.node:
-            out["made"] = self._frames(record.made) if record.made is not None else []
-            out["chosen"] = self._chosen(record)
-        return out
-
-    def _in_engine(self, raw: Any) -> bool:
-        """Whether the engine itself called the operation, not Python code of a backward or hook that it runs."""
-        from graphdoc.capture.places import is_user_file
-
-        for code in raw.raw[::2]:
-            if code.co_name == "_engine_run_backward":
-                return True
-            if is_user_file(code.co_filename):
-                return False
-        return True
-
-    def _chosen(self, record: Record) -> list[dict[str, Any]]:
-        """The place of the ``where`` (or the like) that left this node's result out, nearest first.
-
-        Known by the graph: a path of the running backward call leads from it to the node. One that was seen to take
-        all of the bad elements is none of them.
-        """
-        wanted = record.made
-        found: list[tuple[int, Any, str]] = []
-        for node, _ in islice(nodes_behind(self._roots), DEEP - 1):
-            if str(node.name()) in CHOOSING and self._leads(node, record):
-                found.append((int(node._sequence_nr()), node, str(node.name())))
-        found.sort(key=lambda f: f[0])
-        return [
-            {"node": name, "stack": self._frames(kept_in(node))}
-            for _, node, name in found[:2]
-            if kept_in(node) is not None and wanted is not None
-        ]
-
-    def _leads(self, start: Any, record: Record) -> bool:
-        todo = [
-            n
-            for side, (n, _) in enumerate(start.next_functions)
-            if n is not None and (id(kept_in(start)), side) not in record.spared
-        ]
-        seen = set(todo)
-        while todo and len(seen) < 400:
-            node = todo.pop(0)
-            if str(node.name()) == record.node:
-                kept = node.metadata.get("traceback_")
-                if kept is record.made:
-                    return True
-            for following, _ in node.next_functions:
-                if following is not None and following not in seen:
-                    seen.add(following)
-                    todo.append(following)
-        return False
-
-    def _frames(self, raw: Any) -> list[dict[str, Any]]:
-        return [vars(f) for f in frames_of(raw, self._witness.cwd) if f.user][-6:]
-
-    def _grown(self, names: dict[int, str]) -> list[dict[str, Any]]:
-        """The parameters whose gradient grew most, and those that grew first: ``from`` is the backward call from which
-        on the norm was far above its usual size."""
-        out = []
-        for ident, norms in self._norms.items():
-            finite = [(call, n) for call, n in norms if n == n and n not in (float("inf"), 0.0)]
-            if len(finite) >= 3 and ident in names:
-                usual = usual_size([n for _, n in finite])
-                begun = took_off(finite)
-                out.append({"name": names[ident], "factor": finite[-1][1] / usual, "from": begun})
-        most = sorted(out, key=lambda g: -float(str(g["factor"])))[:5]
-        grew = [g for g in out if g["from"] is not None]
-        first = min((int(str(g["from"])) for g in grew), default=0)
-        return most + [g for g in grew if g["from"] == first and g not in most][:20]

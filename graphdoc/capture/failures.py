@@ -14,6 +14,7 @@ from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.facts import frames_of_traceback, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import DEPTH, Entry, Place
+from graphdoc.capture.local_tensors import locals_of
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
@@ -144,7 +145,7 @@ class Failures:
     def fill_extras(self, evidence: Evidence, autopsy: Autopsy, glimpse: Glimpse) -> None:
         """The tensors near the failure, and the switches of recording as they stood."""
         copied = evidence.raised is not None and "deepcopy" in evidence.raised.message
-        evidence.extras["locals"] = autopsy.locals_of(copied)
+        evidence.extras["locals"] = locals_of(autopsy, copied)
         evidence.extras["switches"] = {
             kind: [vars(f) for f in frames_of_place(at, self._witness.cwd)] for kind, at in glimpse.switches.items()
         }

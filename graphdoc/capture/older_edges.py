@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import bisect
-import heapq
 import threading
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.facts import grad_fn_of
-from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry
 from graphdoc.capture.node_stacks import kept_in
+from graphdoc.capture.output_holders import OutputHolders
 from graphdoc.capture.stacks import Stack
-from graphdoc.evidence import Evidence, Holder, OlderEdge, Tensor
+from graphdoc.evidence import Evidence, OlderEdge, Tensor
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
 
 MOST_TOLD = 40
-MOST_HOLDERS = 24
-"""Ways told to reach the output of one node."""
-MOST_ALIKE = 100
-"""Tensors of one place that are looked at for them."""
 
 _BEGIN = threading.Thread._bootstrap.__code__  # type: ignore[attr-defined]
 """The outermost function of each thread but the first (CPython's ``threading``)."""
@@ -33,9 +29,7 @@ class OlderEdges:
 
     def __init__(self, seen: Autopsy) -> None:
         self.seen = seen
-        self._sites: dict[tuple[Any, ...], list[Any]] | None = None
-        self._outputs: dict[int, tuple[Any, list[Any]]] = {}
-        self._known: dict[tuple[Any, ...], list[Holder]] = {}
+        self._holders = OutputHolders(seen)
         self._made_at: dict[int, list[int]] | None = None
         self._above: dict[int, list[int]] | None = None
 
@@ -62,7 +56,7 @@ class OlderEdges:
             )
             mark = max(marks.values(), default=-1)
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
-            carry.renewed = bool(marks) and self._renewed(order[producer].node, carry.tensor.holders, mark)
+            carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -128,7 +122,7 @@ class OlderEdges:
 
     def _carried(self, node: Any) -> Tensor:
         told = Tensor("activation", "", self.seen.output_shape(node, 0))
-        told.holders = self._holders_of(node)
+        told.holders = self._holders.of(node)
         if told.holders:
             told.name = told.holders[0].told
         return told
@@ -276,52 +270,3 @@ class OlderEdges:
                     seen.add(m)
                     todo.append(m)
         return value
-
-    def _holders_of(self, node: Any) -> list[Holder]:
-        """Who holds the output of this node; else who holds what was made at the same place later."""
-        if self._sites is None:
-            self._look_at_tensors()
-        census, cwd = self.seen.census, self.seen.cwd
-        _, outputs = self._outputs.get(id(node), (None, ()))
-        out = [h for tensor in outputs for h in census.holders(id(tensor), True, cwd)]
-        if not out:
-            out = self._made_alike(node)
-        out.sort(key=_plainness)
-        return out[:MOST_HOLDERS]
-
-    def _renewed(self, node: Any, holders: list[Holder], mark: int) -> bool:
-        """Whether what is held in place of this node's output was made where it was, behind the earlier call."""
-        if not holders or any(h.exact for h in holders) or self._sites is None:
-            return False
-        alike = self._sites.get((node.name(), *site_of(self.seen.raw_stack(node))), ())
-        made = (grad_fn_of(tensor) for tensor in alike)
-        return any(m is not None and m._sequence_nr() >= mark for m in made)
-
-    def _look_at_tensors(self) -> None:
-        """Sort the program's tensors by the node that made them, and by the place of that node."""
-        self._sites = {}
-        for tensor in self.seen.census.tensors.values():
-            made = grad_fn_of(tensor)
-            if made is not None:
-                self._outputs.setdefault(id(made), (made, []))[1].append(tensor)
-                raw = self.seen.raw_stack(made)
-                if raw:
-                    self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
-
-    def _made_alike(self, node: Any) -> list[Holder]:
-        """Who holds what was made where this node was: asked for many nodes of one place, worked out once for it.
-
-        Of very many tensors only those are looked at that the fewest steps lead to.
-        """
-        assert self._sites is not None
-        site = (node.name(), *site_of(self.seen.raw_stack(node)))
-        known = self._known.get(site)
-        if known is None:
-            census = self.seen.census
-            nearest = heapq.nsmallest(MOST_ALIKE, self._sites.get(site, ()), key=lambda t: census.nearest(id(t)))
-            known = self._known[site] = [h for t in nearest for h in census.holders(id(t), False, self.seen.cwd)]
-        return list(known)
-
-
-def _plainness(holder: Holder) -> tuple[int, int]:
-    return len(holder.steps), len(holder.path)

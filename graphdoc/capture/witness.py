@@ -20,7 +20,7 @@ from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.ignored import watch_ignored
-from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.inserted_calls import CannotInsert
 from graphdoc.capture.journal import Journal
 from graphdoc.capture.marks import leave
 from graphdoc.capture.modes import Modes
@@ -31,6 +31,7 @@ from graphdoc.capture.shown_warnings import note_warnings
 from graphdoc.capture.source_texts import remember_script
 from graphdoc.capture.switches import Switches
 from graphdoc.capture.trouble import note_trouble
+from graphdoc.capture.watched_calls import watch_call, watch_emptying
 from graphdoc.evidence import Evidence
 
 if TYPE_CHECKING:
@@ -102,9 +103,9 @@ class Witness:
         zero_grad = getattr(optimizer.Optimizer.zero_grad, "__wrapped__", optimizer.Optimizer.zero_grad)
         self.switches = Switches(torch)
         self.undoing += self.switches.undo
-        self._weave_call(zero_grad, "zero_grad")
-        self._weave_call(torch.nn.Module.load_state_dict, "load_state_dict")
-        self._weave_emptying(torch.nn.Module.zero_grad)
+        watch_call(self, zero_grad, "zero_grad")
+        watch_call(self, torch.nn.Module.load_state_dict, "load_state_dict")
+        watch_emptying(self, torch.nn.Module.zero_grad)
         if not told_of_end:
             atexit.register(self.at_exit)
         self._watch_threads()
@@ -153,45 +154,6 @@ class Witness:
                 told(args)
 
         self.undoing.append(hook_in(threading, "excepthook", hook))
-
-    def _weave_call(self, function: Any, kind: str) -> None:
-        journal = self.journal
-
-        def before(*values: Any) -> None:
-            try:
-                with self.modes.left():
-                    ident = -1
-                    if kind == "zero_grad":
-                        seen = journal.optimizer(values[0])
-                        ident = seen.id
-                        if self.audit is not None:
-                            self.audit.zeroed(values[0], seen)
-                    elif kind == "load_state_dict" and self.audit is not None:
-                        self.audit.loaded(values[0], values[1])
-                    journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
-            except Exception as e:
-                self.trouble(e)
-
-        try:
-            self.undoing.append(insert_calls(function, before=before))
-        except CannotInsert as e:
-            self.degraded.append(f"{kind} calls were not observed: {e}")
-
-    def _weave_emptying(self, function: Any) -> None:
-        """A module clears gradients as well; the journal is the optimizers', so only the audit hears of it."""
-
-        def before(module: Any, *_: Any) -> None:
-            try:
-                if self.audit is not None and self.audit.hears:
-                    with self.modes.left():
-                        self.audit.emptied(module)
-            except Exception as e:
-                self.trouble(e)
-
-        try:
-            self.undoing.append(insert_calls(function, before=before))
-        except CannotInsert as e:
-            self.degraded.append(f"zero_grad calls of modules were not observed: {e}")
 
     # -- optimizers ----------------------------------------------------------------------------------------------
 

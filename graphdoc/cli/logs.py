@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.causes import all_causes
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.messages import Failure, evidence_from
 from graphdoc.model import Diagnosis, Report
 from graphdoc.processes import as_ranks
@@ -51,7 +51,9 @@ def _tell(failure: Failure, folder: Path) -> Told:
     from graphdoc.diagnose import diagnose
 
     evidence = evidence_from(failure)
-    _attach_sources(evidence, failure, folder)
+    stacks = [evidence.raised.stack if evidence.raised else [], *(n.stack for n in evidence.nodes)]
+    stacks += [e.stack for e in evidence.events]
+    _attach_sources(evidence.sources, [f for stack in stacks for f in stack if f.user], failure, folder)
     report = diagnose(evidence)
     diagnoses = report.diagnoses or _possible(evidence.sources, failure)
     notes = [
@@ -206,17 +208,14 @@ def _shown_code(sources: SourceTexts, failure: Failure) -> dict[str, str]:
     }
 
 
-def _attach_sources(evidence: Evidence, failure: Failure, folder: Path) -> None:
+def _attach_sources(sources: dict[str, str], frames: list[Frame], failure: Failure, folder: Path) -> None:
     """Read the user's files that the traceback names, where they lie below ``folder`` and say what the log says."""
-    stacks = [evidence.raised.stack if evidence.raised else [], *(n.stack for n in evidence.nodes)]
-    stacks += [e.stack for e in evidence.events]
-    frames = [f for stack in stacks for f in stack if f.user]
     for file in {f.file for f in frames}:
         found = _local(file, failure, folder)
         if found is None:
             continue
         name, text = found
-        evidence.sources[name] = text
+        sources[name] = text
         failure.code.update({(name, line): code for (known, line), code in failure.code.items() if known == file})
         for frame in frames:
             if frame.file == file:

@@ -17,7 +17,8 @@ MOST = 24
 
 def moments(evidence: Evidence) -> tuple[tuple[Moment, ...], tuple[tuple[str, int], ...]]:
     """The moments, oldest first, and how often each kind of call was made before them."""
-    last = _last(evidence)
+    certain = [] if evidence.raised is not None else [s.event for s in evidence.signs]
+    last = _last(evidence.failing_event, certain, evidence.events)
     events = [e for e in evidence.events if e.index <= last]
     journal = Journal(evidence.events, Owners(evidence.optimizers), evidence.sources)
     told = events[-MOST:]
@@ -53,13 +54,11 @@ def moments(evidence: Evidence) -> tuple[tuple[Moment, ...], tuple[tuple[str, in
     return tuple(found), tuple(Counter(e.kind for e in before).most_common())
 
 
-def _last(evidence: Evidence) -> int:
-    """The index of the call at which it failed, or was certain."""
-    if evidence.failing_event >= 0:
-        return evidence.failing_event
-    if evidence.raised is None and evidence.signs:
-        return max(s.event for s in evidence.signs)
-    return max((e.index for e in evidence.events), default=-1)
+def _last(failing: int, told: list[int], events: list[Event]) -> int:
+    """The index of the call at which it failed, or at which the signs that are ``told`` of were certain."""
+    if failing >= 0:
+        return failing
+    return max(told) if told else max((e.index for e in events), default=-1)
 
 
 def _text(carries: list[OlderEdge], stale_tensors: list[Stale], event: Event) -> str:

@@ -1,14 +1,15 @@
-"""An ``autograd.grad`` inside a forward pass that frees what the outer loss still needs; where its result goes."""
+"""Where the result of an ``autograd.grad`` inside a forward pass goes: whether it enters the outer loss, and how."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from enum import Enum
 
 from graphdoc.evidence import Event, Frame, SourceTexts
-from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.flows import Flow, flow
+from graphdoc.program.spans import innermost_user
 from graphdoc.source.paths import covers
 
 _NUMBERS = frozenset({"item", "tolist", "numpy", "detach", "cpu", "size"})
@@ -22,33 +23,25 @@ _CALLS = ast.Call | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 Marks = set[str]
 
 
-def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tuple[Remedy, ...]:
-    """Keep the graph of the inner call; where the loss is built on its result, as a graph of its own first."""
-    frame = innermost_user(freeing.stack)
-    if frame is None:
-        return ()
-    first_order = Remedy(
-        "retain_graph",
-        f"keep the graph in the autograd.grad call at {where(frame)}",
-        "safe",
-        "Its result stays a number for the loss (first order): gradient flows through what else the loss is made of. "
-        "Nothing is stepped in between.",
-        {"place": place(frame)},
-    )
-    if not reaches_loss(sources, failing, freeing):
-        return (first_order,)
-    second_order = Remedy(
-        "set_keyword",
-        f"compute the gradient at {where(frame)} with create_graph=True",
-        "unsafe",
-        "The result gets a graph, so the loss is differentiated through it as well (second order), and the graph stays "
-        "for whatever else needs it.",
-        {"place": place(frame), "name": "create_graph", "value": "True"},
-    )
-    return (second_order, first_order)
+class Entered(Enum):
+    """How what an inner call gives goes into the loss of a later one."""
+
+    AS_TENSOR = "as a tensor: the loss is to be differentiated through it"
+    SOMEHOW = "on some way, perhaps as a number or as the weight of a term"
+    UNSEEN = "the source shows no way"
 
 
-def reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
+def entered(sources: SourceTexts, inner: Event, outer: Event | None, at: Frame | None) -> Entered:
+    """How the result of ``inner`` goes into the loss that is differentiated at ``at``, by the call ``outer`` if the
+    journal has it."""
+    if outer is not None and _reaches_loss(sources, outer, inner):
+        return Entered.AS_TENSOR
+    frame = innermost_user(inner.stack)
+    seen = frame is not None and at is not None and flow(sources, frame, at) is Flow.YES
+    return Entered.SOMEHOW if seen else Entered.UNSEEN
+
+
+def _reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
     """Whether the result of the inner call enters the failing loss as more than a number or a weight of a term.
 
     The source is followed from the call through assignments and returns, along the frames that were under way.
@@ -76,9 +69,9 @@ def reaches_loss(sources: SourceTexts, failing: Event, freeing: Event) -> bool:
 class _Flow:
     """The names of one function that depend, as tensors, on the value that is computed at a place in it.
 
-    This is no question to ``flows``, which says whether a value enters an expression at all. Here it counts how: one
-    that was read as a number (``item()``, ``shape``), or that weighs a term as a norm, does not enter, and each element
-    of what is returned has its own answer, for the caller takes them apart again.
+    ``flows`` says whether a value enters an expression at all. Here it counts how: one that was read as a number
+    (``item()``, ``shape``), or that weighs a term as a norm, does not enter, and each element of what is returned has
+    its own answer, for the caller takes them apart again.
     """
 
     def __init__(self, sources: SourceTexts, scope: ast.AST, source: Frame, parts: list[bool]) -> None:

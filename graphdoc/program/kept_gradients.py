@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.program import bindings
 
 _KEEPING = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict, ast.DictComp, ast.Assign, ast.Return)
 
 
-def read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
+@dataclass(frozen=True)
+class KeptGradients:
+    """Gradients that the program keeps under a name, without a copy: where it does, and where it reads them again."""
+
+    name: str
+    places: list[Frame]
+    read: Frame
+
+
+def read_on(sources: SourceTexts, sign: Sign) -> KeptGradients | None:
+    """What a backward call has added to, if the program reads it afterwards and never writes through it."""
+    file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
+    read, places = _read_next(sources, file, name, line), _kept(sources, file, name, line)
+    if read is None or not places or _written_through(sources, file, name, line):
+        return None
+    return KeptGradients(name, places, read)
+
+
+def _read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | None:
     """Where the function around a line reads ``name`` below it before binding it anew; None where it does not."""
     root = bindings.tree(sources, file)
     if root is None:
@@ -31,7 +50,7 @@ def read_next(sources: SourceTexts, file: str, name: str, line: int) -> Frame | 
     return bindings.frame_of(sources, file, first)
 
 
-def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
+def _written_through(sources: SourceTexts, file: str, name: str, line: int) -> bool:
     """Whether the function around a line writes in place to what it keeps under ``name``: then it knows that these are
     the gradients themselves, and clears or scales them through it.
 
@@ -55,7 +74,7 @@ def written_through(sources: SourceTexts, file: str, name: str, line: int) -> bo
     return False
 
 
-def kept_gradients(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
+def _kept(sources: SourceTexts, file: str, name: str, line: int) -> list[Frame]:
     """The expressions that keep a ``.grad`` without a copy: in the function around a line, under a name of its own;
     where there are none, those that a function of the program returns."""
     root = bindings.tree(sources, file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Event, Evidence, Node, OlderEdge, Raised
+from graphdoc.evidence import Event, Evidence, Node, OlderEdge, Raised, Stale
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
 from graphdoc.program.journal import DIFFERENTIATING, Journal
 from graphdoc.program.reuse import Reuse
@@ -26,10 +26,12 @@ def older_part(
 
     shared = evidence.extras.get("shared_with") or {}
     earlier = journal.earlier(failing) if failing is not None else None
+    by_write = _is_value_written(evidence.failing_node, evidence.stale)
     carries = [
         c
         for c in evidence.older_edges
-        if c.dead and not _surely_unused(evidence, journal, failing, c) and not this_round(c)
+        if c.dead and not (by_write and _surely_unused(journal, failing, evidence.node(c.producer), c))
+        if not this_round(c)
     ]
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
@@ -56,20 +58,24 @@ def _was_kept(events: list[Event], journal: Journal, made: int, behind: set[str]
     return any(not (known := set(journal.reaches(e))) or bool(known & behind) for e in kept)
 
 
-def _surely_unused(evidence: Evidence, journal: Journal, failing: Event | None, carry: OlderEdge) -> bool:
-    """Whether no earlier call has used what lies behind an edge, which is there by age alone: a value was written into,
-    and what each call since its making reached is known, and is none of it.
+def _is_value_written(met: Node | None, stale: list[Stale]) -> bool:
+    """Whether backward met a value that was written into; of a parameter it was a step that made the part old."""
+    if met is None or met.state != "stale":
+        return False
+    return not any(s.node == met.id and s.tensor.kind == "parameter" for s in stale)
+
+
+def _surely_unused(journal: Journal, failing: Event | None, producer: Node | None, carry: OlderEdge) -> bool:
+    """Whether no earlier call has used what lies behind an edge, which is there by age alone where a value was written
+    into: what each call since its making reached is known, and is none of it.
 
     A discriminator that learned from detached images: its call came after them, and never went near their graph.
     """
-    met, producer = evidence.failing_node, evidence.node(carry.producer)
-    if met is None or met.state != "stale" or producer is None or failing is None or not carry.behind:
+    if producer is None or failing is None or not carry.behind:
         return False
-    if any(s.node == met.id and s.tensor.kind == "parameter" for s in evidence.stale):
-        return False  # then it was a step that made the part old
-    first = evidence.events[0]
+    first = journal.events[0]
     if (first.index and first.sequence > producer.sequence) or not journal.is_complete(first, failing):
         return False  # a call may have fallen out of the journal
-    calls = [e for e in evidence.events if e.kind in DIFFERENTIATING and e.index < failing.index]
+    calls = [e for e in journal.events if e.kind in DIFFERENTIATING and e.index < failing.index]
     behind = set(carry.behind)
     return all(e.reaches and not behind & set(e.reaches) for e in calls if e.sequence > producer.sequence)

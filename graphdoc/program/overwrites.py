@@ -11,22 +11,25 @@ from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
 from graphdoc.program.journal import Journal
+from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.saved_tensors import Saved, saved_as
 from graphdoc.program.sliced_buffers import SlicedBuffer
-from graphdoc.program.spans import innermost_user
 from graphdoc.program.stack_levels import level_of
 from graphdoc.program.version_counts import accounted
-from graphdoc.program.writers import By, Writer, writers_of
+from graphdoc.program.writers import By, Writer, writers_of, wrote_again
 
 
-class Saved(Enum):
-    """What the tensor is that was saved for backward and written since."""
+class Fault(Enum):
+    """Which fault an overwrite is: exactly one of these."""
 
-    PARAMETER = "a leaf that is trained"
-    BUFFER = "a buffer of a module"
-    DATA = "a tensor without a graph of its own"
-    RESULT = "a result of the forward pass"
+    STEPPED = "a parameter that an optimizer's step wrote first"
+    COVERED_UP = "the same in a part that an earlier call kept, and that should not be in this graph"
+    PARAMETER = "a parameter that something else wrote"
+    OUTLIVES = "a buffer or data that is kept from one pass to the next"
+    STATE = "a state that one line writes again and again"
+    ACTIVATION = "a result of this pass"
 
 
 class Overwrite:
@@ -129,23 +132,21 @@ class Overwrite:
         """Whether it is a state that one line writes again and again while the graph is built."""
         if self.saved is Saved.RESULT and self.target.kept:
             return True
-        if not self._again or not any(w.by is By.LINE for w in self.own_writers):
+        if not any(wrote_again(s) for s in self.stales) or not any(w.by is By.LINE for w in self.own_writers):
             return False
         looped = self.target.sliced and any(in_loop(self._evidence.sources, w.frame) for w in self.own_writers)
         return looped or bool(self.target.path and not self.target.local and not self.target.parameter)
 
     @cached_property
-    def _again(self) -> bool:
-        """Whether one place wrote the same tensor more than once since some part of it was saved."""
-        for stale in self.stales:
-            times: dict[object, int] = {}
-            for w in stale.writes:
-                at = innermost_user(w.stack)
-                key = (at.file, at.line) if at else None
-                times[key] = times.get(key, 0) + w.count
-            if any(n > 1 for n in times.values()):
-                return True
-        return False
+    def fault(self) -> Fault:
+        """Which of the faults it is: what was written, by whom, and whether it belongs here."""
+        if self.saved is Saved.PARAMETER:
+            if not self.by_step:
+                return Fault.PARAMETER
+            return Fault.COVERED_UP if self.covered_up else Fault.STEPPED
+        if self.outlives:
+            return Fault.OUTLIVES
+        return Fault.STATE if self.in_steps else Fault.ACTIVATION
 
     # -- whose business it is ----------------------------------------------------------------------------------------
 
@@ -255,21 +256,10 @@ class Overwrite:
         if self.slices is not None:
             return bool(self.keeping_calls)
         carried = self.reuse is not None and bool(self.reuse.carries)
-        if carried and self.reuse is not None and self.reuse.lifetime is Lifetime.STORED and self._kept_for_its_round:
+        stored = carried and self.reuse is not None and self.reuse.lifetime is Lifetime.STORED
+        if stored and kept_for_its_round(self._journal, self.keeping_calls, self._named_behind):
             return False  # the flags serve the pass itself: it is the store that brings the old graph back
         return (carried or self.constant) and bool(self.keeping_calls)
-
-    @cached_property
-    def _kept_for_its_round(self) -> bool:
-        """Whether a call that kept the stale part had a reason of its own: another one, before any step, went that way
-        again."""
-        behind = {n for n in self.stale.behind if not n.startswith("<")}
-        for kept in self.keeping_calls:
-            later = [e for e in self._evidence.events if e.index > kept.index]
-            step = next((i for i, e in enumerate(later) if e.kind == "step"), len(later))
-            if any(e.kind == "backward" and behind & set(self._journal.reaches(e)) for e in later[:step]):
-                return True
-        return False
 
     @cached_property
     def surely_covered_up(self) -> bool:
@@ -279,7 +269,7 @@ class Overwrite:
         """
         if not self.covered_up:
             return False
-        behind = {n for n in self.stale.behind if not n.startswith("<")}
+        behind = self._named_behind
         walked = bool(behind) and any(behind <= set(self._journal.reaches(e)) for e in self.keeping_calls)
         lifetime = self.reuse.lifetime if self.reuse is not None else Lifetime.UNKNOWN
         return walked and (self.constant or lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN))
@@ -287,21 +277,12 @@ class Overwrite:
     @cached_property
     def keeping_calls(self) -> list[Event]:
         """The earlier calls with ``retain_graph=True`` that can have walked the stale part."""
-        out = []
-        for e in self._evidence.events:
-            if e.kind not in ("backward", "grad") or not e.retain_graph or e.failed:
-                continue
-            if self.failing is not None and e.index >= self.failing.index:
-                continue
-            # The root is newer than what it walks over, and the call is newer than both.
-            if e.sequence <= self.node.sequence or 0 <= e.root < self.node.sequence:
-                continue
-            reached = set(self._journal.reaches(e))
-            behind = {n for n in self.stale.behind if not n.startswith("<")}
-            if reached and behind and not behind <= reached:
-                continue
-            out.append(e)
-        return out
+        return keeping_calls(self._journal, self.node, self._named_behind, self.failing)
+
+    @cached_property
+    def _named_behind(self) -> set[str]:
+        """The parameters behind what backward met first, by name."""
+        return {n for n in self.stale.behind if not n.startswith("<")}
 
 
 def overwrite_of(
@@ -312,15 +293,3 @@ def overwrite_of(
     if not known or message_of(evidence.raised, *VERSION) is None:
         return None
     return Overwrite(evidence, journal, known, failing, reuse, trained)
-
-
-def saved_as(stale: Stale) -> Saved:
-    """What the stale tensor is to the program."""
-    tensor = stale.tensor
-    if tensor.kind == "parameter" or (tensor.kind == "leaf" and tensor.requires_grad):
-        return Saved.PARAMETER
-    if tensor.kind == "buffer":
-        return Saved.BUFFER
-    result = stale.output or stale.attribute.startswith(("_saved_result", "_saved_output"))
-    # A result is saved without its own history; an argument without one is plain data.
-    return Saved.RESULT if tensor.kind != "input" and (result or tensor.requires_grad) else Saved.DATA

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -109,3 +110,12 @@ def _writer(events: list[Event], write: Write, op: str, frame: Frame | None, by:
     if by is By.STEP and event is None:
         event = _step_at(events, frame)
     return Writer(op, frame, tuple(write.stack), by, write.count, write.version, write.grad_mode, event)
+
+
+def wrote_again(stale: Stale) -> bool:
+    """Whether one place wrote the tensor more than once since it was saved."""
+    times: Counter[tuple[str, int] | None] = Counter()
+    for write in stale.writes:
+        at = innermost_user(write.stack)
+        times[(at.file, at.line) if at is not None else None] += write.count
+    return any(n > 1 for n in times.values())

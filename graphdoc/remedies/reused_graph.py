@@ -8,7 +8,6 @@ from typing import Any
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
-from graphdoc.program.inner_gradient import keep_inner_graph
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
@@ -16,6 +15,7 @@ from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew
 from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
 from graphdoc.remedies.second_forward import second_forward

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Event, Frame, Sign, SourceTexts
+from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
-from graphdoc.program.flows import Flow, flow
-from graphdoc.program.inner_gradient import reaches_loss
+from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import optimizer_of
@@ -23,7 +22,7 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
     call = bindings.call_at(program.sources, frame)
     if frame is None or call is None or grad is None or outer is None or _is_chosen(call):
         return None
-    if not _enters(program.sources, grad, outer, frame):
+    if entered(program.sources, grad, outer, innermost_user(outer.stack)) is Entered.UNSEEN:
         return None
     whose = folded(sign.parameters)
     one = len(sign.parameters) == 1
@@ -50,9 +49,3 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
 def _is_chosen(call: ast.Call) -> bool:
     """Whether the program decides on the order as it runs: ``create_graph=second_order``."""
     return any(k.arg in ("create_graph", None) and not isinstance(k.value, ast.Constant) for k in call.keywords)
-
-
-def _enters(sources: SourceTexts, grad: Event, outer: Event, frame: Frame) -> bool:
-    """Whether the gradient taken at ``frame`` goes into the outer call's loss, as the source tells."""
-    at = innermost_user(outer.stack)
-    return (at is not None and flow(sources, frame, at) is Flow.YES) or reaches_loss(sources, outer, grad)

@@ -52,8 +52,10 @@ def _may_be_constant(program: Program, cut: Cut) -> bool:
 
 
 def find_cut(program: Program, *reasons: str) -> Cut | None:
-    """The cut nearest to the loss that has one of these reasons, of what is to be trained first. A gradient's is
-    another cause's."""
+    """The cut nearest to the loss that has one of these reasons, of what is to be trained first; None where the run did
+    not end for want of a graph. A gradient's is another cause's."""
+    if not without_graph(program.raised):
+        return None
     mine = [c for c in program.cuts if c.reason in reasons and not is_gradient(c)]
     return min(mine, key=lambda c: _may_be_constant(program, c), default=None)
 

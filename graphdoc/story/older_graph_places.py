@@ -41,7 +41,7 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
         if frame is not None and not reuse.is_start(c):
             told = making or (MADE if kept else label)
             made.append(span("cause", frame, told, program.sources, moment(producer)))
-    made = [m for m in made if not any(_within(m, k) for k in kept[:2])]
+    made = [m for m in made if not any(is_within(m, k) for k in kept[:2])]
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
 
@@ -80,7 +80,7 @@ def _runs_below(statement: Frame, stack: list[Frame]) -> bool:
     )
 
 
-def _within(place: Span, told: Span) -> bool:
+def is_within(place: Span, told: Span) -> bool:
     """Whether a place lies on the lines of one that is told already."""
     return place.file == told.file and told.line <= place.line and place.end_line <= told.end_line
 

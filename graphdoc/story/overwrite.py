@@ -68,6 +68,12 @@ def readable(writer: Writer) -> str:
     return name if name.endswith(")") else f"{name}()"
 
 
+def first_writer(found: Overwrite) -> str:
+    """The first write as the beginning of a sentence: what wrote, and where."""
+    writer = found.writers[0] if found.writers else None
+    return f"{readable(writer)} at {where(writer.frame)}" if writer is not None and writer.frame else "A write"
+
+
 def _through(writer: Writer) -> str:
     text = readable(writer)
     return "" if text == "an in-place write" or writer.by is By.LINE else f", by {text}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, Raised
+from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, Raised, Stale
+from graphdoc.evidence.lookup import node_with
 from graphdoc.processes import same_failure
 from graphdoc.verify.traces import Line
 
@@ -21,8 +22,8 @@ def fails_alike(original: Evidence, later: Evidence, back: Back) -> bool:
     """
     if not same_failure(original, later) or fails_elsewhere(original, later, back):
         return False
-    was = damage(original, lambda line: line)
-    return was <= damage(later, back)
+    was = damage(original.nodes, original.stale, [*original.older_edges, *original.earlier_edges], lambda line: line)
+    return was <= damage(later.nodes, later.stale, [*later.older_edges, *later.earlier_edges], back)
 
 
 def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
@@ -31,16 +32,18 @@ def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
     return one is not None and other is not None and one != back(other)
 
 
-def damage(evidence: Evidence, back: Back) -> frozenset[tuple[object, ...]]:
+def damage(
+    nodes: list[Node], overwritten: list[Stale], edges: list[OlderEdge], back: Back
+) -> frozenset[tuple[object, ...]]:
     """What the failing graph needs and no longer has: overwritten tensors by where they are used, and the edges into
     parts that were freed, by where both ends were made.
     """
     found: set[tuple[object, ...]] = set()
-    for stale in evidence.stale:
-        found.add(("overwritten", stale.tensor.name, _made(evidence.node(stale.node), back)))
-    for carry in (*evidence.older_edges, *evidence.earlier_edges):
+    for stale in overwritten:
+        found.add(("overwritten", stale.tensor.name, _made(node_with(nodes, stale.node), back)))
+    for carry in edges:
         if carry.dead:
-            ends = (_made(evidence.node(n), back) for n in (carry.consumer, carry.producer))
+            ends = (_made(node_with(nodes, n), back) for n in (carry.consumer, carry.producer))
             found.add(("freed", *ends))
     return frozenset(found)
 

@@ -90,22 +90,14 @@ def recognise(program: Program) -> Finding | None:
     Certain where the node at which the backward stopped was made inside of a checkpoint: that one is the checkpoint.
     """
     found = program.message(*_SHAPES, *_COUNT)
-    if found is None:
-        return None
-    shapes = found.id in _SHAPES
+    return _told(program, found.id in _SHAPES) if found is not None else None
+
+
+def _told(program: Program, shapes: bool) -> Finding:
     met = _met(program.evidence.failing_node)
     calls = checkpoint_calls(program.sources) if met is None else [met]
-    written = _written_state(program.sources, program.nodes)
     strength, confidence = program.weight(0.95, Proof.NODE.where(met is not None))
-    proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
-    others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
-    marks: list[Span] = proven[:2]
-    marks += [span("cause", f, "what is run here is run again in backward") for f in calls[: 3 - len(marks)]]
-    marks += [] if proven else others[:2]
     name = checkpointed(program.sources, calls[0]) if len(calls) == 1 else ""
-    frame = program.raised_at
-    if not marks and frame:
-        marks = [span("cause", frame, "the recomputation is compared here", program.sources)]
     why = "its tensors have other shapes or dtypes" if shapes else "it saved another number of tensors"
     return Finding(
         strength,
@@ -116,9 +108,23 @@ def recognise(program: Program) -> Finding | None:
         f"The checkpointed function was run again for this backward, and {why} than in the forward. It depends on "
         "something that has changed in between: a cache or counter that it writes itself, what an argument holds, or a "
         "setting outside.",
-        distinct((*marks, *program.raised_span("run again during this backward"))),
+        distinct((*_marks(program, calls), *program.raised_span("run again during this backward"))),
         _facts(program.raised),
     )
+
+
+def _marks(program: Program, calls: list[Frame]) -> list[Span]:
+    """What is changed inside of what is run twice, and the calls that run it; else where it was noticed."""
+    written = _written_state(program.sources, program.nodes)
+    proven = [span("cause", f, f"`{n}` is changed inside of what is run twice") for sure, n, f in written if sure]
+    others = [span("related", f, f"changes `{n}`, which it also reads") for sure, n, f in written if not sure]
+    marks: list[Span] = proven[:2]
+    marks += [span("cause", f, "what is run here is run again in backward") for f in calls[: 3 - len(marks)]]
+    marks += [] if proven else others[:2]
+    frame = program.raised_at
+    if not marks and frame:
+        marks = [span("cause", frame, "the recomputation is compared here", program.sources)]
+    return marks
 
 
 def _met(node: Node | None) -> Frame | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, Raised, SourceTexts
+from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, reentrant_calls
 from graphdoc.program.exception import raised_at, raised_span, warned
-from graphdoc.program.installed import Deed, deed_of, deed_span, turned_on
+from graphdoc.program.installed import deed_of, deed_span, turned_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
@@ -69,30 +69,31 @@ Where the reentrant form has to stay, let the input require gradients: `x.requir
 
 def recognise(program: Program) -> Finding | None:
     """A loss without graph after the checkpoint's warning or through its frames; or the checkpoint's own refusals."""
-    inside = program.message("checkpoint-no-output-grad")
-    grad = program.message("checkpoint-grad-incompatible")
-    if inside or grad:
-        strength, confidence = program.weight(0.9, Proof.RAISED.where(not inside))
-        return _finding(
-            program.sources,
-            program.raised,
-            reentrant_calls(program.sources),
-            strength,
-            confidence,
-            _INSIDE if inside else _GRAD,
-        )
-    if not without_graph(program.raised):
-        return None
+    if program.message("checkpoint-no-output-grad", "checkpoint-grad-incompatible") is not None:
+        return _refused(program)
     cuts = [c for c in program.cuts if by_checkpoint(c)]
-    inner = [c.stack for c in cuts]
-    seen = [f for stack in inner if (f := innermost_user(outside(stack)))]
-    told = warned(program.evidence.warnings, "checkpoint-no-input-grad")
-    if not seen and not told:
+    warning = warned(program.evidence.warnings, "checkpoint-no-input-grad")
+    if not without_graph(program.raised) or not (warning or _called(cuts)):
         return None
-    deed = next((d for stack in inner if (d := deed_of(program.packages, outside(stack)))), None)
-    configured = _configured(program, deed) if deed is not None or not inner else None
-    if configured is not None:
-        return configured
+    return _configured(program, cuts) or _cut_off(program, cuts)
+
+
+def _refused(program: Program) -> Finding:
+    """The checkpoint's own words: its result has no graph, or what was asked for is none of its business."""
+    inside = program.message("checkpoint-no-output-grad")
+    strength, confidence = program.weight(0.9, Proof.RAISED.where(not inside))
+    calls, text = reentrant_calls(program.sources), _INSIDE if inside else _GRAD
+    return _finding(program.sources, program.raised, calls, strength, confidence, text)
+
+
+def _called(cuts: list[Cut]) -> list[Frame]:
+    """The user's lines that run the checkpoints in which the graph was lost."""
+    return [f for c in cuts if (f := innermost_user(outside(c.stack)))]
+
+
+def _cut_off(program: Program, cuts: list[Cut]) -> Finding:
+    """The program's own checkpoint was given only what requires no gradient."""
+    seen = _called(cuts)
     proven = bool(seen) and (cuts == program.cuts or any(is_learned(program, c) for c in cuts))
     return _finding(
         program.sources,
@@ -104,9 +105,10 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
-def _configured(program: Program, deed: Deed | None) -> Finding | None:
+def _configured(program: Program, cuts: list[Cut]) -> Finding | None:
     """A checkpoint that a package runs because the user switched it on; None where no such switch is found."""
-    if deed is None and reentrant_calls(program.sources):
+    deed = next((d for c in cuts if (d := deed_of(program.packages, outside(c.stack)))), None)
+    if deed is None and (cuts or reentrant_calls(program.sources)):
         return None
     switch, feature = checkpointing_switch(program.sources, program.packages, deed)
     if switch is None:

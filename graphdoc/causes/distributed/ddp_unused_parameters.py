@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.model import Confidence
+from graphdoc.model import Span
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.exception import field_of, message_of
 from graphdoc.program.library_calls import library_calls
@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.partial_backward import Partial, partial_backward
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
-from graphdoc.program.untaken_branches import not_taken
+from graphdoc.program.untaken_branches import Branch, not_taken
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.wording import folded
 
@@ -96,23 +96,19 @@ def recognise(program: Program) -> Finding | None:
     if program.message("ddp-unused-parameters", *_NAMED) is None:
         return None
     partial = partial_backward(program.sources, program.journal.events)
-    if partial is not None:
-        weight = program.weight(0.95, Proof.RAISED.where(partial.alone))
-        return _partial(partial, program.raised_at, program.sources, *weight)
+    return _partial(program, partial) if partial is not None else _told(program)
+
+
+def _told(program: Program) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     wraps = library_calls(program.sources, "DistributedDataParallel", "DDP")
     blind = [f for f in wraps if not _looks_for_unused(program.sources, f)]
-    frame = program.raised_at
     told = program.field("rank", *_NAMED)
     rank = f" on rank {told}" if told else ""
-    marks = [span("cause", f, "wrapped here without looking for unused parameters", program.sources) for f in blind[:2]]
     left = not_taken(program)
-    if left is not None:
-        label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
-        marks.append(span("cause" if left.proven else "related", left.test, label, program.sources))
-        marks.append(
-            span("related", left.made, "the loss of that iteration was left as it is made here", program.sources)
-        )
+    marks = [span("cause", f, "wrapped here without looking for unused parameters", program.sources) for f in blind[:2]]
+    marks += _left_out(program.sources, left, rank) if left is not None else []
+    frame = program.raised_at
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
     here = [span("failed" if marks else "cause", frame, noticed, program.sources)] if frame else []
     why = ""
@@ -133,10 +129,19 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
-def _partial(
-    partial: Partial, noticed: Frame | None, sources: SourceTexts, strength: float, confidence: Confidence
-) -> Finding:
+def _left_out(sources: SourceTexts, left: Branch, rank: str) -> list[Span]:
+    """The condition that did not hold, and the loss to which its branch adds."""
+    label = f"not taken{rank} in the iteration before: what it adds to the loss was left out"
+    return [
+        span("cause" if left.proven else "related", left.test, label, sources),
+        span("related", left.made, "the loss of that iteration was left as it is made here", sources),
+    ]
+
+
+def _partial(program: Program, partial: Partial) -> Finding:
     """The backward of the iteration before was kept from some leaves: that is what left the reduction unfinished."""
+    strength, confidence = program.weight(0.95, Proof.RAISED.where(partial.alone))
+    noticed, sources = program.raised_at, program.sources
     how = "failed and was caught" if partial.failed else "was told by `inputs=` which parameters it may reach"
     mark = "this backward failed: not every parameter had its gradient" if partial.failed else "reaches `inputs` alone"
     later = () if noticed is None else (span("failed", noticed, "noticed at the next forward", sources),)

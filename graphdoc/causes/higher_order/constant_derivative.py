@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
@@ -74,18 +75,19 @@ start from: test `dy.requires_grad` and use `torch.zeros_like(x)`. `torch.func.h
 
 def recognise(program: Program) -> Finding | None:
     """A grad call that differentiates, by the same input, what an earlier grad call returned with a graph."""
-    unused = program.message("grad-input-unused")
-    if program.evidence.from_text or not (unused or without_graph(program.raised)):
+    unused, failing, evidence = program.message("grad-input-unused"), program.failing, program.evidence
+    here = innermost_user(failing.stack) if failing is not None and failing.kind == "grad" else None
+    if evidence.from_text or here is None or not (unused or without_graph(program.raised)):
         return None
-    failing = program.failing
-    here = innermost_user(failing.stack) if failing and failing.kind == "grad" else None
-    if here is None:
-        return None
-    first = first_derivative(program.evidence.sources, program.evidence.events, program.evidence.failing_call, here)
+    first = first_derivative(evidence.sources, evidence.events, evidence.failing_call, here)
     if first is None or any(not is_gradient(c) for c in program.cuts):
         return None
+    return _told(program, here, first)
+
+
+def _told(program: Program, here: Frame, first: Frame) -> Finding:
     remedy = remedy_at(
-        here if unused else None,
+        here if program.message("grad-input-unused") else None,
         "set_keyword",
         "Ask for zeros where the derivative does not depend on the input",
         "unsafe",

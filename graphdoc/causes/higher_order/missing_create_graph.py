@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Event, Frame
+from graphdoc.evidence import Cut, Event, Frame, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import (
@@ -16,7 +16,7 @@ from graphdoc.program.exception import (
 )
 from graphdoc.program.flows import Flow, flow
 from graphdoc.program.gradient_reads import bare_read
-from graphdoc.program.inner_gradient import reaches_loss
+from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
@@ -99,22 +99,31 @@ def recognise(program: Program) -> Finding | None:
     """A loss without graph that was computed from a gradient without graph."""
     inner = first_sign(program.signs, "inner-only")
     if inner is not None and program.raised is None:
-        found, whose = inner_only(program, inner), folded(inner.parameters)
-        return replace(found, remedies=_recorded(innermost_user(inner.stack), whose)) if found is not None else None
+        return _inner_only(program, inner)
     if not without_graph(program.raised):
         return _step_without_graph(program) or _freed(program)
     cut = next((c for c in program.cuts if is_gradient(c)), None)
     event, sure = _event(program, cut)
-    if event is not None and event.create_graph:
+    if (event is not None and event.create_graph) or (cut is None and not _is_alone(program, event)):
         return None
-    if cut is None and (
-        program.cuts or event is None or not _same_iteration(program.evidence.events, program.failing, event)
-    ):
-        return None
-    frame = innermost_user(event.stack) if event else None
-    frame = frame or (innermost_user(cut.stack) if cut else None)
+    at = innermost_user(event.stack) if event is not None else None
+    at = at or (innermost_user(cut.stack) if cut is not None else None)
     proven = cut is not None
-    return _finding(program, frame, cut, 0.97 if proven else 0.65, proven and sure)
+    return _finding(program, at, cut, 0.97 if proven else 0.65, proven and sure)
+
+
+def _inner_only(program: Program, sign: Sign) -> Finding | None:
+    """A run that went on: the outer loss trains nothing through the inner gradient."""
+    found = inner_only(program, sign)
+    remedies = _recorded(innermost_user(sign.stack), folded(sign.parameters))
+    return replace(found, remedies=remedies) if found is not None else None
+
+
+def _is_alone(program: Program, event: Event | None) -> bool:
+    """Whether a gradient of this iteration is all that could explain the missing graph: no cut is known."""
+    if program.cuts or event is None:
+        return False
+    return _same_iteration(program.evidence.events, program.failing, event)
 
 
 def _finding(program: Program, frame: Frame | None, cut: Cut | None, strength: float, certain: bool) -> Finding:
@@ -229,7 +238,7 @@ def _step_without_graph(program: Program) -> Finding | None:
             return None
         if event.kind != "grad" or event.create_graph or frame is None:
             continue
-        if flow(program.sources, frame, call_at) is not Flow.YES:
+        if entered(program.sources, event, None, call_at) is Entered.UNSEEN:
             continue
         starts = [
             bindings.frame_of(program.sources, frame.file, value)
@@ -256,10 +265,9 @@ def _freed(program: Program) -> Finding | None:
     again = innermost_user(failing.stack) if failing is not None else None
     if again is not None and again.extent == frame.extent:
         return None  # one call in a loop: the same graph is walked again, for another input perhaps
-    fed = failing is not None and reaches_loss(program.sources, failing, event)
-    return (
-        _finding(program, frame, None, 0.94, False) if fed or flow(program.sources, frame, loss) is Flow.YES else None
-    )
+    if entered(program.sources, event, failing, loss) is Entered.UNSEEN:
+        return None
+    return _finding(program, frame, None, 0.94, False)
 
 
 CAUSE = Cause(

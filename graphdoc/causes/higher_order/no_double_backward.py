@@ -104,8 +104,10 @@ def recognise(program: Program) -> Finding | None:
     if program.message("once-differentiable-twice"):
         return _marked_once(program)
     op = program.field("op", "derivative-not-implemented", "derivative-for-aten-op").removeprefix("aten::")
-    if not op.endswith("_backward"):
-        return None
+    return _told(program, op) if op.endswith("_backward") else None
+
+
+def _told(program: Program, op: str) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = _forward(program.sources, program.nodes, op)
     marks = (span("cause", frame, "this operation cannot be differentiated twice", program.sources),) if frame else ()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.model import Span
 from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -123,31 +124,29 @@ def recognise(program: Program) -> Finding | None:
     complaint = program.message(*_TELLS)
     if complaint is None:
         return None
-    found = (
-        scaler_calls.refused(program.evidence.events, program.evidence.extras, *_AGAIN[complaint.id])
-        if complaint.id in _AGAIN
-        else None
-    )
-    if found is not None:
-        return _again(program.sources, found)
+    again = _AGAIN.get(complaint.id, ())
+    found = scaler_calls.refused(program.evidence.events, program.evidence.extras, *again) if again else None
+    return _again(program.sources, found) if found is not None else _told(program, complaint.id)
+
+
+def _told(program: Program, complaint: str) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     raised = program.raised_span("finds none")
+    title = _title(program.sources, complaint, frame)
     lost = None
-    if complaint.id == "scaler-no-inf-checks":
+    if complaint == "scaler-no-inf-checks":
         lost = scaler_calls.cleared_since_backward(program.evidence.events, program.optimizers)
-    title = _title(program.sources, complaint.id, frame)
-    if lost is not None:
-        spans = (
-            span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
-            span("related", lost[1], "computes them", program.sources),
-        )
-        why = f"They were cleared at {where(lost[0])}, after the backward call."
-        return Finding(
-            strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost)
-        )
-    marks = (span("cause", frame, "this call of the scaler does not fit here", program.sources),) if frame else raised
-    return Finding(strength, confidence, title, _TELLS[complaint.id] + _ORDER, distinct(marks))
+    if lost is None:
+        here = "this call of the scaler does not fit here"
+        marks = (span("cause", frame, here, program.sources),) if frame else raised
+        return Finding(strength, confidence, title, _TELLS[complaint] + _ORDER, distinct(marks))
+    spans = (
+        span("cause", lost[0], "throws away the gradients that the step is to use", program.sources),
+        span("related", lost[1], "computes them", program.sources),
+    )
+    why = f"They were cleared at {where(lost[0])}, after the backward call."
+    return Finding(strength, confidence, title, why + _ORDER, distinct((*spans, *raised)), (), _cleared_later(*lost))
 
 
 def _title(sources: SourceTexts, complaint: str, frame: Frame | None) -> str:
@@ -163,56 +162,85 @@ def _cleared_later(clear: Frame, backward: Frame) -> tuple[Remedy, ...]:
 
 def _again(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
     """Two calls without an update between them: in one iteration, or because the one before left its update out."""
-    done = _DONE[found.kind]
     facts: tuple[str, ...] = ()
     if found.update is not None and found.waiting > 0:
         calls = "one backward call has" if found.waiting == 1 else f"{found.waiting} backward calls have"
         facts = (f"`update()` was called last at {where(found.update)}; {calls} come since",)
-    spans: tuple[Span, ...]
     if not found.backwards:
-        spans = (
-            span("cause", found.now, "refused here", sources),
-            span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
-        )
-        why = f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
-        title = f"The gradients of one optimizer are {done} twice in one iteration"
-        return Finding(0.95, Proof.CALLS.confidence, title, why + _ORDER, distinct(spans), facts)
+        return replace(_at_once(sources, found), facts=facts)
     exits, update = scaler_calls.ways_out(sources, found)
-    since = (
-        f"The gradients of this optimizer were {done} at {where(found.earlier)} in an earlier iteration, and no "
-        "`update()` has come between that call and this one. "
-    )
     test = scaler_calls.condition(sources, found)
     if exits and update is not None and test is None:
-        spans = (
-            *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
-            span("related", update, "the update that is then left out", sources),
-            span("failed", found.now, f"{done} again: to the scaler it is still the iteration before", sources),
-        )
-        name = (
-            f"the `{code_at(sources, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
-        )
-        why = (
-            f"{since}The call itself is right. Between it and `update()` stands {name}: an iteration that takes this "
-            "way ends without telling the scaler."
-        )
-        return Finding(
-            0.95,
-            Proof.CALLS.where(len(exits) == 1),
-            _LEFT_OUT,
-            why,
-            distinct(spans),
-            facts,
-            _fixes(exits, update),
-        )
-    spans = (
-        span("cause", found.now, f"{done} again, without `update()` since the last time", sources),
-        *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
-        *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
-        *(span("related", f, "the last `update()` was made here", sources) for f in (found.update,) if f and not test),
+        return replace(_left_early(sources, found, exits, update), facts=facts)
+    return replace(_not_updated(sources, found, exits, test), facts=facts)
+
+
+def _at_once(sources: SourceTexts, found: scaler_calls.Refused) -> Finding:
+    """Twice in one iteration."""
+    done = _DONE[found.kind]
+    return Finding(
+        0.95,
+        Proof.CALLS.confidence,
+        f"The gradients of one optimizer are {done} twice in one iteration",
+        f"The gradients of this optimizer were {done} at {where(found.earlier)} already, in this same iteration."
+        + _ORDER,
+        distinct(
+            (
+                span("cause", found.now, "refused here", sources),
+                span("related", found.earlier, f"{done} here already, and no backward has come since", sources),
+            )
+        ),
     )
-    remedies = _always(sources, found) if test is not None and found.zeroed else ()
-    return Finding(0.95, Proof.CALLS.confidence, _LEFT_OUT, since + _ORDER.strip(), distinct(spans), facts, remedies)
+
+
+def _since(found: scaler_calls.Refused) -> str:
+    return (
+        f"The gradients of this optimizer were {_DONE[found.kind]} at {where(found.earlier)} in an earlier iteration, "
+        "and no `update()` has come between that call and this one. "
+    )
+
+
+def _left_early(sources: SourceTexts, found: scaler_calls.Refused, exits: list[Frame], update: Frame) -> Finding:
+    """A way out of the iteration leads past the update."""
+    again = f"{_DONE[found.kind]} again: to the scaler it is still the iteration before"
+    name = f"the `{code_at(sources, exits[0]).split()[0]}`" if len(exits) == 1 else "what leaves the iteration there"
+    return Finding(
+        0.95,
+        Proof.CALLS.where(len(exits) == 1),
+        _LEFT_OUT,
+        f"{_since(found)}The call itself is right. Between it and `update()` stands {name}: an iteration that takes "
+        "this way ends without telling the scaler.",
+        distinct(
+            (
+                *(span("cause", f, "leaves the iteration without `update()`", sources) for f in exits[:3]),
+                span("related", update, "the update that is then left out", sources),
+                span("failed", found.now, again, sources),
+            )
+        ),
+        (),
+        _fixes(exits, update),
+    )
+
+
+def _not_updated(sources: SourceTexts, found: scaler_calls.Refused, exits: list[Frame], test: Frame | None) -> Finding:
+    """The update stands under a condition, or there is none to be seen."""
+    last = [found.update] if found.update is not None and test is None else []
+    return Finding(
+        0.95,
+        Proof.CALLS.confidence,
+        _LEFT_OUT,
+        _since(found) + _ORDER.strip(),
+        distinct(
+            (
+                span("cause", found.now, f"{_DONE[found.kind]} again, without `update()` since the last time", sources),
+                *((span("related", test, "`update()` is called only under this condition", sources),) if test else ()),
+                *(span("related", f, "and not at all on this way out", sources) for f in exits[:2]),
+                *(span("related", f, "the last `update()` was made here", sources) for f in last),
+            )
+        ),
+        (),
+        _always(sources, found) if test is not None and found.zeroed else (),
+    )
 
 
 def _always(sources: SourceTexts, found: scaler_calls.Refused) -> tuple[Remedy, ...]:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.messages.recognise import Match
+from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.observed import Program
@@ -97,71 +99,101 @@ forward broadcast an argument, sum its gradient over the dimensions that were ad
 )
 
 
+_COUNT, _OTHER, _SHAPE = "function-gradient-count", "function-grad-not-none", "invalid-gradient-shape"
+_SIGNATURE = "function-forward-missing-ctx"
+_NO_TENSOR = "function-grad-not-variable"
+
+
 def recognise(program: Program) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
-    count, other = (
-        program.message("function-gradient-count"),
-        program.message("function-grad-not-none"),
-    )
-    shape = program.message("invalid-gradient-shape")
-    outputs = program.message("function-forward-missing-ctx")
-    if outputs is not None and not (outputs.fields["fn"].endswith(".backward") and called_by_autograd(program.raised)):
-        outputs = None
-    found = count or other or shape or outputs
-    if found is not None and re.search(r"Backward\d+$", found.fields["fn"]):
+    said = _said(program)
+    if said is None or re.search(r"Backward\d+$", _function(said)):
         return None  # a node of PyTorch's own, whose classes are numbered
-    if found is None and program.message("function-grad-not-variable") is None:
-        return None
+    return _told(program, said)
+
+
+def _said(program: Program) -> Match | None:
+    """What PyTorch says of a backward's gradients; of its arguments, where autograd itself has called it."""
+    found = program.message(_COUNT) or program.message(_OTHER) or program.message(_SHAPE)
+    takes = program.message(_SIGNATURE)
+    if takes is not None and takes.fields["fn"].endswith(".backward") and called_by_autograd(program.raised):
+        found = found or takes
+    return found or program.message(_NO_TENSOR)
+
+
+def _function(said: Match) -> str:
+    """The Function's node, or its backward, as the message names it; empty where it does not."""
+    return said.fields["fn"] if said.id != _NO_TENSOR else ""
+
+
+def _told(program: Program, said: Match) -> Finding:
+    cls = re.sub(r"Backward\d*$", "", _function(said).removesuffix(".backward"))
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
-    cls = re.sub(r"Backward\d*$", "", found.fields["fn"].removesuffix(".backward")) if found else ""
     seen = [f for f in custom_functions.used(program.evidence.extras) if f.name == cls]
     function = seen[0] if len(seen) == 1 else None
-    at = (
-        custom_functions.backward_of(program.sources, function)
-        if function
-        else bindings.method(program.sources, cls, "backward")
-    )
-    if not cls:
-        every = bindings.methods_named(program.sources, "backward", "ctx")
-        at = every[0] if len(every) == 1 else None
-    expected, got = (int(count.fields["expected"]), int(count.fields["got"])) if count else (0, 0)
+    at = _backward(program.sources, cls, function)
+    expected, got = (int(said.fields["expected"]), int(said.fields["got"])) if said.id == _COUNT else (0, 0)
     returns = _returns(program.sources, at, got)
-    label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
-    label = f"{_counted(got, 'value')} returned" if count and len(returns) == 1 else label
-    marks = [span("cause", f, label) for f in returns[:3]]
-    if outputs is not None and at is not None:
-        label = f"takes {_counted(int(outputs.fields['n']), 'argument')}, and is given {outputs.fields['m']}"
-        head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
-        marks = [span("cause", head, label, program.sources)]
-    frame = program.raised_at
-    if not marks and frame and frame.function == "backward":
-        marks = [span("cause", frame, "raised in this backward", program.sources)]
     forward = custom_functions.forward_of(program.sources, *at) if at else None
-    if at and forward is not None and (count or other):
-        here = replace(bindings.frame_of(program.sources, at[0], forward, "forward"), column=0)
-        label = f"forward has {_counted(expected, 'argument')} after `ctx`" if count else "the arguments"
-        marks.append(span("related", here, label, program.sources))
-    if function and function.apply:
-        marks.append(span("created", function.apply, f"`{cls}` is applied here", program.sources))
+    applied = function.apply if function is not None else None
+    checked = "noticed when this backward runs" if said.id == _SIGNATURE else _CHECKED
     return Finding(
         strength,
         confidence,
-        _title(cls, outputs is not None),
-        _explain(cls or "The Function", bool(count), bool(other), bool(shape), bool(outputs)),
+        _title(cls, said.id == _SIGNATURE),
+        _explain(cls or "The Function", said.id),
         distinct(
             (
-                *marks,
-                *program.raised_span(
-                    "noticed when this backward runs"
-                    if outputs
-                    else "the gradients are checked when this backward runs"
-                ),
+                *_marks(program, said, at, returns),
+                *_arguments(program.sources, said, at, forward),
+                *((span("created", applied, f"`{cls}` is applied here", program.sources),) if applied else ()),
+                *program.raised_span(checked),
             )
         ),
-        (program.first_line if found else "a gradient that is no tensor",),
+        (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
         _remedies(returns, function, forward, expected, got)
-        or (fitted_gradient(program.raised, returns) if shape else ()),
+        or (fitted_gradient(program.raised, returns) if said.id == _SHAPE else ()),
     )
+
+
+_CHECKED = "the gradients are checked when this backward runs"
+Method = tuple[str, ast.FunctionDef]
+
+
+def _backward(sources: SourceTexts, cls: str, function: custom_functions.Used | None) -> Method | None:
+    """The backward of the Function: by its class, or the only one of the sources where the message names none."""
+    if not cls:
+        every = bindings.methods_named(sources, "backward", "ctx")
+        return every[0] if len(every) == 1 else None
+    if function is not None:
+        return custom_functions.backward_of(sources, function)
+    return bindings.method(sources, cls, "backward")
+
+
+def _marks(program: Program, said: Match, at: Method | None, returns: list[Frame]) -> list[Span]:
+    """The head of a backward that does not take what it is given; else what returns the gradients."""
+    if said.id == _SIGNATURE and at is not None:
+        label = f"takes {_counted(int(said.fields['n']), 'argument')}, and is given {said.fields['m']}"
+        head = replace(bindings.frame_of(program.sources, *at, "backward"), column=0)
+        return [span("cause", head, label, program.sources)]
+    label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
+    if said.id == _COUNT and len(returns) == 1:
+        label = f"{_counted(int(said.fields['got']), 'value')} returned"
+    frame = program.raised_at
+    if not returns and frame is not None and frame.function == "backward":
+        return [span("cause", frame, "raised in this backward", program.sources)]
+    return [span("cause", f, label) for f in returns[:3]]
+
+
+def _arguments(sources: SourceTexts, said: Match, at: Method | None, forward: ast.FunctionDef | None) -> list[Span]:
+    """The forward whose arguments the gradients are for."""
+    if at is None or forward is None or said.id not in (_COUNT, _OTHER):
+        return []
+    head = replace(bindings.frame_of(sources, at[0], forward, "forward"), column=0)
+    label = "the arguments"
+    if said.id == _COUNT:
+        label = f"forward has {_counted(int(said.fields['expected']), 'argument')} after `ctx`"
+    return [span("related", head, label, sources)]
 
 
 def _title(cls: str, takes: bool) -> str:
@@ -174,20 +206,20 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}" + ("s" if number != 1 else "")
 
 
-def _explain(name: str, count: bool, other: bool, shape: bool, outputs: bool) -> str:
-    if count:
+def _explain(name: str, said: str) -> str:
+    if said == _COUNT:
         return (
             f"`{name}.backward` has to return one value for each argument of `{name}.forward` after `ctx`, in the same "
             "order: a gradient, or None for what has none."
         )
-    if other:
+    if said == _OTHER:
         return f"An argument of `{name}.forward` is no tensor and cannot have a gradient: return None in its place."
-    if shape:
+    if said == _SHAPE:
         return (
             f"A gradient has to have the shape of the argument that it belongs to. Most often the order in "
             f"`{name}.backward` is wrong, a factor is transposed, or what forward broadcast was not summed back."
         )
-    if outputs:
+    if said == _SIGNATURE:
         return (
             f"`{name}.backward` gets `ctx` and one gradient for each output of forward; its signature has to take them."
         )
@@ -230,7 +262,7 @@ def _remedies(
     )
 
 
-def _returns(sources: SourceTexts, at: tuple[str, ast.FunctionDef] | None, got: int) -> list[Frame]:
+def _returns(sources: SourceTexts, at: Method | None, got: int) -> list[Frame]:
     """The returns of a backward; where the number of values is known, without those that write out another number."""
     if at is None:
         return []

@@ -14,6 +14,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import called_by_autograd, unpacked_wrongly
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.saved_again import saved_again
 from graphdoc.program.spans import distinct, span
 from graphdoc.source.paths import covers
 
@@ -188,11 +189,13 @@ _MISUSES = (
 
 def recognise(program: Program) -> Finding | None:
     """One of the messages of ``torch.autograd.Function``, or a backward that unpacks more than was saved."""
-    frame = program.raised_at
     known = next((m for m in _MISUSES if program.message(*m.ids)), None) or _arguments(program)
-    if known is None:
-        return _saved_twice(program)
+    return _told(program, known) if known is not None else _saved_twice(program)
+
+
+def _told(program: Program, known: _Misuse) -> Finding:
     strength, confidence = program.weight(0.9, Proof.RAISED.confidence)
+    frame = program.raised_at
     name, places = _statements(program.sources, frame, known.looks_for)
     name = name or program.field("op", "function-ctx-attribute").removesuffix("Backward")
     here = frame if frame and (not known.looks_for or any(f.line == frame.line for f in places)) else None
@@ -257,44 +260,22 @@ def _is_backward(message: Match) -> bool:
 
 def _saved_twice(program: Program) -> Finding | None:
     """*not enough values to unpack* where a Function unpacks ``saved_tensors`` and saves them in two calls."""
-    if not unpacked_wrongly(program.evidence.message):
+    saved = saved_again(program.sources) if unpacked_wrongly(program.evidence.message) else None
+    if saved is None:
         return None
-    for file, backward in bindings.methods_named(program.sources, "backward", "ctx"):
-        unpacked = [
-            n for n in ast.walk(backward) if isinstance(n, ast.Assign) and "saved_tensors" in bindings.text_of(n)
-        ]
-        saves = [f for f in bindings.calls_named(program.sources, "save_for_backward") if f.file == file]
-        above = [f for f in saves if f.line < backward.lineno][-2:]
-        if (
-            not unpacked
-            or len(above) < 2
-            or _function_of(program.sources, above[0]) != _function_of(program.sources, above[1])
-        ):
-            continue
-        return Finding(
-            0.85,
-            "likely",
-            TITLE,
-            "`save_for_backward` was called more than once; only the last call counts. Save all tensors in one call.",
-            distinct(
-                (
-                    *(span("cause", f, "the last of these calls replaces the others") for f in above),
-                    span(
-                        "related",
-                        bindings.frame_of(program.sources, file, unpacked[0]),
-                        "more is unpacked than was saved",
-                    ),
-                    *program.raised_span("noticed when this backward runs"),
-                )
-            ),
-        )
-    return None
-
-
-def _function_of(sources: SourceTexts, frame: Frame) -> int:
-    root = bindings.tree(sources, frame.file)
-    function = bindings.function_around(root, frame.line) if root else None
-    return function.lineno if function else 0
+    return Finding(
+        0.85,
+        "likely",
+        TITLE,
+        "`save_for_backward` was called more than once; only the last call counts. Save all tensors in one call.",
+        distinct(
+            (
+                *(span("cause", f, "the last of these calls replaces the others") for f in saved.calls),
+                span("related", saved.unpacked, "more is unpacked than was saved"),
+                *program.raised_span("noticed when this backward runs"),
+            )
+        ),
+    )
 
 
 CAUSE = Cause(

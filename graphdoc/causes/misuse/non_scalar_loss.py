@@ -8,7 +8,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.model import Confidence, Span
+from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -76,13 +76,14 @@ def recognise(program: Program) -> Finding | None:
     shapes = program.message("grad-output-shape-mismatch")
     if shapes is not None and not program.evidence.from_text:
         return _misfit(program, shapes.fields)
-    if program.message("grad-implicit-scalar", "grad-implicit-real-scalar") is None:
-        return None
+    if program.message("grad-implicit-real-scalar") is not None:
+        return _of_complex(program)
+    return _told(program) if program.message("grad-implicit-scalar") is not None else None
+
+
+def _told(program: Program) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
-    if program.message("grad-implicit-real-scalar") is not None:
-        failed = program.raised_span("a real number is needed here")
-        return _of_complex(program.sources, frame, failed, strength, confidence)
     shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), [])
     facts = (f"its shape is {list(shape)}",) if shape else ()
     output, inner = _output(program.sources, frame)
@@ -110,19 +111,19 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
-def _of_complex(
-    sources: SourceTexts, frame: Frame | None, failed: tuple[Span, ...], strength: float, confidence: Confidence
-) -> Finding:
+def _of_complex(program: Program) -> Finding:
     """One number, but a complex one: PyTorch takes a gradient of real numbers alone without being told how."""
-    output, _ = _output(sources, frame)
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
+    frame = program.raised_at
+    output, _ = _output(program.sources, frame)
     what = f"`{bindings.text_of(output)}`" if isinstance(output, ast.Name | ast.Attribute) else "What is differentiated"
-    mark = (span("cause", frame, "what is differentiated here is complex", sources),) if frame else ()
+    mark = (span("cause", frame, "what is differentiated here is complex", program.sources),) if frame else ()
     return Finding(
         strength,
         confidence,
         f"{what} is complex, and only a real number has a gradient without saying how its parts are weighed",
         "Differentiate something real: the absolute value, its square, or the real part.",
-        distinct((*mark, *failed)),
+        distinct((*mark, *program.raised_span("a real number is needed here"))),
     )
 
 

@@ -69,8 +69,10 @@ For evaluation prefer `torch.no_grad()` around the whole loop; it saves memory a
 
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; the innermost line of the user's code is where the tensor left."""
-    if program.message("numpy-requires-grad", "legacy-variable-numpy") is None:
-        return None
+    return _told(program) if program.message("numpy-requires-grad", "legacy-variable-numpy") is not None else None
+
+
+def _told(program: Program) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
     code = code_at(program.sources, frame)

@@ -69,11 +69,13 @@ the result, use `x.retain_grad()`.
 def recognise(program: Program) -> Finding | None:
     """The message is unambiguous; whether it was switched off decides if a detach is meant."""
     said = program.message("requires-grad-flag-nonleaf")
-    if said is None:
-        return None
+    return _told(program, "hint" in said.fields) if said is not None else None
+
+
+def _told(program: Program, hinted: bool) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
-    off = "hint" in said.fields and "True" not in code_at(program.sources, frame)
+    off = hinted and "True" not in code_at(program.sources, frame)
     name, statement = ("", None) if program.raised_in_module else _switched(program.sources, frame)
     known = program.tensor_named(name)
     made = (span("created", known.made, f"`{name}` is computed here", program.sources),) if known and known.made else ()

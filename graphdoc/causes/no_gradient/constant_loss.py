@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
@@ -79,32 +79,49 @@ real term was lost, and under `DistributedDataParallel` the ranks hang.
 
 def recognise(program: Program) -> Finding | None:
     """A loss that no operation with a graph has touched, though parameters are trainable and recording was on."""
-    kind = program.field("type", "float-has-no-backward")
-    if kind == "int" or (kind == "float" and _starts_as_float(program)):
-        strength, confidence = program.weight(0.85, "likely")
-        return _finding(program, strength, confidence)
-    if not without_graph(program.raised) or program.evidence.from_text:
+    if program.field("type", "float-has-no-backward") in ("int", "float"):
+        return _number(program)
+    if program.evidence.from_text or not without_graph(program.raised):
         return None
     cut = find_cut(program, "constant")
     if cut is not None:
-        strength, confidence = weigh(program, cut)
-        made = "the loss is made from constants here" if cut.certain else "what the loss is made from comes in here"
-        spans = _told(program) if _assigned(program) else story(program, cut, made)
-        return Finding(
-            strength,
-            confidence,
-            TITLE if cut.certain else "Nothing with a graph was seen to go into this loss",
-            _TEXT if cut.certain else _NOT_SEEN,
-            spans,
-            facts_of(program.cuts, cut),
-            _remedies(program.sources, program.evidence.extras),
-        )
-    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
-    if program.cuts or not recording_was_on(program.evidence.extras) or not trainable:
+        return _from_cut(program, cut)
+    return _built(program) if _trains(program) else None
+
+
+def _number(program: Program) -> Finding | None:
+    """A Python number that starts as one: an int, or a float that the program has written."""
+    if program.field("type", "float-has-no-backward") == "float" and not _starts_as_float(program):
         return None
+    return _finding(program, *program.weight(0.85, "likely"))
+
+
+def _built(program: Program) -> Finding | None:
+    """A tensor that was made of constants: the last operation of it was seen, or the assignment that it starts from."""
     if loss_made(program.evidence.extras)[0]:
         return _finding(program, 0.8, "likely")
     return _finding(program, 0.5, "possible") if _assigned(program) else None
+
+
+def _trains(program: Program) -> bool:
+    """Whether a parameter could learn, recording was on, and no cut is known that would explain the missing graph."""
+    trainable = any(p.requires_grad and not p.buffer for p in program.parameters)
+    return trainable and not program.cuts and recording_was_on(program.evidence.extras)
+
+
+def _from_cut(program: Program, cut: Cut) -> Finding:
+    """The second look has seen the loss made from constants, or from what it knows nothing of."""
+    strength, confidence = weigh(program, cut)
+    made = "the loss is made from constants here" if cut.certain else "what the loss is made from comes in here"
+    return Finding(
+        strength,
+        confidence,
+        TITLE if cut.certain else "Nothing with a graph was seen to go into this loss",
+        _TEXT if cut.certain else _NOT_SEEN,
+        _spans(program) if _assigned(program) else story(program, cut, made),
+        facts_of(program.cuts, cut),
+        _remedies(program.sources, program.evidence.extras),
+    )
 
 
 def _starts_as_float(program: Program) -> bool:
@@ -137,13 +154,13 @@ def _finding(program: Program, strength: float, confidence: Confidence) -> Findi
         confidence,
         TITLE,
         _TEXT,
-        _told(program),
+        _spans(program),
         facts,
         _remedies(program.sources, program.evidence.extras),
     )
 
 
-def _told(program: Program) -> tuple[Span, ...]:
+def _spans(program: Program) -> tuple[Span, ...]:
     made = span_of(
         "cause", loss_made(program.evidence.extras)[1], "the loss is made here, from constants", program.sources
     )

@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
-from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh
 
 TITLE = "The loss was rebuilt from plain numbers, so its graph was left behind"
 
@@ -84,18 +84,18 @@ the loss is then a leaf with a gradient of 1, and no parameter learns.
 )
 
 
+_UNSEEN = "a value on the way to the loss went through `.item()`, a list given to `torch.tensor`, or NumPy."
+
+
 def recognise(program: Program) -> Finding | None:
     """The first place where a value left its tensor; or a loss that is a float itself."""
     if program.field("type", "float-has-no-backward") == "float":
         return _float_loss(program)
     cut = find_cut(program, "conversion")
-    if cut is None or not without_graph(program.raised):
-        return unseen(
-            program,
-            0.3,
-            TITLE,
-            "a value on the way to the loss went through `.item()`, a list given to `torch.tensor`, or NumPy.",
-        )
+    return _told(program, cut) if cut is not None else unseen(program, 0.3, TITLE, _UNSEEN)
+
+
+def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     return Finding(
         strength,

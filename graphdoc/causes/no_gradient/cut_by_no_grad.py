@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.observed import Program
@@ -106,6 +109,9 @@ right change is to skip the backward: `if torch.is_grad_enabled(): loss.backward
 )
 
 
+_UNSEEN = "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
+
+
 def recognise(program: Program) -> Finding | None:
     """The first operation that had parameters and no recording, and where recording was switched off."""
     own = [c for c in program.cuts if c.reason == "no-grad" and not is_gradient(c)]
@@ -113,58 +119,86 @@ def recognise(program: Program) -> Finding | None:
     cut = next((c for c in own if not by_checkpoint(c)), None)
     if own and cut is None:
         return None
-    if cut is None or not without_graph(program.raised):
-        hint = (
-            "the forward ran under `torch.no_grad()` or `torch.inference_mode()`, perhaps by a decorator or a caller."
-        )
-        return unseen(program, 0.28, TITLE, hint)
+    seen = cut is not None and without_graph(program.raised)
+    return _told(program, cut) if cut is not None and seen else unseen(program, 0.28, TITLE, _UNSEEN)
+
+
+@dataclass(frozen=True)
+class _Off:
+    """Where recording was switched off for a cut: the place, whether that is ``inside`` of a call of the user's, and
+    the call that runs the optimizer's ``closure`` there, where one does."""
+
+    kind: str
+    switch: Frame | None
+    inside: bool
+    closure: Frame | None
+
+
+def _off(sources: SourceTexts, cut: Cut) -> _Off:
+    switch = _switch(sources, cut)
+    closure = unrecorded_call(sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
+    return _Off(cut.switch_kind or "no_grad", switch, bool(cut.switch) and not cut.switch[-1].user, closure)
+
+
+def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
-    switch = _switch(program.sources, cut)
-    closure = unrecorded_call(program.sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
-    library = bool(cut.switch) and not cut.switch[-1].user
-    label = "gradient recording is switched off " + ("inside this call" if library else "here")
-    marks = [span("cause" if closure is None else "related", switch, label, program.sources)] if switch else []
-    kind = cut.switch_kind or "no_grad"
-    off = (
-        f", switched off {'inside the call' if library else ''} at {where(switch)}".replace("  ", " ") if switch else ""
-    )
+    off = _off(program.sources, cut)
+    runs = f"`{cut.op}` runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
+    so = "so the loss that is built from it has no graph" if off.closure is None else "so the loss has no graph"
     useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
-    text = (
-        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({kind}{off}). Its result has no "
-        "graph although the parameters require gradients, and neither has the loss that is computed from it."
-    )
-    title = f"`{cut.op}` runs under {kind}, so the loss that is built from it has no graph"
-    derived = library and program.failing is not None and program.failing.kind == "grad"
-    inner = recorded_derivative(cut, program.raised) if derived else ()
-    remedies = inner if library else _remedies(program, cut, switch)
-    if closure is not None:
-        marks.insert(0, span("cause", closure, "the closure runs here, where nothing is recorded", program.sources))
-        text = f"{text} {_CLOSURE}"
-        title = f"`{closure.function}` runs its closure under {kind}, so the loss has no graph"
-        remedies = _closure_remedies(closure)
     return Finding(
         strength,
         confidence,
-        title,
-        f"{text} {_INFERENCE}" if cut.grad_mode else text,
+        f"{runs} under {off.kind}, {so}",
+        _explain(cut, off),
         distinct(
             (
-                *marks,
+                *_marks(program.sources, off),
                 *story(program, cut, "computed here without being recorded"),
                 *(span("related", f, "this has no effect in inference mode", program.sources) for f in useless[:1]),
             )
         ),
         facts_of(program.cuts, cut),
-        remedies,
+        _fixes(program, cut, off),
     )
+
+
+def _explain(cut: Cut, off: _Off) -> str:
+    """What ran without being recorded, and where that was switched off."""
+    inside = " inside the call" if off.inside else ""
+    where_off = f", switched off{inside} at {where(off.switch)}" if off.switch else ""
+    text = (
+        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({off.kind}{where_off}). Its result has "
+        "no graph although the parameters require gradients, and neither has the loss that is computed from it."
+    )
+    more = [_CLOSURE] if off.closure is not None else []
+    return " ".join([text, *more, *([_INFERENCE] if cut.grad_mode else [])])
+
+
+def _marks(sources: SourceTexts, off: _Off) -> list[Span]:
+    """The place that switched recording off; before it the closure's call, where that is to be changed."""
+    marks = []
+    if off.closure is not None:
+        marks.append(span("cause", off.closure, "the closure runs here, where nothing is recorded", sources))
+    if off.switch is not None:
+        label = f"gradient recording is switched off {'inside this call' if off.inside else 'here'}"
+        marks.append(span("cause" if off.closure is None else "related", off.switch, label, sources))
+    return marks
+
+
+def _fixes(program: Program, cut: Cut, off: _Off) -> tuple[Remedy, ...]:
+    if off.closure is not None:
+        return _closure_remedies(off.closure)
+    if not off.inside:
+        return _remedies(program, cut, off.switch)
+    differentiates = program.failing is not None and program.failing.kind == "grad"
+    return tuple(recorded_derivative(cut, program.raised)) if differentiates else ()
 
 
 _INFERENCE = (
     "Grad mode was on there (`torch.enable_grad()`), which has no effect in inference mode: nothing is recorded until "
     "that mode ends. Inside `torch.no_grad()` it would have."
 )
-
-
 _CLOSURE = (
     "An optimizer's step writes its parameters without recording, which is right, but the closure that it is given "
     "computes the loss and calls `backward()`: PyTorch's own optimizers run it under `torch.enable_grad()`."

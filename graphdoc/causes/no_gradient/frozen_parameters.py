@@ -12,11 +12,11 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.unfreezing import unfreeze
 from graphdoc.remedies.used_up import used_up
 from graphdoc.source.paths import covers
+from graphdoc.story.first_told import first_told
 from graphdoc.story.flag_of_module import flag_of_module
 from graphdoc.story.frozen_again import frozen_again, frozen_throughout
 from graphdoc.story.missing_graph import (
@@ -100,22 +100,8 @@ cannot leave them frozen.
 
 def recognise(program: Program) -> Finding | None:
     """A forward whose parameters all had ``requires_grad`` off; or DDP's refusal of such a module."""
-    again = first_sign(program.signs, "frozen-again")
-    if again is not None and program.raised is None:
-        return frozen_again(program.sources, program.optimizers, again)
-    throughout = first_sign(program.signs, "frozen-throughout")
-    if throughout is not None and program.raised is None:
-        found = frozen_throughout(program.sources, program.optimizers, throughout)
-        if found is not None:
-            return found
-    other = first_sign(program.signs, "misspelled-flag")
-    if other is not None and program.raised is None:
-        found = misspelled_flag(program.sources, program.optimizers, other)
-        if found is not None:
-            return found
-    flag = first_sign(program.signs, "flag-of-module")
-    if flag is not None and program.raised is None:
-        return flag_of_module(program.sources, program.optimizers, flag)
+    if program.raised is None:
+        return _seen(program)
     if program.message("ddp-no-grad-parameters"):
         return _refused(program)
     if not without_graph(program.raised):
@@ -123,18 +109,39 @@ def recognise(program: Program) -> Finding | None:
     if program.evidence.from_text:
         return unseen(program, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
     cut = find_cut(program, "frozen")
-    if cut is not None:
-        strength, confidence = weigh(program, cut)
-        told = story(program, cut, "computed from parameters that do not require gradients")
-        used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
-        marks = _freezing(program.sources, used)
-        remedies = (
-            *used_up(program.sources),
-            *unfreeze(program, [f for _, f in _statements(program.sources, used)]),
-        )
-        facts = (*facts_of(program.cuts, cut), *_frozen_names(program.parameters))
-        title = f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE
-        return Finding(strength, confidence, title, _FORWARD, distinct((*marks, *told)), facts, remedies)
+    return _from_cut(program, cut) if cut is not None else _nothing_trainable(program)
+
+
+def _seen(program: Program) -> Finding | None:
+    """What a run that went on has shown: whether a parameter learns is not as it was meant."""
+    sources, optimizers = program.sources, program.optimizers
+    return first_told(
+        program.signs,
+        ("frozen-again", lambda s: frozen_again(sources, optimizers, s)),
+        ("frozen-throughout", lambda s: frozen_throughout(sources, optimizers, s)),
+        ("misspelled-flag", lambda s: misspelled_flag(sources, optimizers, s)),
+        ("flag-of-module", lambda s: flag_of_module(sources, optimizers, s)),
+    )
+
+
+def _from_cut(program: Program, cut: Cut) -> Finding:
+    """A forward whose parameters were all frozen was seen."""
+    strength, confidence = weigh(program, cut)
+    used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
+    told = story(program, cut, "computed from parameters that do not require gradients")
+    return Finding(
+        strength,
+        confidence,
+        f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE,
+        _FORWARD,
+        distinct((*_freezing(program.sources, used), *told)),
+        (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
+        (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used)])),
+    )
+
+
+def _nothing_trainable(program: Program) -> Finding | None:
+    """No operation was seen to lose the graph, and frozen parameters would explain it."""
     marks = _freezing(program.sources, _frozen(program.parameters))
     trainable = [p for p in program.parameters if not p.buffer and p.requires_grad]
     if (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
@@ -73,24 +74,45 @@ it is to learn.
 
 def recognise(program: Program) -> Finding | None:
     """A failure on None right where ``.grad`` is read, of a tensor that has a ``grad_fn``."""
-    if not program.met_none:
-        return None
     frame = program.raised_at
-    name = reads_gradient(program.sources, frame)
-    if (
-        frame is None
-        or not name
-        or (rebound(program.sources, frame, name) and f"{name}.grad" in _update(program.sources, name))
-    ):
+    name = reads_gradient(program.sources, frame) if program.met_none else ""
+    if frame is None or not name or _is_own_update(program.sources, frame, name):
         return None
+    result = _result(program, frame, name)
+    return _told(program, frame, result) if result is not None else None
+
+
+@dataclass(frozen=True)
+class _Result:
+    """A name that is known, or said, to be the result of an operation; ``made`` is where."""
+
+    name: str
+    made: Frame | None
+    op: str
+    strength: float
+    seen: bool
+
+
+def _result(program: Program, frame: Frame, name: str) -> _Result | None:
+    """By the run, by PyTorch's own warning, or by what the source stores; None where it is a leaf, or nothing tells."""
     known = program.tensor_named(name)
-    warning = warned_at(program.evidence.from_text, program.evidence.warnings, frame, *NON_LEAF_GRAD)
     if known is not None and known.is_leaf:
         return None
+    warning = warned_at(program.evidence.from_text, program.evidence.warnings, frame, *NON_LEAF_GRAD)
     stored = _stored(program.sources, frame, name)
     if known is None and not warning and stored is None:
         return None
     made = (known.made if known else None) or stored or _assigned(program.sources, frame, name)
+    return _Result(name, made, known.op if known else "", 0.93 if known else 0.8 if warning else 0.6, bool(known))
+
+
+def _is_own_update(sources: SourceTexts, frame: Frame, name: str) -> bool:
+    """Whether the name was bound anew by an update with its own gradient: that is another cause's."""
+    return rebound(sources, frame, name) and f"{name}.grad" in _update(sources, name)
+
+
+def _told(program: Program, frame: Frame, result: _Result) -> Finding:
+    name, made = result.name, result.made
     created = (span("created", made, f"`{name}` is the result of an operation", program.sources),) if made else ()
     remedies = remedy_at(
         made,
@@ -101,8 +123,8 @@ def recognise(program: Program) -> Finding | None:
         name=name,
     )
     return Finding(
-        0.93 if known else 0.8 if warning else 0.6,
-        Proof.NODE.where(bool(known)),
+        result.strength,
+        Proof.NODE.where(result.seen),
         f"`{name}.grad` is None: `{name}` is the result of an operation, and backward stores nothing there",
         f"`{name}` is the result of an operation. Backward passes its gradient on and keeps it only in leaves, so "
         f"`{name}.grad` is None. Read the leaf's gradient, call `{name}.retain_grad()` before the backward, or use "
@@ -114,7 +136,7 @@ def recognise(program: Program) -> Finding | None:
                 *program.raised_span("noticed here"),
             )
         ),
-        (f"{name}: is_leaf is False, made by {known.op}",) if known else (),
+        (f"{name}: is_leaf is False, made by {result.op}",) if result.seen else (),
         remedies,
     )
 

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Cut, Frame, Parameter, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
@@ -14,7 +14,7 @@ from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
-from graphdoc.story.missing_graph import find_cut, story, weigh, without_graph
+from graphdoc.story.missing_graph import find_cut, story, weigh
 from graphdoc.story.wording import listing
 
 TITLE = "The gradient of an input was asked for, but the input does not require gradients"
@@ -73,18 +73,25 @@ gradient stops at `x`, which is usually what is meant, and the other network get
 def recognise(program: Program) -> Finding | None:
     """``autograd.grad`` for a tensor without the flag, or a ``.grad`` that is None and was never a result."""
     if program.message("grad-input-no-requires-grad"):
-        strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
-        frame = program.raised_at
-        inputs, known = _without_flag(program, frame)
-        return _finding(program, frame, inputs, strength, confidence == "certain" and known, known or len(inputs) == 1)
+        return _asked(program)
     if program.met_none:
         return _missing_grad(program)
     cut = find_cut(program, "input")
-    if cut is None or not without_graph(program.raised):
-        return None
+    return _told(program, cut) if cut is not None else None
+
+
+def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     spans = story(program, cut, "computed from data that does not require gradients")
     return Finding(strength, confidence, TITLE, _NOTHING, spans)
+
+
+def _asked(program: Program) -> Finding:
+    """``autograd.grad`` was asked for the gradient by a tensor that does not require any."""
+    strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
+    frame = program.raised_at
+    inputs, known = _without_flag(program, frame)
+    return _finding(program, frame, inputs, strength, confidence == "certain" and known, known or len(inputs) == 1)
 
 
 _NOTHING = (

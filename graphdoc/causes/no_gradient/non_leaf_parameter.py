@@ -76,14 +76,16 @@ def recognise(program: Program) -> Finding | None:
     frame = program.raised_at
     if program.message("optimizer-nonleaf"):
         return _refused(program, frame)
-    if frame is None or not program.met_none:
+    name = reads_gradient(program.sources, frame) if program.met_none else ""
+    if frame is None or not name:
         return None
-    name = reads_gradient(program.sources, frame)
-    if not name or not rebound(program.sources, frame, name):
-        return _converted(program, frame, name) if name else None
+    if not rebound(program.sources, frame, name):
+        return _converted(program, frame, name)
     updates = [f for f, v in updates_of_itself(program.sources, frame, name) if f"{name}.grad" in bindings.names_in(v)]
-    if not updates:
-        return None
+    return _told(program, name, updates[0]) if updates else None
+
+
+def _told(program: Program, name: str, update: Frame) -> Finding:
     known = program.tensor_named(name)
     strength, confidence = program.weight(0.95, Proof.NODE.where(known is not None and not known.is_leaf))
     return Finding(
@@ -94,13 +96,13 @@ def recognise(program: Program) -> Finding | None:
         "the gradient is gone; the new tensor's `.grad` is None. Update it in place under `torch.no_grad()` instead.",
         distinct(
             (
-                span("cause", updates[0], f"`{name}` becomes another tensor here"),
+                span("cause", update, f"`{name}` becomes another tensor here"),
                 *program.raised_span("its .grad is None"),
             )
         ),
         (),
         remedy_at(
-            updates[0],
+            update,
             "under_no_grad_update",
             f"Write into `{name}` instead of binding the name anew",
             "unsafe",

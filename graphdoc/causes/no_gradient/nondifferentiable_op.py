@@ -8,12 +8,13 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Frame, Node
 from graphdoc.finding import Finding, Remedy
+from graphdoc.messages.recognise import Match
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import innermost, innermost_user, place, span
 from graphdoc.remedies.sampling import draw_remedies
-from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh, without_graph
+from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
 from graphdoc.story.zero_derivative import zero_derivative
 
 TITLE = "The loss is built from an operation that has no derivative"
@@ -155,18 +156,22 @@ _UNDERIVED = (
 )
 
 
+_UNSEEN = "the loss is made of indices, comparisons, integers or samples, which have no derivative."
+
+
 def recognise(program: Program) -> Finding | None:
     """The first operation on the loss's way that has no derivative; or PyTorch's own word that it has none."""
     flat = first_sign(program.signs, "zero-derivative")
     if flat is not None:
         return zero_derivative(program.sources, program.optimizers, flat)
     cut = find_cut(program, "nondifferentiable")
-    if cut is not None and without_graph(program.raised):
+    if cut is not None:
         return _from_cut(program, cut)
     named = program.message(*_UNDERIVED)
-    if named is None:
-        hint = "the loss is made of indices, comparisons, integers or samples, which have no derivative."
-        return unseen(program, 0.24, TITLE, hint)
+    return _named(program, named) if named is not None else unseen(program, 0.24, TITLE, _UNSEEN)
+
+
+def _named(program: Program, named: Match) -> Finding | None:
     op = (named.fields.get("op") or named.fields.get("name", "")).removeprefix("aten::")
     if op.endswith("backward"):
         return None

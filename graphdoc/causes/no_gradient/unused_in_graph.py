@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 
 from graphdoc.causes import links
@@ -10,18 +9,18 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence, Role, Span
-from graphdoc.program import bindings, name_usage
+from graphdoc.program import bindings
 from graphdoc.program.asked_inputs import of_another_output
 from graphdoc.program.data_writes import written_from
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.idle_argument import Idle, asked_names, idle_argument
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, innermost_user, place, span, where
+from graphdoc.program.spans import distinct, innermost_user, span, where
 from graphdoc.program.steps_between import step_between
-from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut, unreached_input
+from graphdoc.program.unreached_input import Beside, Reason, unreached_input
 from graphdoc.program.unread_modules import left_alone
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.unreached_input import connecting, of_reason, zeros
 from graphdoc.story import unreached_input as story
 
 TITLE = "The output does not depend on a tensor whose gradient was asked for"
@@ -90,18 +89,25 @@ def recognise(program: Program) -> Finding | None:
     That the input is not in the graph is certain; a reason that only the source suggests is not.
     """
     found = program.message("grad-input-unused")
-    if found is None:
+    if found is None or _is_derivative(program):
         return None
-    frame = program.raised_at
-    if frame and first_derivative(
-        program.evidence.sources, program.evidence.events, program.evidence.failing_call, frame
-    ):
-        return None  # a derivative that is constant: nothing was forgotten
     at = found.fields.get("index")
     another = of_another_output(program, int(at) if at else None)
     if another is not None:
         told = story.of_another(program.sources, another)
-        return _tell(program, another.name, at, True, *told, _zeros(frame, another.name))
+        return _tell(program, another.name, at, True, *told, zeros(program.raised_at, _quoted(another.name)))
+    return _by_reason(program, at)
+
+
+def _is_derivative(program: Program) -> bool:
+    """Whether what is differentiated is a derivative by the same input, which is constant: nothing was forgotten."""
+    frame, evidence = program.raised_at, program.evidence
+    return frame is not None and bool(first_derivative(evidence.sources, evidence.events, evidence.failing_call, frame))
+
+
+def _by_reason(program: Program, at: str | None) -> Finding:
+    """What was seen or found to keep the input out of the graph; else that it is not in it."""
+    frame = program.raised_at
     name, cut = _input_name(program, frame, at), _cut_by_writing(program, frame)
     reason = unreached_input(program) if not cut else None
     if reason is not None:
@@ -110,8 +116,8 @@ def recognise(program: Program) -> Finding | None:
     guessed = bool(cut or idle or step_between(program))
     alone = left_alone(program, name) if not guessed else None
     if alone is not None:
-        return _tell(program, name, at, True, *story.of_unread(program.sources, *alone), _zeros(frame, name))
-    finding = _tell(program, name, at, not guessed, *_why(program, idle, cut), _remedies(program, idle, cut))
+        return _tell(program, name, at, True, *story.of_unread(program.sources, *alone), zeros(frame, _quoted(name)))
+    finding = _tell(program, name, at, not guessed, *_why(program, idle, cut), connecting(program, idle, cut))
     written = (
         f"what is computed from it is written through `.data` at {where(cut[0])}, without its graph" if cut else ""
     )
@@ -161,36 +167,9 @@ def _finding(
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {told.why}",
         distinct((*told.marks, *here)),
-        remedies=_of_reason(frame, reason),
+        remedies=of_reason(frame, reason),
         because=told.because,
     )
-
-
-def _of_reason(frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
-    match reason:
-        case Beside(made):
-            if frame is None or frame.line != made.line:
-                return ()
-            note = "By the chain rule that is the derivative by those elements; no other gradient changes."
-            return remedy_at(
-                frame, "grad_of_whole", "Differentiate by the whole tensor, and take the part", "safe", note
-            )
-        case TakenOut(cut, at):
-            if cut.reason not in ("detach", "conversion"):
-                return ()
-            note = "The output then depends on it, and so do the gradients of everything that it was computed from."
-            return remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
-        case FlaggedLate(flagged, taken):
-            note = "The output keeps its value, and has an edge to the input."
-            title = "Let it require gradients before it goes into the output"
-            return remedy_at(flagged, "move_statement", title, "safe", note, before=place(taken))
-
-
-def _remedies(program: Program, idle: Idle | None, cut: list[Frame]) -> tuple[Remedy, ...]:
-    if not cut:
-        return _pass_it_on(program.sources, idle) or _use_it(program, idle)
-    note = "`torch.func.functional_call(module, values, inputs)` runs a module with values that have a graph."
-    return (Remedy("use_values", "Compute the output from the new values themselves", "display", note),)
 
 
 def _cut_by_writing(program: Program, frame: Frame | None) -> list[Frame]:
@@ -198,55 +177,6 @@ def _cut_by_writing(program: Program, frame: Frame | None) -> list[Frame]:
     wanted = asked_names(program.sources, frame) - {"parameters", "values", "list", "tuple"}
     stack = program.failing.stack if program.failing is not None else []
     return written_from(program.sources, wanted, stack)[:3] if wanted else []
-
-
-def _zeros(frame: Frame | None, name: str) -> tuple[Remedy, ...]:
-    return remedy_at(
-        frame,
-        "set_keyword",
-        "Ask for zeros where the output does not depend on an input",
-        "unsafe",
-        f"The derivative by {_quoted(name)} is zero then; had it been forgotten, that would be silenced.",
-        name="materialize_grads",
-        value="True",
-    )
-
-
-def _pass_it_on(sources: SourceTexts, idle: Idle | None) -> tuple[Remedy, ...]:
-    """Give the idle argument to the keyword of the same name that a call in its function leaves at None."""
-    if idle is None:
-        return ()
-    function, argument, place = idle
-    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
-        if not isinstance(call, ast.Call) or not place.line <= call.lineno <= place.end_line:
-            continue
-        left = [k for k in call.keywords if k.arg == argument and isinstance(k.value, ast.Constant)]
-        if left and left[0].value.value is None:  # type: ignore[attr-defined]
-            return remedy_at(
-                bindings.frame_of(sources, place.file, call, function),
-                "set_keyword",
-                f"Pass `{argument}` on instead of None",
-                "unsafe",
-                "What is passed to the function enters its result, and gradients reach it.",
-                name=argument,
-                value=argument,
-            )
-    return ()
-
-
-def _use_it(program: Program, idle: Idle | None) -> tuple[Remedy, ...]:
-    """Say which expression in the idle function stands where its argument belongs, if the source shows it."""
-    if idle is None or step_between(program) is not None:
-        return ()
-    function, argument, place = idle
-    again = name_usage.made_again(program.sources, place, argument)
-    note = (
-        f"`{again}` is computed there anew, and it is what a variable `{argument}` holds outside: write `{argument}` "
-        "in its place."
-        if again
-        else f"What the caller passes as `{argument}` has to enter its result, which is made of other tensors now."
-    )
-    return (Remedy("use_argument", f"Compute the result of `{function}` from `{argument}`", "display", note),)
 
 
 def _quoted(name: str) -> str:

@@ -6,6 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.growth import FAR, took_off
 from graphdoc.model import Span
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
@@ -63,21 +64,15 @@ A smaller learning rate, or a recurrence that cannot stretch, is the other way.
 def recognise(program: Program) -> Finding | None:
     """The first bad value is an overflow of numbers that had grown out of all bounds."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(program, *found) if found is not None else None
+
+
+def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
     call = backward_of(program.evidence.events, trouble) or birth.place
     step = step_behind(program.evidence.events)
     norms = [(c, norm) for c, _, norm in trouble.history if 0 <= norm < float("inf")]
     largest = max((i.largest for i in birth.inputs), default=0.0)
     begun = took_off(norms)
-    told = [f"the norm of the gradient was {norms[0][1]:.3g} at first"] if norms else []
-    told += [f"{norms[-1][1]:.3g} in the last step"] if len(norms) > 1 else []
-    told += [f"it took off at backward call {begun + 1}"] if begun is not None else []
-    if begun is not None and trouble.grew_first:
-        told.append(f"{folded(trouble.grew_first)} grew first")
-    elif trouble.grown and trouble.grown[0][1] > FAR:
-        told.append(f"`{trouble.grown[0][0]}` grew most")
     at = birth.place
     more: tuple[Span, ...] = (
         (span("failed", at, f"overflows: {largest:.2g} goes in", program.sources),) if at is not None else ()
@@ -92,7 +87,7 @@ def recognise(program: Program) -> Finding | None:
         "takes steps that are too large, though gradients are clipped"
         if clipped
         else "no bound between this and the step",
-        ", ".join(told),
+        _growth(trouble, norms, begun),
         "no single expression is at fault, the numbers had grown out of all bounds before."
         + (" Gradients are clipped, and the steps are too large all the same: lower the rate." if clipped else ""),
         () if clipped else clipping(program),
@@ -102,6 +97,18 @@ def recognise(program: Program) -> Finding | None:
         makers=False,
         facts=(plot("gradient norm", norms, begun),) if len(norms) > 3 else (),
     )
+
+
+def _growth(trouble: Trouble, norms: list[tuple[int, float]], begun: int | None) -> str:
+    """How the norm of the gradient went, from when on, and whose part of it grew."""
+    told = [f"the norm of the gradient was {norms[0][1]:.3g} at first"] if norms else []
+    told += [f"{norms[-1][1]:.3g} in the last step"] if len(norms) > 1 else []
+    told += [f"it took off at backward call {begun + 1}"] if begun is not None else []
+    if begun is not None and trouble.grew_first:
+        told.append(f"{folded(trouble.grew_first)} grew first")
+    elif trouble.grown and trouble.grown[0][1] > FAR:
+        told.append(f"`{trouble.grown[0][0]}` grew most")
+    return ", ".join(told)
 
 
 CAUSE = Cause(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
-from graphdoc.program.bad_values import HALF
+from graphdoc.program.bad_values import HALF, Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import called, function, tell, trouble_with
@@ -46,9 +46,10 @@ single precision `1e-7` is the smallest margin that is one. `torch.atan2` of sin
 def recognise(program: Program) -> Finding | None:
     """The first bad value is an inverse function outside of its domain, or the gradient behind one at its edge."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth)
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
     at_edge = bool(birth.node) or birth.shows == "inf"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import amount, function, tell, trouble_with
@@ -41,9 +42,10 @@ are wrong: `input_lengths` must count frames *after* the encoder's own subsampli
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a CTC loss."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     return tell(
         trouble,
         birth,

@@ -58,13 +58,20 @@ def recognise(program: Program) -> Finding | None:
     if found is None:
         return None
     trouble, birth = found
-    op = birth.op.strip("_")
-    if op in ("mean", "nll_loss_forward", "nll_loss2d_forward") or any(not i.n for i in birth.inputs):
+    if _is_mean(birth):
         return _mean_of_nothing(trouble, birth)
-    operand = called(trouble, birth, "the divisor")
-    numbers = divisor_of(birth)
-    if _is_small(birth, numbers):
-        return _by_little(trouble, birth, operand)
+    return (_by_little if _is_small(birth, divisor_of(birth)) else _by_zero)(trouble, birth)
+
+
+def _is_mean(birth: Birth) -> bool:
+    """Whether elements are averaged, rather than one number divided by another, or there are none."""
+    return birth.op.strip("_") in ("mean", "nll_loss_forward", "nll_loss2d_forward") or any(
+        not i.n for i in birth.inputs
+    )
+
+
+def _by_zero(trouble: Trouble, birth: Birth) -> Finding:
+    operand, numbers = called(trouble, birth, "the divisor"), divisor_of(birth)
     guard = "clamp_min(1)" if counts(birth) else "clamp_min(1e-8)"
     positive = numbers is not None and not numbers.count("negative")
     remedies = guarded(
@@ -94,7 +101,8 @@ def _is_small(birth: Birth, kept: Numbers | None) -> bool:
     return seen is not None and seen.bounds is not None and not seen.count("zeros")
 
 
-def _by_little(trouble: Trouble, birth: Birth, operand: str) -> Finding:
+def _by_little(trouble: Trouble, birth: Birth) -> Finding:
+    operand = called(trouble, birth, "the divisor")
     return tell(
         trouble,
         birth,

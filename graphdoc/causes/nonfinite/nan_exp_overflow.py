@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.remedies.places import remedy_at
@@ -48,9 +49,10 @@ there.
 def recognise(program: Program) -> Finding | None:
     """The first bad value is the result of an exponential."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth, "the exponent")
     numbers = next(iter(birth.inputs), None)
     bounds = numbers.bounds if numbers is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.story.bad_values import function, tell, trouble_with
 
@@ -45,9 +46,10 @@ fits depends on the hardware and on the precision that is needed.
 def recognise(program: Program) -> Finding | None:
     """The first bad value is infinite in half precision, made of numbers that are far from the end of single's."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     largest = max((i.largest for i in birth.inputs if i.bounds is not None), default=None)
     size = f"what goes in is at most {largest:.4g} in size" if largest is not None else ""
     room = birth.operation not in _REPEATED

@@ -54,8 +54,10 @@ def recognise(program: Program) -> Finding | None:
     if found is None:
         return None
     trouble, birth = found
-    if birth.kind == "constant":
-        return _written(trouble, birth)
+    return _written(trouble, birth) if birth.kind == "constant" else _came_in(trouble, birth)
+
+
+def _came_in(trouble: Trouble, birth: Birth) -> Finding:
     numbers = next((i for i in birth.inputs if i.count("nan") or i.count("inf")), None)
     name = f"`{numbers.held}`" if numbers is not None and numbers.held else "the data"
     kind = "nan" if numbers is not None and numbers.count("nan") else "inf"
@@ -69,9 +71,9 @@ def recognise(program: Program) -> Finding | None:
     more: tuple[Span, ...] = ()
     if loaded is not None and used is not None:
         more = (
-            span("created", loaded, "comes in here", program.sources)
+            span("created", loaded, "comes in here", trouble.sources)
             if known
-            else span("consumed", used, "", program.sources),
+            else span("consumed", used, "", trouble.sources),
         )
     return tell(
         trouble,

@@ -59,9 +59,11 @@ def recognise(program: Program) -> Finding | None:
     if found is None:
         return None
     trouble, birth = found
+    return _shifted(trouble, birth) if birth.operation in _SHIFTED else _at_zero(trouble, birth)
+
+
+def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth)
-    if birth.operation in _SHIFTED:
-        return _shifted(trouble, birth, operand)
     numbers = birth.saved("self") or next((i for i in birth.inputs if i.count("zeros") or i.count("negative")), None)
     negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
     kind = "negative" if negative else "zeros"
@@ -90,7 +92,8 @@ _SHIFTED = {
 """Logarithms that end elsewhere than at zero: where, how what lies beyond is called, and a guard."""
 
 
-def _shifted(trouble: Trouble, birth: Birth, operand: str) -> Finding:
+def _shifted(trouble: Trouble, birth: Birth) -> Finding:
+    operand = called(trouble, birth)
     edge, beyond, guard = _SHIFTED[birth.operation]
     name = birth.operation
     outside = not birth.node and birth.shows == "nan"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
@@ -48,15 +49,16 @@ loss.
 def recognise(program: Program) -> Finding | None:
     """Infinities of a mask have become nan."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     turned = trouble.turned or birth
     rows = turned.facts.get("rows_out") or 0
     multiplied = turned.op.strip("_") == "mul"
     mask = trouble.constant
     filled = mask.place if mask is not None and mask.kind == "constant" else None
-    more = (span("created", filled, "the mask's -inf is written here", program.sources),) if filled is not None else ()
+    more = (span("created", filled, "the mask's -inf is written here", trouble.sources),) if filled is not None else ()
     remedies = remedy_at(
         filled,
         "finite_fill",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_value_kind import divisor_of
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
@@ -52,9 +53,10 @@ changes no other. Whether such a row should be in the batch at all is another qu
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a quotient by a length that is zero, or a derivative of a norm at zero."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     divided = birth.group == "division"
     operand = called(trouble, birth, "the length")
     numbers = divisor_of(birth) if divided else next((i for i in birth.inputs if i.count("zeros")), None)

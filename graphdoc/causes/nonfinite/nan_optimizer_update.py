@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.story.bad_values import amount, tell, trouble_with
@@ -45,9 +46,10 @@ want an optimizer that keeps its state in single precision.
 def recognise(program: Program) -> Finding | None:
     """The first bad value was made inside of an optimizer's step."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     divisor = next((i for i in birth.inputs if i.count("zeros")), None)
     return tell(
         trouble,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
@@ -42,9 +43,10 @@ derivative at the bound is `a * bound ** (a - 1)`.
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a power, or the gradient behind one, whose base is zero or negative."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth, "the base")
     numbers = birth.saved("self") or next(iter(birth.inputs), None)
     negative = numbers is not None and birth.shows == "nan" and bool(numbers.count("negative"))

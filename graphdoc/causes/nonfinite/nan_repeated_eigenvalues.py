@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.story.bad_values import called, function, tell, trouble_with
 
@@ -48,9 +49,10 @@ own, to be written as a `torch.autograd.Function`. A distinct jitter on the diag
 def recognise(program: Program) -> Finding | None:
     """The first bad value is the gradient behind an eigenvalue or singular value decomposition."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth, "the matrix")
     values = birth.saved("L", "S")
     bounds = values.bounds if values is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
@@ -49,9 +50,10 @@ Unsafe: `clamp_min` under the root keeps every distance above its bound as it is
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a root of a negative number, or the gradient behind a root that is zero."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth, "what is under the root")
     negative = not birth.node and birth.shows == "nan"
     times_zero = ", and zero times that is nan" if birth.shows == "nan" or trouble.turned is not None else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.places import remedy_at
 from graphdoc.story.bad_values import called, function, tell, trouble_with
@@ -44,9 +45,10 @@ leave all others as they are, treat the single value by itself, or let the loade
 def recognise(program: Program) -> Finding | None:
     """The first bad value is a deviation over no more values than its correction takes off."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth, "the values")
     numbers = next(iter(birth.inputs), None)
     sizes = tuple(numbers.facts.get("shape") or ()) if numbers is not None else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.remedies.places import remedy_at
@@ -46,9 +47,10 @@ that are to differ from each other.
 def recognise(program: Program) -> Finding | None:
     """The first bad value is memory that the program asked for and did not write."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     name = next((i.parameter for i in birth.inputs if i.parameter), "")
     empty = birth.kind == "empty"
     told = f"`{name}`" if name else function(trouble, birth, "what was asked for") if empty else "a parameter"

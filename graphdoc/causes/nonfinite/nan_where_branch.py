@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
 from graphdoc.remedies.guarded_value import branches
@@ -52,13 +53,14 @@ display where the branch has several lines, since which value the branch can tak
 def recognise(program: Program) -> Finding | None:
     """The loss is finite, and the gradient behind a branch that was left out is not."""
     found = trouble_with(program.trouble, SLUG)
-    if found is None:
-        return None
-    trouble, birth = found
+    return _told(*found) if found is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth) -> Finding:
     chosen = birth.chosen or next((b.chosen for b in trouble.others if b.chosen is not None), None)
     operand = called(trouble, birth)
     more = (
-        (span("related", chosen, "leaves these elements out, but sends them 0 * nan", program.sources),)
+        (span("related", chosen, "leaves these elements out, but sends them 0 * nan", trouble.sources),)
         if chosen
         else ()
     )

@@ -9,13 +9,13 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import innermost_user, span, where
+from graphdoc.program.overwrites import Fault, Overwrite
+from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import move_behind
 from graphdoc.story.message_alone import from_message, mismatch
-from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, saved_by, story, trust
+from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
 
 TITLE = "A buffer that the forward pass used was updated in place before backward"
 
@@ -85,11 +85,12 @@ def recognise(program: Program) -> Finding | None:
     found = program.overwrite
     if found is None:
         return _from_text(program)
-    if not found.outlives:
-        return None
+    return _told(program, found) if found.fault is Fault.OUTLIVES else None
+
+
+def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
-    writer = found.writers[0] if found.writers else None
-    who = f"{readable(writer)} at {where(writer.frame)}" if writer is not None and writer.frame else "A write"
+    who = first_writer(found)
     return Finding(
         strength,
         confidence,

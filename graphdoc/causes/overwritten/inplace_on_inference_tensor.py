@@ -75,12 +75,14 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 
 def recognise(program: Program) -> Finding | None:
     """The messages belong to this cause alone; the run knows where inference mode was switched on."""
-    frame = program.raised_at
-    if program.evidence.from_text or frame is None or program.message(*INFERENCE) is None:
+    frame, known = program.raised_at, program.message(*INFERENCE)
+    if program.evidence.from_text or frame is None or known is None:
         return _from_text(program)
     origin = origin_of(program)
-    if origin.switch is None and origin.taken is None:
-        return _from_text(program)
+    return _told(program, frame, origin) if origin.switch or origin.taken else _from_text(program)
+
+
+def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     writes = program.message("inference-inplace") is not None
     named = f"`{origin.name}`" if origin.name else "A tensor"
     source = f" at {where(origin.switch)}" if origin.switch is not None else ""

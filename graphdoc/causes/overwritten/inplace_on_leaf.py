@@ -6,14 +6,14 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
-from graphdoc.program.flagged_builders import builders
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
-from graphdoc.program.in_place_writes import Target, is_statement, target_of, uses_gradient
+from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.refused_writes import RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.source.paths import covers
@@ -82,15 +82,18 @@ What the write is for decides, so the choice is unsafe in general.
 
 def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
-    frame = program.raised_at
-    if program.evidence.from_text or frame is None or not frame.column or (said := program.message(*MESSAGES)) is None:
-        return _from_text(program)
-    target = target_of(program.sources, program.raised, frame)
-    built = [] if is_statement(program.sources, frame) else builders(program.sources, frame, _stack(program.raised))
+    write = refused_write(program, *MESSAGES)
+    return _told(program, write) if write is not None else _from_text(program)
+
+
+def _told(program: Program, write: RefusedWrite) -> Finding:
+    frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a tensor"
-    leaf = "a view of a leaf that requires grad" if said.id == "leaf-view-inplace" else "a leaf that requires grad"
+    leaf = (
+        "a view of a leaf that requires grad" if write.message == "leaf-view-inplace" else "a leaf that requires grad"
+    )
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
-    causes += [span("cause", b, "built to write in place", program.sources) for b in built[:2]]
+    causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     update = _is_update(program.sources, program.parameters, frame, target)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
@@ -105,12 +108,8 @@ def recognise(program: Program) -> Finding | None:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target),
-        _remedies(program.sources, frame, target, built, update),
+        _remedies(program.sources, frame, target, write.built, update),
     )
-
-
-def _stack(raised: Raised | None) -> list[Frame]:
-    return raised.stack if raised else []
 
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:

@@ -9,7 +9,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
@@ -84,8 +84,10 @@ def recognise(program: Program) -> Finding | None:
     found = program.overwrite
     if found is None:
         return _from_text(program)
-    if found.saved is Saved.PARAMETER or found.outlives or found.in_steps:
-        return None
+    return _told(program, found) if found.fault is Fault.ACTIVATION else None
+
+
+def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"

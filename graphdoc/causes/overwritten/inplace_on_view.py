@@ -8,10 +8,10 @@ from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import message_of
-from graphdoc.program.flagged_builders import builders
-from graphdoc.program.in_place_writes import Target, bound_before, is_statement, target_of
+from graphdoc.program.in_place_writes import Target, bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.refused_writes import RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, innermost_user, place, span, where
 from graphdoc.program.tensors import frames
 from graphdoc.remedies.in_place_write import together
@@ -92,16 +92,16 @@ needs no cut at all without `create_graph=True`.
 def recognise(program: Program) -> Finding | None:
     """The messages belong to this cause alone; the run knows the write, and the source where the view comes from."""
     if program.message(*CUT) is not None:
-        return _cut(program)
-    frame = program.raised_at
-    known = program.message(*SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
-    if program.evidence.from_text or frame is None or not frame.column or known is None:
-        return _from_text(program)
-    target = target_of(program.sources, program.raised, frame)
-    stack = program.raised.stack if program.raised else []
-    visible = is_statement(program.sources, frame)
-    places = [frame] if visible else builders(program.sources, frame, stack)
-    shown = visible or bool(places)  # else something below this call writes, into nobody knows what
+        write = refused_write(program, *CUT)
+        return _cut(program.sources, write) if write is not None else _cut_from_text(program)
+    write = refused_write(program, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
+    return _told(program, write) if write is not None else _from_text(program)
+
+
+def _told(program: Program, write: RefusedWrite) -> Finding:
+    frame, target = write.frame, write.target
+    places = [frame] if write.visible else write.built
+    shown = write.visible or bool(places)  # else something below this call writes, into nobody knows what
     what = f"`{target.path}`" if target.path and shown else "a view"
     made = bound_before(program.sources, frame, target.path) if shown else None
     spans = [span("cause", frame, f"writes into {what}", program.sources)]
@@ -120,27 +120,14 @@ def recognise(program: Program) -> Finding | None:
     )
 
 
-def _cut(program: Program) -> Finding | None:
+def _cut(sources: SourceTexts, write: RefusedWrite) -> Finding:
     """``detach_()`` on a view: the message belongs to this alone, and its line is the call."""
-    frame = program.raised_at
-    if program.evidence.from_text or frame is None or not frame.column:
-        return from_message(
-            program,
-            "inplace-on-view",
-            *CUT,
-            confidence="likely",
-            title="`detach_()` cannot cut a view in place",
-            explanation="This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
-            "is that of the tensor that it is a view of. Use what `detach()` returns.",
-            role="cause",
-            label="cuts a view in place",
-        )
-    target = target_of(program.sources, program.raised, frame)
+    frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a view"
-    made = bound_before(program.sources, frame, target.path)
-    spans = [span("cause", frame, f"cuts {what} off in place", program.sources)]
+    made = bound_before(sources, frame, target.path)
+    spans = [span("cause", frame, f"cuts {what} off in place", sources)]
     if made is not None:
-        spans.append(span("created", made, f"{what} comes from here", program.sources))
+        spans.append(span("created", made, f"{what} comes from here", sources))
     note = "The tensor that is used from then on has no graph, as was meant; what it is a view of keeps its own."
     return Finding(
         0.96,
@@ -159,6 +146,21 @@ def _cut(program: Program) -> Finding | None:
                 {"place": place(frame)},
             ),
         ),
+    )
+
+
+def _cut_from_text(program: Program) -> Finding | None:
+    """The same where its text alone is known."""
+    return from_message(
+        program,
+        "inplace-on-view",
+        *CUT,
+        confidence="likely",
+        title="`detach_()` cannot cut a view in place",
+        explanation="This line calls `detach_()` on a view, such as a piece or a transposed result, whose history "
+        "is that of the tensor that it is a view of. Use what `detach()` returns.",
+        role="cause",
+        label="cuts a view in place",
     )
 
 

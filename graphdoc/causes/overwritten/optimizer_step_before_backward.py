@@ -10,7 +10,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.update_order import stepped_remedies
@@ -118,8 +118,10 @@ def recognise(program: Program) -> Finding | None:
     found = program.overwrite
     if found is None:
         return _from_text(program)
-    if found.saved is not Saved.PARAMETER or not found.by_step or found.covered_up:
-        return None
+    return _told(program, found) if found.fault is Fault.STEPPED else None
+
+
+def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     # A state that goes round and round is the better-known fault; both name the same tensor.
     recurrent = found.reuse is not None and found.reuse.lifetime is Lifetime.RECURS

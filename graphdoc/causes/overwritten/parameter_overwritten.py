@@ -8,15 +8,15 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
-from graphdoc.program.spans import span, where
+from graphdoc.program.overwrites import Fault, Overwrite
+from graphdoc.program.spans import span
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import written
 from graphdoc.remedies.forward_hooks import Hook, hook_of
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph_places import constant_places
-from graphdoc.story.overwrite import called, facts_of, quoted, readable, reason, story, trust
+from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, story, trust
 
 TITLE = "A parameter was overwritten between the forward pass and its backward"
 
@@ -86,34 +86,42 @@ def recognise(program: Program) -> Finding | None:
     found = program.overwrite
     if found is None:
         return _from_text(program)
-    if found.saved is not Saved.PARAMETER or found.by_step:
-        return None
+    return _told(program, found) if found.fault is Fault.PARAMETER else None
+
+
+def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.96)
+    at = scene(program, found)
     writer = found.writers[0] if found.writers else None
-    who = f"{readable(writer)} at {where(writer.frame)}" if writer is not None and writer.frame else "A write"
+    hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else None
+    return Finding(
+        strength,
+        confidence,
+        f"{quoted(found)} is overwritten between the forward that uses it and its backward",
+        _explain(found, hook),
+        story(program.sources, program.raised, found, _causes(program, found, hook)),
+        facts_of(program, found),
+        overwritten_remedies(program, found),
+        because=reason(program, found),
+    )
+
+
+def _explain(found: Overwrite, hook: Hook | None) -> str:
+    """Who wrote, and when it should write instead."""
+    who = first_writer(found)
+    if hook is not None:
+        return (
+            f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
+            "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
+        )
     advice = (
         "This loss is not meant to train what lies there: it can take the value as a constant."
         if found.constant
         else "Let it write after the backward, or run the forward on clones of the parameters."
     )
-    told = f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the"
-    told += f" old values. {advice}"
-    at = scene(program, found)
-    hook = hook_of(program.sources, writer) if at is not None and at.order == "within" else None
-    if hook is not None:
-        told = (
-            f"{who} runs as a forward hook, inside the very forward that has just saved {called(found.stale)}: each "
-            "pass overwrites what its own backward needs. Let it write before the layer computes, or after the step."
-        )
-    return Finding(
-        strength,
-        confidence,
-        f"{quoted(found)} is overwritten between the forward that uses it and its backward",
-        told,
-        story(program.sources, program.raised, found, _causes(program, found, hook)),
-        facts_of(program, found),
-        overwritten_remedies(program, found),
-        because=reason(program, found),
+    return (
+        f"{who} overwrote {called(found.stale)} after a forward pass had saved it, and this backward still needs the "
+        f"old values. {advice}"
     )
 
 

@@ -9,7 +9,7 @@ from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.update_function import scene
@@ -85,8 +85,10 @@ def recognise(program: Program) -> Finding | None:
     found = program.overwrite
     if found is None:
         return _from_text(program)
-    if found.saved is not Saved.PARAMETER or not found.by_step or not found.covered_up:
-        return None
+    return _told(program, found) if found.fault is Fault.COVERED_UP else None
+
+
+def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.97)
     if confidence == "certain" and not found.surely_covered_up:
         confidence = "likely"
@@ -106,12 +108,7 @@ def recognise(program: Program) -> Finding | None:
                 *_causes(program, found, reuse),
                 *write_spans(found),
                 *saved_spans(program.sources, found),
-                *(flow(program.sources, program.nodes, reuse) if reuse is not None else ()),
-                *(
-                    calls_of(program, reuse)
-                    if reuse is not None
-                    else failed_spans(program.sources, program.raised, found)
-                ),
+                *_calls(program, found, reuse),
             )
         ),
         (*facts_of(program, found), f"behind the old part: {folded(behind)}"),
@@ -119,6 +116,13 @@ def recognise(program: Program) -> Finding | None:
         covers="GD1" if reuse is not None else "",
         because=reason(program, found),
     )
+
+
+def _calls(program: Program, found: Overwrite, reuse: Reuse | None) -> tuple[Span, ...]:
+    """How the old part came here and the calls that meet in it; where no older part is known, the one that failed."""
+    if reuse is None:
+        return tuple(failed_spans(program.sources, program.raised, found))
+    return (*flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))
 
 
 def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Span]:

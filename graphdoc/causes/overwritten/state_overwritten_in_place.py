@@ -9,7 +9,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import span
 from graphdoc.program.writers import written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
@@ -76,8 +76,10 @@ def recognise(program: Program) -> Finding | None:
     found = program.overwrite
     if found is None:
         return _from_text(program)
-    if found.saved is Saved.PARAMETER or found.outlives or not found.in_steps:
-        return None
+    return _told(program, found) if found.fault is Fault.STATE else None
+
+
+def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
     what = f"`{found.target.path}`" if found.target.path else called(found.stale)
     times = len(found.stales)

@@ -82,8 +82,10 @@ def recognise(program: Program) -> Finding | None:
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
-    if reuse.lifetime is not Lifetime.SUMMED:
-        return None
+    return _told(program, reuse) if reuse.lifetime is Lifetime.SUMMED else None
+
+
+def _told(program: Program, reuse: Reuse) -> Finding:
     named = (
         names_of(program.sources, program.nodes, reuse.carries, 1)
         if reuse.same_line

@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
@@ -101,19 +102,14 @@ def recognise(program: Program) -> Finding | None:
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
-    if reuse.lifetime is not Lifetime.RECURS:
-        return None
+    return _told(program, reuse) if reuse.lifetime is Lifetime.RECURS else None
+
+
+def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries)
     what = named or "A tensor"
     carry = "carry" if several(named) else "carries"
     proven = any(c.recurrent for c in reuse.carries)
-    files = dict.fromkeys(s.file for s in flow(program.sources, program.nodes, reuse))
-    ignored = [
-        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
-        for f in dropped_detaches(program.sources, files)
-    ]
-    kept = "kept here with its graph, and used again in the next iteration"
-    places = cause_places(program, reuse, kept, "made here with its graph")
     return Finding(
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),
@@ -123,8 +119,7 @@ def recognise(program: Program) -> Finding | None:
         "iteration.",
         distinct(
             (
-                *ignored[:1],
-                *places[: 3 - len(ignored[:1])],
+                *_kept(program, reuse),
                 *flow(program.sources, program.nodes, reuse),
                 *calls_of(program, reuse),
             )
@@ -133,6 +128,18 @@ def recognise(program: Program) -> Finding | None:
         remedies_for(program, reuse),
         because=_because(reuse, what),
     )
+
+
+def _kept(program: Program, reuse: Reuse) -> list[Span]:
+    """Where the value is kept and made; before these, a detach whose result nobody keeps."""
+    files = dict.fromkeys(s.file for s in flow(program.sources, program.nodes, reuse))
+    ignored = [
+        span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
+        for f in dropped_detaches(program.sources, files)
+    ][:1]
+    kept = "kept here with its graph, and used again in the next iteration"
+    places = cause_places(program, reuse, kept, "made here with its graph")
+    return [*ignored, *places[: 3 - len(ignored)]]
 
 
 def _because(reuse: Reuse, what: str) -> str:

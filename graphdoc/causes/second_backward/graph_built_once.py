@@ -5,17 +5,18 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
+from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Role
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
-from graphdoc.story.older_graph_places import below_places, cached_context, cause_places
+from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, is_within
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"
@@ -85,23 +86,11 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.lifetime is not Lifetime.MADE_ONCE or reuse.role is Role.REFERENCE or not reuse.used_up:
         return None
-    context = cached_context(program.sources, program.nodes, reuse)
+    return _told(program, reuse)
+
+
+def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
-    trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    missing = lost(program.evidence.fresh_reaches, reuse)
-    if missing:
-        is_one = len(missing) == 1
-        advice = (
-            f"{folded(missing, 3)} {'is' if is_one else 'are'} to learn through it and through nothing else, so it "
-            "must be computed in every iteration."
-        )
-    elif trained:
-        advice = (
-            f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
-            "constant, take it without its graph."
-        )
-    else:
-        advice = "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
     return Finding(
         0.9,
         Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN and reuse.same_line),
@@ -109,20 +98,41 @@ def recognise(program: Program) -> Finding | None:
         if named
         else TITLE,
         "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
-        f"used its graph up. {advice}",
-        distinct(
-            (
-                *context,
-                *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)],
-                *below_places(program.sources, program.nodes, reuse.carries),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
-        ),
+        f"used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
+        distinct(_places(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"made {before(reuse)}, which used the graph up, and not computed again since",
     )
+
+
+def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
+    """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
+    sources, nodes = program.sources, program.nodes
+    context = cached_context(sources, nodes, reuse)
+    once = (*context, *cause_places(program, reuse, ONCE, ONCE)[: 3 - len(context)])
+    steps: dict[tuple[str, int, str], Span] = {}
+    for s in flow(sources, nodes, reuse):
+        steps.setdefault((s.file, s.line, s.label), s)
+    way = [s for s in steps.values() if s.role != "created" or not any(is_within(s, o) for o in once)]
+    below = [s for s in below_places(sources, nodes, reuse.carries) if not any(is_within(s, o) for o in (*once, *way))]
+    return (*once, *below, *way, *calls_of(program, reuse))
+
+
+def _advice(missing: set[str], reuse: Reuse) -> str:
+    """Whether it is to be trained: then it is computed in every iteration; what is data loses its graph."""
+    trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
+    if missing:
+        return (
+            f"{folded(missing, 3)} {'is' if len(missing) == 1 else 'are'} to learn through it and through nothing "
+            "else, so it must be computed in every iteration."
+        )
+    if trained:
+        return (
+            f"Where {folded(trained, 3)} should learn through it, compute it in every iteration; where it is a "
+            "constant, take it without its graph."
+        )
+    return "No optimizer of this loss trains what lies behind it, so it is data here: take it without its graph."
 
 
 def _from_text(program: Program) -> Finding | None:

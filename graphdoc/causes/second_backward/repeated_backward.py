@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import SourceTexts
+from graphdoc.evidence import Event, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
@@ -76,17 +76,17 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None or not reuse.used_up:
         return None
-    failed = span_of(
-        "cause", reuse.failing.stack, "differentiates a result that was differentiated before", program.sources
-    )
+    return _term(program, reuse) if reuse.carries and reuse.inner else _root(program, reuse, reuse.failing)
+
+
+def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
+    failed = span_of("cause", failing.stack, "differentiates a result that was differentiated before", program.sources)
     first = reuse.freeing.stack if reuse.freeing is not None else []
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     freed = span_of(
         "freed" if kept else "cause", first, "the first call on this result freed its graph", program.sources
     )
-    if reuse.carries and reuse.inner:
-        return _term(program, reuse)
     made = _made(program, reuse)
     if made:
         failed, freed = made, span_of("freed", first, "the first call on this result frees its graph", program.sources)
@@ -94,13 +94,13 @@ def recognise(program: Program) -> Finding | None:
         0.94,
         Proof.OLDER_EDGE.where(reuse.from_one_root),
         _title(program.sources, reuse),
-        f"{_what(reuse, call_name(reuse.failing))}. Every call "
+        f"{_what(reuse, call_name(failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
         distinct(
             (
                 *failed,
                 *freed,
-                *span_of("failed", reuse.failing.stack, "the second call on the same result", program.sources),
+                *span_of("failed", failing.stack, "the second call on the same result", program.sources),
             )
         ),
         (),

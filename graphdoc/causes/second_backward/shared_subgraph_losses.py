@@ -94,7 +94,30 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role in CONSTANT or not (reuse.calls and reuse.used_up):
         return None
+    return _told(program, reuse)
+
+
+def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
+    exact = reuse.only_heads_stepped or reuse.both_seen
+    return Finding(
+        0.92 if exact else 0.8,
+        Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED),
+        f"two losses share the graph behind {named}, and the first backward frees it for the second"
+        if named
+        else TITLE,
+        f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
+        "The first call frees what it has walked, so the second finds nothing there. "
+        f"{_advice(program, reuse)}",
+        distinct((*_meeting(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=_because(reuse),
+    )
+
+
+def _meeting(program: Program, reuse: Reuse) -> list[Span]:
+    """The shared part, and the two calls that meet in it."""
     calls: list[Span] = []
     if reuse.freeing is not None:
         calls += span_of(
@@ -109,21 +132,7 @@ def recognise(program: Program) -> Finding | None:
         if (n := program.node(c.producer))
         for s in span_of("cause", n.stack, "both losses come through here", program.sources, moment(n))
     ]
-    exact = reuse.only_heads_stepped or reuse.both_seen
-    return Finding(
-        0.92 if exact else 0.8,
-        Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED),
-        f"two losses share the graph behind {named}, and the first backward frees it for the second"
-        if named
-        else TITLE,
-        f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
-        "The first call frees what it has walked, so the second finds nothing there. "
-        f"{_advice(program, reuse)}",
-        distinct((*shared[:1], *calls, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(reuse),
-    )
+    return [*shared[:1], *calls]
 
 
 def _because(reuse: Reuse) -> str:

@@ -102,8 +102,10 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE):
         return _reference(program, reuse)
-    if reuse.lifetime is not Lifetime.STORED:
-        return None
+    return _stored(program, reuse) if reuse.lifetime is Lifetime.STORED else None
+
+
+def _stored(program: Program, reuse: Reuse) -> Finding:
     missing = lost(program.evidence.fresh_reaches, reuse)
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     their, them, were = ("their", "them", "were") if several(named) or "…" in named else ("its", "it", "was")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Node, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding
 from graphdoc.model import Span
@@ -91,28 +91,15 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.role not in CONSTANT or reuse.lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
         return None
-    return found_in(program, reuse)
+    both = reuse.lifetime is Lifetime.SAME_PASS and reuse.role is Role.DATA
+    return (_data_of_both if both else _of_another)(program, reuse)
 
 
-def found_in(program: Program, reuse: Reuse) -> Finding:
-    """The finding for a reuse of this kind. What proves it: the optimizers of the calls, and who owns what lies behind
-    the value, are known, and they have nothing in common."""
-    if reuse.lifetime is Lifetime.SAME_PASS and reuse.role is Role.DATA:
-        return _data_of_both(program, reuse)
-    carries = (
-        program.evidence.earlier_edges if reuse.in_earlier_loss and program.evidence.earlier_edges else reuse.carries
-    )
-    if reuse.coupling is not None:
-        carries = reuse.carries
+def _of_another(program: Program, reuse: Reuse) -> Finding:
+    """A value of one objective in the loss of another. What proves it: the optimizers of the calls, and who owns what
+    lies behind the value, are known, and they have nothing in common."""
+    carries = _edges(program.evidence.earlier_edges, reuse)
     what = names_of(program.sources, program.nodes, carries, 2) or "a value"
-    earlier = (
-        [
-            span("cause", frame, f"`{name}` enters this loss with the graph of another objective", program.sources)
-            for frame, name in earlier_uses(program.sources, program.nodes, reuse)
-        ]
-        if reuse.in_earlier_loss and not program.evidence.earlier_edges
-        else []
-    )
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     return Finding(
         0.93 if reuse.meant_known else 0.7,
@@ -124,14 +111,7 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
         "has used it up.",
         distinct(
             (
-                *earlier[:2],
-                *targets_of(program.sources, program.nodes, reuse),
-                *constant_places(
-                    program,
-                    carries,
-                    _taken_in(reuse, earlier),
-                    "cause" if reuse.coupling is None and not earlier else "related",
-                ),
+                *_places(program, reuse, carries),
                 *flow(program.sources, program.nodes, reuse),
                 *steps_of(program, reuse),
                 *calls_of(program, reuse),
@@ -141,6 +121,32 @@ def found_in(program: Program, reuse: Reuse) -> Finding:
         remedies_for(program, reuse),
         because=_because(program, reuse),
     )
+
+
+def _edges(earlier: list[OlderEdge], reuse: Reuse) -> list[OlderEdge]:
+    """Where the value goes into the loss that has no business with it: the earlier one's edges where it is that one."""
+    return earlier if earlier and reuse.in_earlier_loss and reuse.coupling is None else reuse.carries
+
+
+def _places(program: Program, reuse: Reuse, carries: list[OlderEdge]) -> list[Span]:
+    """The uses of the value as a constant; where the earlier loss is gone, those that the source shows of it."""
+    uses: list[tuple[Frame, str]] = []
+    if reuse.in_earlier_loss and not program.evidence.earlier_edges:
+        uses = earlier_uses(program.sources, program.nodes, reuse)
+    earlier = [
+        span("cause", frame, f"`{name}` enters this loss with the graph of another objective", program.sources)
+        for frame, name in uses
+    ]
+    return [
+        *earlier[:2],
+        *targets_of(program.sources, program.nodes, reuse),
+        *constant_places(
+            program,
+            carries,
+            _taken_in(reuse, earlier),
+            "cause" if reuse.coupling is None and not earlier else "related",
+        ),
+    ]
 
 
 def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -51,11 +52,16 @@ where a step uses several backward calls, behind the step.
 def recognise(program: Program) -> Finding | None:
     """Each step from the first on found no gradient, because the optimizer had been cleared behind the backward; or
     found that of one backward call of several, because it was cleared before each."""
+    sources, optimizers = program.sources, program.optimizers
     sign = first_sign(program.signs, "cleared-early")
-    if sign is None:
-        collecting = signs(program.signs, "cleared-while-collecting")
-        return thrown_away(program.sources, program.optimizers, collecting) if collecting else None
-    name = optimizer_of(program.optimizers, sign)
+    if sign is not None:
+        return _told(sources, optimizers, sign)
+    collecting = signs(program.signs, "cleared-while-collecting")
+    return thrown_away(sources, optimizers, collecting) if collecting else None
+
+
+def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    name = optimizer_of(optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []
     if clear is not None and backward is not None:
@@ -63,8 +69,8 @@ def recognise(program: Program) -> Finding | None:
         note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
     spans = (
-        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", program.sources),
-        *span_of("related", sign.other, "computes them", program.sources),
+        *span_of("cause", sign.stack, "throws away the gradients that the step is to use", sources),
+        *span_of("related", sign.other, "computes them", sources),
     )
     return Finding(
         0.96,

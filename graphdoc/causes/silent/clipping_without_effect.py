@@ -77,15 +77,17 @@ _BECAUSE = {
 
 def recognise(program: Program) -> Finding | None:
     """Every call from this place stood where no step uses what it does."""
-    evidence = program.evidence
-    sign = first_sign(evidence.signs, "clip-unused")
-    if sign is None or innermost_user(sign.stack) is None:
+    sources, optimizers = program.sources, program.optimizers
+    sign = first_sign(program.signs, "clip-unused")
+    if sign is None or innermost_user(sign.stack) is None or _is_measure(sources, sign):
         return None
+    if sign.facts["how"] == "nothing-given":
+        return _nothing_given(sources, optimizers, program.parameters, sign)
+    return _told(sources, optimizers, sign)
+
+
+def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     how = str(sign.facts["how"])
-    if how == "nothing-given":
-        return _nothing_given(evidence.sources, evidence.optimizers, evidence.parameters, sign)
-    if how == "after-step" and not sign.facts.get("bounds", True) and _is_taken(evidence.sources, sign):
-        return None  # a measure: its bound was out of reach, and what it returns is wanted
     here, there = _LABELS[how]
     return Finding(
         0.93,
@@ -94,17 +96,19 @@ def recognise(program: Program) -> Finding | None:
         "Clipping changes the `.grad` that is there when it is called, and nothing else.",
         distinct(
             (
-                *span_of("cause", sign.stack, here, evidence.sources),
-                *span_of("related", sign.other, there, evidence.sources),
+                *span_of("cause", sign.stack, here, sources),
+                *span_of("related", sign.other, there, sources),
             ),
         ),
-        remedies=tuple(_remedies(evidence.sources, evidence.optimizers, sign, how)),
+        remedies=tuple(_remedies(sources, optimizers, sign, how)),
         because=_BECAUSE[how],
     )
 
 
-def _is_taken(sources: SourceTexts, sign: Sign) -> bool:
-    """Whether the program takes what the call returns: the norm of the gradients."""
+def _is_measure(sources: SourceTexts, sign: Sign) -> bool:
+    """Whether the norm alone is wanted: its bound is out of reach, and the program takes what the call returns."""
+    if sign.facts["how"] != "after-step" or sign.facts.get("bounds", True):
+        return False
     frame = innermost_user(sign.stack)
     call = bindings.call_at(sources, frame)
     root = bindings.tree(sources, frame.file) if frame is not None else None

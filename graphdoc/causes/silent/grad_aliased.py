@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.kept_gradients import kept_gradients, read_next, written_through
+from graphdoc.program.kept_gradients import KeptGradients, read_on
 from graphdoc.program.observed import Program
 from graphdoc.program.signs import signs
 from graphdoc.program.spans import distinct, place, span, span_of
@@ -57,39 +58,38 @@ more gradient. `torch.autograd.grad(loss, parameters)` returns new tensors and l
 
 def recognise(program: Program) -> Finding | None:
     """Kept in a container while a backward adds to it, and read afterwards under the same name."""
-    for sign in signs(program.signs, "grad-aliased"):
-        file, name, line = str(sign.facts["file"]), str(sign.facts["name"]), int(sign.facts["line"])
-        read = read_next(program.sources, file, name, line)
-        kept = kept_gradients(program.sources, file, name, line)
-        if read is None or not kept or written_through(program.sources, file, name, line):
-            continue
-        edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept]
-        remedy = Remedy(
-            "several",
-            "keep copies: `.clone()` where the gradients are taken",
-            "unsafe",
-            f"`{name}` keeps the numbers that it had when it was filled",
-            {"edits": edits},
-        )
-        label = "kept without a copy: this is the parameter's own gradient"
-        spans = (
-            *(span("cause", f, label, program.sources) for f in kept[:3]),
-            *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", program.sources),
-            span("consumed", read, f"`{name}` is read here, with other numbers than were put in", program.sources),
-        )
-        whose = folded(sign.parameters)
-        return Finding(
-            0.94,
-            "likely",  # that they share their memory is seen; that copies were meant is not
-            f"`{name}` keeps the gradients themselves, not copies: a later backward changes them",
-            "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into "
-            "it.",
-            distinct(spans),
-            remedies=(remedy,),
-            because=f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
-            f"{whose or 'its parameters'}",
-        )
-    return None
+    sources = program.sources
+    aliased = ((s, read_on(sources, s)) for s in signs(program.signs, "grad-aliased"))
+    return next((_told(sources, sign, kept) for sign, kept in aliased if kept is not None), None)
+
+
+def _told(sources: SourceTexts, sign: Sign, kept: KeptGradients) -> Finding:
+    name = kept.name
+    edits = [{"kind": "clone_expression", "args": {"place": place(f)}} for f in kept.places]
+    remedy = Remedy(
+        "several",
+        "keep copies: `.clone()` where the gradients are taken",
+        "unsafe",
+        f"`{name}` keeps the numbers that it had when it was filled",
+        {"edits": edits},
+    )
+    label = "kept without a copy: this is the parameter's own gradient"
+    spans = (
+        *(span("cause", f, label, sources) for f in kept.places[:3]),
+        *span_of("mutated", sign.stack, f"adds to what `{name}` keeps", sources),
+        span("consumed", kept.read, f"`{name}` is read here, with other numbers than were put in", sources),
+    )
+    whose = folded(sign.parameters)
+    return Finding(
+        0.94,
+        "likely",  # that they share their memory is seen; that copies were meant is not
+        f"`{name}` keeps the gradients themselves, not copies: a later backward changes them",
+        "What is kept shares its memory with `.grad`. Clearing in place and every further `backward()` write into it.",
+        distinct(spans),
+        remedies=(remedy,),
+        because=f"when this backward ran, {listing([f'`{name}`'])} shared its memory with the gradients of "
+        f"{whose or 'its parameters'}",
+    )
 
 
 CAUSE = Cause(

@@ -10,9 +10,9 @@ from graphdoc.evidence import ITSELF, Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.signs import first_sign, signs
 from graphdoc.program.spans import code_at, distinct, innermost, innermost_user, place, span, span_of, where
 from graphdoc.program.stack_levels import shared_levels
+from graphdoc.story.first_told import first_told
 from graphdoc.story.kept_reference import kept_reference
 from graphdoc.story.trained_baseline import trained_baseline
 from graphdoc.story.wording import folded
@@ -68,20 +68,15 @@ def recognise(program: Program) -> Finding | None:
     """A network that is copied from another, or from itself, is reached by the loss and stepped; or the second
     derivative of a comparison is zero, and is not once its first side is a constant; or a parameter's distance is taken
     from an older copy of it that has kept its graph; or what a log-probability is multiplied with trains a value."""
-    itself = next((f for s in signs(program.signs, ITSELF) if (f := _itself(program.sources, s)) is not None), None)
-    if itself is not None:
-        return itself
-    own = first_sign(program.signs, "own-copy")
-    if own is not None:
-        return kept_reference(program.sources, own)
-    baseline = first_sign(program.signs, "baseline-trained")
-    if baseline is not None:
-        return trained_baseline(program.sources, baseline)
-    for sign in signs(program.signs, "same-network", "target-trained"):
-        finding = _same(program.sources, sign) if sign.kind == "same-network" else _trained(program.sources, sign)
-        if finding is not None:
-            return finding
-    return None
+    sources = program.sources
+    return first_told(
+        program.signs,
+        (ITSELF, lambda s: _itself(sources, s)),
+        ("own-copy", lambda s: kept_reference(sources, s)),
+        ("baseline-trained", lambda s: trained_baseline(sources, s)),
+        ("same-network", lambda s: _same(sources, s)),
+        ("target-trained", lambda s: _trained(sources, s)),
+    )
 
 
 def _trained(sources: SourceTexts, sign: Sign) -> Finding | None:

@@ -6,13 +6,13 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
+from graphdoc.story.first_told import first_told
 
 TITLE = "A running total or list keeps the graph of every iteration alive"
 
@@ -53,16 +53,17 @@ _KINDS = ("accumulate_number", "detach_expression")
 
 def recognise(program: Program) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
-    sign = first_sign(program.signs, "graph-grows")
-    if sign is None:
-        return None
+    return first_told(program.signs, ("graph-grows", lambda s: _told(program.sources, s)))
+
+
+def _told(sources: SourceTexts, sign: Sign) -> Finding | None:
     name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
-    appended = _appended(program.sources, name) if sign.facts["list"] else None
+    appended = _appended(sources, name) if sign.facts["list"] else None
     at = appended if sign.facts["list"] else innermost_user(sign.stack)
     if at is None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
-    more = span_of("created", sign.stack, "made here, with its graph", program.sources) if appended else ()
+    more = span_of("created", sign.stack, "made here, with its graph", sources) if appended else ()
     args = {"place": place(at)}
     note = "the numbers stay; no backward call can go through what is dropped, as parts of it are used up"
     return Finding(
@@ -70,7 +71,7 @@ def recognise(program: Program) -> Finding | None:
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
-        distinct((span("cause", at, gathers, program.sources), *more)),
+        distinct((span("cause", at, gathers, sources), *more)),
         remedies=tuple(Remedy(kind, "keep the value without its graph", "safe", note, args) for kind in _KINDS),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
     )

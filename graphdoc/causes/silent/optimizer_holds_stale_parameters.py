@@ -13,8 +13,9 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, parting, replacing
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.first_told import first_told
 from graphdoc.story.wording import folded
 
 TITLE = "An optimizer steps parameters that the model no longer has"
@@ -58,30 +59,29 @@ moments), and a scheduler that was made for the old one has to be made again too
 
 def recognise(program: Program) -> Finding | None:
     """Nothing alive has what the optimizer holds; what the loss reaches instead is in no optimizer."""
-    sign = first_sign(program.signs, "held-stale")
-    if sign is None:
-        untied = first_sign(program.signs, "suspect-untied")
-        return _untied(program.sources, program.optimizers, program.parameters, untied) if untied is not None else None
-    name = optimizer_of(program.optimizers, sign)
-    making = made(program.sources, name) if is_named(program.optimizers, sign) else None
-    change = replacing(program.sources, making, sign.parameters) if making is not None else None
+    sources, optimizers = program.sources, program.optimizers
+    return first_told(
+        program.signs,
+        ("held-stale", lambda s: _told(sources, optimizers, s)),
+        ("suspect-untied", lambda s: _untied(sources, optimizers, program.parameters, s)),
+    )
+
+
+def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    name = optimizer_of(optimizers, sign)
+    making = made(sources, name) if is_named(optimizers, sign) else None
+    change = replacing(sources, making, sign.parameters) if making is not None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
     whose = folded(sign.parameters)
     if making is not None:
         if change is not None:
-            frame = bindings.frame_of(program.sources, making.file, change)
-            spans.append(
-                span("cause", frame, f"gives the model parameters that `{name}` does not hold", program.sources)
-            )
-            remedies += _remedy(program.sources, making, change, name, whose)
+            frame = bindings.frame_of(sources, making.file, change)
+            spans.append(span("cause", frame, f"gives the model parameters that `{name}` does not hold", sources))
+            remedies += _remedy(sources, making, change, name, whose)
         label = f"`{name}` gets the parameters of this moment"
-        spans.append(
-            span("related" if change is not None else "cause", making.frame(program.sources), label, program.sources)
-        )
-    spans += span_of(
-        "consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", program.sources
-    )
+        spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
+    spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
     return Finding(
         0.94,
         Proof.STEPS.where(change is not None),

@@ -12,9 +12,10 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.bypassed import bypassed
+from graphdoc.story.first_told import first_told
 from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
@@ -63,36 +64,26 @@ own where it needs another learning rate or no weight decay. If it is not meant 
 
 def recognise(program: Program) -> Finding | None:
     """What weighs the loss's terms gets gradients, nobody writes to it, and no optimizer that is alive holds it."""
-    hidden = first_sign(program.signs, "unregistered")
-    if hidden is not None:
-        return not_registered(program.sources, program.optimizers, hidden)
-    kept = first_sign(program.signs, "kept-result")
-    if kept is not None:
-        return kept_result(program.sources, program.optimizers, kept)
-    empty = first_sign(program.signs, "empty-group")
-    used_up = _used_up(program.sources, program.optimizers, program.parameters, empty) if empty is not None else None
-    if used_up is not None:
-        return used_up
-    around = first_sign(program.signs, BYPASSED)
-    if around is not None:
-        return bypassed(program.sources, program.optimizers, around)
-    sign = first_sign(program.signs, "unheld-weight")
-    if sign is None:
-        ungiven = first_sign(program.signs, "suspect-ungiven")
-        if ungiven is None:
-            return None
-        handed = never_handed(program.sources, program.optimizers, program.parameters, ungiven)
-        return handed or unfrozen_late(program.sources, program.optimizers, ungiven)
-    name = optimizer_of(program.optimizers, sign)
-    making = made(program.sources, name) if is_named(program.optimizers, sign) else None
+    sources, optimizers, parameters = program.sources, program.optimizers, program.parameters
+    return first_told(
+        program.signs,
+        ("unregistered", lambda s: not_registered(sources, optimizers, s)),
+        ("kept-result", lambda s: kept_result(sources, optimizers, s)),
+        ("empty-group", lambda s: _used_up(sources, optimizers, parameters, s)),
+        (BYPASSED, lambda s: bypassed(sources, optimizers, s)),
+        ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
+        ("suspect-ungiven", lambda s: never_handed(sources, optimizers, parameters, s)),
+        ("suspect-ungiven", lambda s: unfrozen_late(sources, optimizers, s)),
+    )
+
+
+def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    name = optimizer_of(optimizers, sign)
+    making = made(sources, name) if is_named(optimizers, sign) else None
     weights = folded(str(w) for w in sign.facts["weights"])
     spans = (
-        *(
-            (span("cause", making.frame(program.sources), f"`{name}` is not given them", program.sources),)
-            if making
-            else ()
-        ),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", program.sources),
+        *((span("cause", making.frame(sources), f"`{name}` is not given them", sources),) if making else ()),
+        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", sources),
     )
     return Finding(
         0.9,
@@ -100,7 +91,7 @@ def recognise(program: Program) -> Finding | None:
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
         distinct(spans),
-        remedies=tuple(_remedies(program.sources, program.optimizers, sign, name)),
+        remedies=tuple(_remedies(sources, optimizers, sign, name)),
         because=f"{folded(sign.parameters)} got gradients in {sign.count} backward calls, no optimizer holds them, and "
         "nothing else has changed them",
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.bad_numbers import frame_of
 from graphdoc.program.bad_value_kind import kind_of
+from graphdoc.program.bad_values import Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
@@ -55,13 +57,15 @@ with its own fix. Another scale, or another factor of the scaler, mends nothing.
 
 def recognise(program: Program) -> Finding | None:
     """No other cause explains the operation that makes the first bad value: its place is told where it is known."""
-    sign = first_sign(program.signs, "nonfinite")
-    scaler = sign.facts.get("scaler") if sign is not None else None
-    trouble = program.trouble
-    if sign is None or not scaler or (trouble is not None and kind_of(trouble)):
+    sign, trouble = first_sign(program.signs, "nonfinite"), program.trouble
+    if sign is None or not sign.facts.get("scaler") or (trouble is not None and kind_of(trouble)):
         return None
+    return _told(program.sources, sign, trouble)
+
+
+def _told(sources: SourceTexts, sign: Sign, trouble: Trouble | None) -> Finding | None:
     birth = (trouble.born or trouble.turned) if trouble is not None else None
-    step = frame_of(scaler.get("stack"))
+    step = frame_of(sign.facts["scaler"].get("stack"))
     begun = birth.place if birth is not None else None
     marks = [(begun, "the first value that is not finite is made here"), (step, "leaves every step out")]
     places = [(frame, label) for frame, label in marks if frame is not None]
@@ -73,9 +77,7 @@ def recognise(program: Program) -> Finding | None:
         TITLE,
         f"{starved(sign).capitalize()}. The gradients are not finite at a scale at which they are as the loss gives "
         "them, so no scale can help.",
-        distinct(
-            span("related" if i else "cause", frame, label, program.sources) for i, (frame, label) in enumerate(places)
-        ),
+        distinct(span("related" if i else "cause", frame, label, sources) for i, (frame, label) in enumerate(places)),
         because=starved(sign),
     )
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Sign
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.observed import Program
-from graphdoc.program.overwrites import Overwrite, Saved
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.proof import Proof
+from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
 from graphdoc.remedies.update_order import covered_remedies, move_behind, stepped_remedies
@@ -70,12 +71,17 @@ _NEEDS = "needs the values from before the step; no version tells that they are 
 
 def recognise(program: Program) -> Finding | None:
     """The evidence is that of the error which another optimizer would have caused; so are the remedies."""
-    sign = program.evidence.as_if
-    if sign is not None and sign.facts.get("hidden"):
-        return _hidden(program, program.evidence, sign)
-    found = program.overwrite if sign is not None and sign.kind == "stale-parameter" else None
-    if sign is None or found is None or found.saved is not Saved.PARAMETER or not found.by_step:
+    sign, found = program.evidence.as_if, program.overwrite
+    if sign is None:
         return None
+    if sign.facts.get("hidden"):
+        return _hidden(program, sign)
+    if sign.kind != "stale-parameter" or found is None or found.fault not in (Fault.STEPPED, Fault.COVERED_UP):
+        return None
+    return _fused(program, sign, found)
+
+
+def _fused(program: Program, sign: Sign, found: Overwrite) -> Finding:
     whose = folded(sign.parameters)
     return Finding(
         1.0,
@@ -87,18 +93,18 @@ def recognise(program: Program) -> Finding | None:
             replace(s, label=_NEEDS) if "finds version" in s.label else s
             for s in story(program.sources, program.raised, found, _causes(program, found))
         ),
-        remedies=(covered_remedies if found.covered_up else stepped_remedies)(program, found),
+        remedies=(covered_remedies if found.fault is Fault.COVERED_UP else stepped_remedies)(program, found),
         covers="GD2",
         because="this backward needs values that were saved before the step, and the step has changed them",
     )
 
 
-def _hidden(program: Program, evidence: Evidence, sign: Sign) -> Finding | None:
+def _hidden(program: Program, sign: Sign) -> Finding | None:
     """A write through ``.data``, which a second run has seen happen."""
     found = program.overwrite
-    sources = evidence.sources
-    writer, stale = innermost_user(sign.other), next(iter(evidence.stale), None)
-    node = evidence.node(stale.node) if stale is not None else None
+    sources = program.sources
+    writer, stale = innermost_user(sign.other), next(iter(program.evidence.stale), None)
+    node = program.node(stale.node) if stale is not None else None
     if writer is None:
         return None
     whose = folded(sign.parameters) or "parameters"

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Sign, SourceTexts
+from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
@@ -69,18 +69,22 @@ def recognise(program: Program) -> Finding | None:
     sign = first_sign(program.signs, "step-missing")
     if sign is None or _uses_gradients(program.sources, sign):
         return None
-    name = optimizer_of(program.optimizers, sign)
+    return _told(program.sources, program.optimizers, sign)
+
+
+def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    name = optimizer_of(optimizers, sign)
     alone = sign.facts.get("alone", True)
     whose = f"gradients for `{name}` alone" if alone else f"gradients for `{name}`, which no optimizer uses"
     spans = (
-        *span_of("cause", sign.stack, f"{whose}; no `{name}.step()` follows", program.sources),
-        *span_of("related", sign.other, "and they are thrown away here", program.sources),
+        *span_of("cause", sign.stack, f"{whose}; no `{name}.step()` follows", sources),
+        *span_of("related", sign.other, "and they are thrown away here", sources),
     )
     remedies = []
     frame, cleared = innermost(sign.stack), innermost(sign.other)
-    own = spelled(program.sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
-    if frame is not None and own is not None and is_named(program.optimizers, sign):
-        at, before = step_place(program.sources, frame, cleared)
+    own = spelled(sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
+    if frame is not None and own is not None and is_named(optimizers, sign):
+        at, before = step_place(sources, frame, cleared)
         where = "before the gradients are thrown away" if before else "behind this backward call"
         title = f"call `{own}.step()` {where}"
         note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -46,19 +46,21 @@ Unsafe, because parameters are trained that were not before. The forward values 
 def recognise(program: Program) -> Finding | None:
     """The graph: a value is added and taken away again, and what remains of the sum has no derivative."""
     sign = first_sign(program.signs, "cancelled")
-    if sign is None:
-        return None
-    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(program.optimizers, sign)}`"
+    return _told(program.sources, program.optimizers, sign) if sign is not None else None
+
+
+def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(optimizers, sign)}`"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
     remedies = []
     if inner is not None and outer is not None and _differs(inner, outer):
-        title = f"detach `{code_at(program.sources, inner)}`"
+        title = f"detach `{code_at(sources, inner)}`"
         note = f"{whose} receive the gradient as if the value had not been rounded"
         remedies.append(Remedy("detach_expression", title, "unsafe", note, {"place": place(inner)}))
     spans = (
-        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", program.sources),
-        *span_of("related", sign.other, f"sends zeros to {whose}", program.sources),
+        *span_of("cause", sign.stack, "the same value is added and taken away: its gradient is zero", sources),
+        *span_of("related", sign.other, f"sends zeros to {whose}", sources),
     )
     return Finding(
         0.94,

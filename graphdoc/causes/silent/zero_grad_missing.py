@@ -53,8 +53,10 @@ in front of each `backward()`.
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     sign = first_sign(program.signs, "never-cleared")
-    if sign is None:
-        return None
+    return _told(program, sign) if sign is not None else None
+
+
+def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     spans = (
         *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", program.sources),

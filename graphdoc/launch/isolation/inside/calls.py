@@ -16,14 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .entries import Entries
-from .tree import Tree
-
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+from .opening import Opening
+from .tree import Tree, path_meant
 
 
 def cover_calls(tree: Tree) -> None:
     """Exchange them, for the rest of this process's life."""
-    calls = _Calls(tree)
+    calls, opening = _Calls(tree), Opening(tree)
     for name in ("stat", "access", "readlink", "statvfs", "pathconf", "getxattr", "listxattr"):
         _exchange(os, name, calls.reader)
     _exchange(os, "lstat", functools.partial(calls.reader, follow=False))
@@ -32,8 +31,9 @@ def cover_calls(tree: Tree) -> None:
     _exchange(os, "lchown", functools.partial(calls.changer, follow=False))
     for name in ("mkdir", "mkfifo", "mknod"):
         _exchange(os, name, calls.maker)
-    for name in ("open", "listdir", "scandir", "rename", "link", "symlink", "rmdir", "chdir"):
+    for name in ("listdir", "scandir", "rename", "link", "symlink", "rmdir", "chdir"):
         _exchange(os, name, getattr(calls, name))
+    _exchange(os, "open", opening.by_number)
     os.replace = os.rename
     _exchange(os, "unlink", calls.unlink)
     os.remove = os.unlink
@@ -41,13 +41,13 @@ def cover_calls(tree: Tree) -> None:
     os.getcwdb = lambda: os.fsencode(tree.cwd)
     # The safe way of rmtree works on folders by their handles, which belong to one tree only.
     shutil._use_fd_functions = False  # type: ignore[attr-defined]
-    builtins.open = io.open = calls.opener(io.open)
-    io.FileIO = _file_class(tree)  # type: ignore[misc, assignment]
+    builtins.open = io.open = opening.as_stream(io.open)
+    io.FileIO = opening.file_class()  # type: ignore[misc, assignment]
     try:
         import sqlite3
     except ImportError:
         return
-    sqlite3.connect = sqlite3.dbapi2.connect = calls.connector(sqlite3.connect)
+    sqlite3.connect = sqlite3.dbapi2.connect = opening.as_database(sqlite3.connect)
 
 
 def _exchange(module: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -69,14 +69,6 @@ class _Calls:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
 
-    def _named(self, path: Any, dir_fd: int | None = None) -> Any:
-        """The path as the program means it, where it is given beside an open folder."""
-        text = os.fspath(path)
-        if dir_fd is None or os.path.isabs(text):
-            return text
-        real = os.path.realpath(f"/proc/self/fd/{dir_fd}")
-        return os.path.join(real, os.fsdecode(text))
-
     def reader(self, original: Any, follow: bool = True) -> Any:
         tree = self.tree
         last = follow and original.__name__ != "readlink"
@@ -84,7 +76,7 @@ class _Calls:
         def call(path: Any = ".", *args: Any, dir_fd: Any = None, **kwargs: Any) -> Any:
             if isinstance(path, int):
                 return original(path, *args, **kwargs)
-            place = tree.place(self._named(path, dir_fd), last and kwargs.get("follow_symlinks", True))
+            place = tree.place(path_meant(path, dir_fd), last and kwargs.get("follow_symlinks", True))
             try:
                 result = original(tree.reading(place), *args, **kwargs)
             except OSError as e:
@@ -100,7 +92,7 @@ class _Calls:
         def call(path: Any, *args: Any, dir_fd: Any = None, **kwargs: Any) -> Any:
             if isinstance(path, int):
                 return original(path, *args, **kwargs)
-            named = self._named(path, dir_fd)
+            named = path_meant(path, dir_fd)
             last = follow and kwargs.get("follow_symlinks", True)
             if not tree.exists(tree.place(named, last)):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -115,7 +107,7 @@ class _Calls:
         tree = self.tree
 
         def call(path: Any, *args: Any, dir_fd: Any = None, **kwargs: Any) -> Any:
-            place = tree.place(self._named(path, dir_fd), follow=False)
+            place = tree.place(path_meant(path, dir_fd), follow=False)
             if tree.exists(place):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
             try:
@@ -124,62 +116,6 @@ class _Calls:
                 raise tree.shown(e) from None
 
         return call
-
-    def open(self, original: Any) -> Any:
-        tree = self.tree
-
-        def call(path: Any, flags: int, mode: int = 0o777, *, dir_fd: Any = None) -> int:
-            named = self._named(path, dir_fd)
-            try:
-                return int(original(self._opened(named, flags), flags, mode))
-            except OSError as e:
-                raise tree.shown(e) from None
-
-        return call
-
-    def _opened(self, path: Any, flags: int) -> str:
-        tree = self.tree
-        follow = not flags & getattr(os, "O_NOFOLLOW", 0)
-        place = tree.place(path, follow)
-        if not flags & _WRITING:
-            return tree.reading(place)
-        if tree.exists(place):
-            if flags & os.O_CREAT and flags & os.O_EXCL:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-        elif not flags & os.O_CREAT:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return tree.for_writing(place, replaced=bool(flags & os.O_TRUNC), follow=follow)
-
-    def opener(self, original: Any) -> Any:
-        tree = self.tree
-
-        def open(  # noqa: A001 (it stands for that very function)
-            file: Any, mode: str = "r", buffering: int = -1, *args: Any, **kwargs: Any
-        ) -> Any:
-            if isinstance(file, int) or kwargs.get("opener") is not None or len(args) > 4:
-                return original(file, mode, buffering, *args, **kwargs)
-            flags = _flags(mode)
-            try:
-                stream = original(self._opened(os.fspath(file), flags), mode, buffering, *args, **kwargs)
-            except OSError as e:
-                raise tree.shown(e) from None
-            return stream
-
-        return functools.update_wrapper(open, original)
-
-    def connector(self, original: Any) -> Any:
-        tree = self.tree
-
-        def connect(database: Any, *args: Any, **kwargs: Any) -> Any:
-            name = os.fsdecode(database)
-            if name in ("", ":memory:") or name.startswith("file:"):
-                return original(database, *args, **kwargs)
-            for end in ("-wal", "-shm", "-journal"):
-                if tree.exists(tree.place(name + end)):
-                    tree.for_writing(name + end)
-            return original(tree.for_writing(name), *args, **kwargs)
-
-        return connect
 
     def listdir(self, original: Any) -> Any:
         tree = self.tree
@@ -224,7 +160,7 @@ class _Calls:
         tree = self.tree
 
         def call(path: Any, *, dir_fd: Any = None) -> None:
-            place = tree.place(self._named(path, dir_fd), follow=False)
+            place = tree.place(path_meant(path, dir_fd), follow=False)
             real = tree.reading(place)
             if tree.own(place):
                 original(place)
@@ -249,8 +185,8 @@ class _Calls:
         tree = self.tree
 
         def call(src: Any, dst: Any, *, src_dir_fd: Any = None, dst_dir_fd: Any = None) -> None:
-            source = tree.place(self._named(src, src_dir_fd), follow=False)
-            target = tree.place(self._named(dst, dst_dir_fd), follow=False)
+            source = tree.place(path_meant(src, src_dir_fd), follow=False)
+            target = tree.place(path_meant(dst, dst_dir_fd), follow=False)
             _about(tree.reading(source), src)
             try:
                 if not tree.own(source):
@@ -268,8 +204,8 @@ class _Calls:
         tree = self.tree
 
         def call(src: Any, dst: Any, *, src_dir_fd: Any = None, dst_dir_fd: Any = None, **kwargs: Any) -> None:
-            source = tree.for_writing(self._named(src, src_dir_fd), follow=False)
-            target = tree.place(self._named(dst, dst_dir_fd), follow=False)
+            source = tree.for_writing(path_meant(src, src_dir_fd), follow=False)
+            target = tree.place(path_meant(dst, dst_dir_fd), follow=False)
             if tree.exists(target):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), src, None, dst)
             original(source, tree.for_writing(target, follow=False), **kwargs)
@@ -280,7 +216,7 @@ class _Calls:
         tree = self.tree
 
         def call(src: Any, dst: Any, *args: Any, dir_fd: Any = None, **kwargs: Any) -> None:
-            target = tree.place(self._named(dst, dir_fd), follow=False)
+            target = tree.place(path_meant(dst, dir_fd), follow=False)
             if tree.exists(target):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), src, None, dst)
             original(src, tree.for_writing(target, follow=False), *args, **kwargs)
@@ -308,28 +244,3 @@ def _about(real: str, path: Any) -> os.stat_result:
     except OSError as e:
         e.filename = path
         raise e from None
-
-
-def _flags(mode: str) -> int:
-    """The flags of ``os.open`` that a mode of ``open`` comes to."""
-    plus = os.O_RDWR if "+" in mode else os.O_WRONLY
-    if "w" in mode:
-        return plus | os.O_CREAT | os.O_TRUNC
-    if "a" in mode:
-        return plus | os.O_CREAT | os.O_APPEND
-    if "x" in mode:
-        return plus | os.O_CREAT | os.O_EXCL
-    return os.O_RDWR if "+" in mode else os.O_RDONLY
-
-
-def _file_class(tree: Tree) -> type:
-    """``io.FileIO``, which some libraries call themselves."""
-    calls = _Calls(tree)
-
-    class FileIO(io.FileIO):
-        def __init__(self, file: Any, mode: str = "r", closefd: bool = True, opener: Any = None) -> None:
-            if not isinstance(file, int) and opener is None:
-                file = calls._opened(os.fspath(file), _flags(mode))
-            super().__init__(file, mode, closefd, opener)
-
-    return FileIO

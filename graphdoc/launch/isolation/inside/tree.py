@@ -208,3 +208,12 @@ def _copy(source: str, target: str, about: os.stat_result) -> None:
         _close(reading)
     _chmod(target, stat.S_IMODE(about.st_mode))
     _utime(target, ns=(about.st_atime_ns, about.st_mtime_ns))
+
+
+def path_meant(path: Any, dir_fd: int | None = None) -> Any:
+    """The path as the program means it, where it is given beside an open folder."""
+    text = os.fspath(path)
+    if dir_fd is None or os.path.isabs(text):
+        return text
+    real = os.path.realpath(f"/proc/self/fd/{dir_fd}")
+    return os.path.join(real, os.fsdecode(text))

@@ -1,0 +1,45 @@
+"""The tensors near the surface of the live frames, with how each was made: facts for causes without a graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from graphdoc.capture.facts import grad_fn_of, shape_of
+from graphdoc.capture.frames import frames_of
+from graphdoc.evidence import Frame
+
+if TYPE_CHECKING:
+    from graphdoc.capture.autopsy import Autopsy
+
+MOST = 200
+"""Tensors that are told."""
+
+
+def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
+    """With ``results`` those that an operation has made are told wherever the search has found them."""
+    out: list[dict[str, Any]] = []
+    for ident, paths in seen.census.tensor_paths.items():
+        tensor = seen.census.tensors[ident]
+        _, path = min(paths, key=lambda p: len(p[1]))
+        node = grad_fn_of(tensor)
+        if (len(path) > 4 and not (results and node is not None)) or ident in seen.census.parameter_names:
+            continue
+        made: list[Frame] = frames_of(seen.raw_stack(node), seen.cwd) if node is not None else []
+        holder = seen.census.holders(ident, True, seen.cwd)[0]
+        out.append(
+            {
+                "path": holder.path,
+                "function": holder.function,
+                "shape": shape_of(tensor),
+                "dtype": str(tensor.dtype),
+                "requires_grad": bool(tensor.requires_grad),
+                "is_leaf": bool(tensor.is_leaf),
+                "op": str(node.name()) if node is not None else "",
+                "made": [vars(f) for f in made if f.user][-3:],
+                "inference": bool(tensor.is_inference()),
+                "grad": "none" if not tensor.is_leaf or tensor.grad is None else "present",
+            }
+        )
+        if len(out) >= MOST:
+            break
+    return out

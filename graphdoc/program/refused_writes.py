@@ -1,0 +1,33 @@
+"""An in-place write that autograd refused at once: the user's line, what it writes into, what it calls for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphdoc.evidence import Frame
+from graphdoc.program.flagged_builders import builders
+from graphdoc.program.in_place_writes import Target, is_statement, target_of
+from graphdoc.program.observed import Program
+
+
+@dataclass(frozen=True)
+class RefusedWrite:
+    """``message`` is the id of what PyTorch said. ``visible``: the write stands at ``frame`` itself; else something
+    that is called there writes, and ``built`` are the calls that told it to, where they were found."""
+
+    message: str
+    frame: Frame
+    target: Target
+    visible: bool
+    built: list[Frame]
+
+
+def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
+    """The write that one of these messages is about; None where only its text is known, or no place."""
+    frame, said = program.raised_at, program.message(*messages)
+    if program.evidence.from_text or frame is None or not frame.column or said is None:
+        return None
+    visible = is_statement(program.sources, frame)
+    stack = program.raised.stack if program.raised is not None else []
+    built = [] if visible else builders(program.sources, frame, stack)
+    return RefusedWrite(said.id, frame, target_of(program.sources, program.raised, frame), visible, built)
