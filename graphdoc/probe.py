@@ -15,7 +15,7 @@ from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.signs import first_sign
-from graphdoc.program.suspicions import goes_around, left_unrecorded, suspicious, writes_through_data
+from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
 from graphdoc.story.every_value import NONE_MET
 
@@ -72,6 +72,8 @@ def question(evidence: Evidence) -> str:
             return "probe:cuts:around"
         if hidden:
             return "probe:hidden"
+        if may_be_constant(evidence.sources, evidence.signs):
+            return "probe:cuts"
         return "probe:product" if first_sign(evidence.signs, "suspect-product") is not None else ""
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""

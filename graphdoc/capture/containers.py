@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -20,3 +21,12 @@ def size(value: Any) -> int:
     """How many elements a tuple, list, deque or dict has."""
     mro = type(value).__mro__
     return next((base.__len__(value) for base in (tuple, list, deque, dict) if base in mro), 0)
+
+
+def numbers_in(value: Any, depth: int = 6) -> Iterator[Any]:
+    """What lies in lists within lists, as ``tolist`` gives them."""
+    for inner in elements(value):
+        if isinstance(inner, list | tuple) and depth:
+            yield from numbers_in(inner, depth - 1)
+        else:
+            yield inner

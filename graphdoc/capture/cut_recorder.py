@@ -17,7 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import node_stacks, stacks
-from graphdoc.capture.containers import elements
+from graphdoc.capture.containers import elements, numbers_in
 from graphdoc.capture.cut_records import Origin, Record, draw_behind
 from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
 from graphdoc.capture.frames import site_of
@@ -126,7 +126,7 @@ class CutRecorder(TorchFunctionMode):
                     record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
             self._keep(output, record)
             if not tensors and isinstance(result, list):
-                for inner in result[:MOST_INSIDE]:
+                for inner in islice(numbers_in(result), MOST_INSIDE):
                     self._keep(inner, record)
         if record is not None and name in CONVERSIONS | DETACHES:
             left = record if record.origins else draw_behind(record) if name in CONVERSIONS else None

@@ -37,6 +37,10 @@ class DefaultProbe:
         """Its latest calls, oldest first."""
         return list(self._scaler.calls)
 
+    def fill_scaler(self, evidence: Evidence, cwd: str) -> None:
+        """Tell them of a run that was not ended by one."""
+        self._scaler.fill_ended(evidence, cwd)
+
     @property
     def starved(self) -> dict[str, Any] | None:
         """What is known of a GradScaler that leaves out every step (see ``graphdoc.capture.scaling``)."""

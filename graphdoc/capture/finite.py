@@ -120,7 +120,8 @@ class FiniteWatch:
             parameters, values = self._parameters(autopsy.census.parameter_names), self._values(autopsy)
             starved = witness.starved()
             roots = [] if witness.scaled() and not starved else self._still_bad(autopsy)
-            if not (self.wanted or parameters or roots or values or starved or witness.stopping is not None):
+            stopped = witness.stopping is not None and witness.stopping.stopped
+            if not (self.wanted or parameters or roots or values or starved or stopped):
                 return
             if not evidence.events:
                 autopsy.fill_program(evidence)
@@ -139,6 +140,8 @@ class FiniteWatch:
         if starved is not None:
             frames = frames_of(starved["stack"], self._witness.cwd)
             facts["scaler"] = {**starved, "stack": [vars(f) for f in frames if f.user][-6:]}
+        if "scaler" not in evidence.extras:
+            self._witness.fill_scaler(evidence)
         call = evidence.event(first)
         stack = call.stack if call is not None else []
         evidence.signs.append(Sign(KIND, stack, parameters=parameters, event=first, count=len(self.bad), facts=facts))

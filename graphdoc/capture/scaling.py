@@ -31,6 +31,7 @@ class ScalerCalls:
 
     def __init__(self) -> None:
         self.calls: deque[tuple[str, stacks.Stack, int, int, int]] = deque(maxlen=MOST_CALLS)
+        self._scales = False
         self._waiting: dict[int, tuple[int, int]] = {}
         """By scaler: how many steps in a row it has left out, and how many steps were taken when that was counted."""
         self.starved: dict[str, Any] | None = None
@@ -39,19 +40,23 @@ class ScalerCalls:
 
     @property
     def used(self) -> bool:
-        """Whether there was any call."""
-        return bool(self.calls)
+        """Whether there was any call, also one that has only scaled a loss so far."""
+        return self._scales or bool(self.calls)
 
     def watch(self, witness: Witness) -> list[Callable[[], None]]:
         """Insert calls into the scaler's methods; the functions that undo it. Where that cannot be, nothing is told."""
         scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
         undo: list[Callable[[], None]] = []
-        for kind in _WATCHED:
+        for kind in ("scale", *_WATCHED):
             try:
-                undo.append(insert_calls(getattr(scaler, kind), before=self._noting(kind, witness)))
+                before = self._noting(kind, witness) if kind in _WATCHED else self._scaling
+                undo.append(insert_calls(getattr(scaler, kind), before=before))
             except (CannotInsert, AttributeError, TypeError):
                 break
         return undo
+
+    def _scaling(self, scaler: Any, *_: Any) -> None:
+        self._scales = self._scales or bool(getattr(scaler, "_enabled", True))
 
     def _noting(self, kind: str, witness: Witness) -> Callable[..., None]:
         def before(*values: Any) -> None:
@@ -96,7 +101,15 @@ class ScalerCalls:
             return
         last = self.calls[-1]
         same = [c for c in self.calls if c[4] == last[4] and c[3] in (0, last[3])]
-        evidence.extras["scaler"] = [
+        evidence.extras["scaler"] = self._told(same, cwd)
+
+    def fill_ended(self, evidence: Evidence, cwd: str) -> None:
+        """Tell its latest calls, whatever optimizer they are for, of a run in which none was refused."""
+        if self.calls:
+            evidence.extras["scaler"] = self._told([c for c in self.calls if c[4] == self.calls[-1][4]], cwd)
+
+    def _told(self, calls: list[tuple[str, stacks.Stack, int, int, int]], cwd: str) -> list[dict[str, Any]]:
+        return [
             {"kind": kind, "stack": [vars(f) for f in frames_of(raw, cwd)], "index": index}
-            for kind, raw, index, _, _ in same
+            for kind, raw, index, _, _ in calls
         ]

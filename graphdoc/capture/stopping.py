@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from graphdoc.capture.hooks import hook_in
-from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.places import OURS
 
@@ -28,23 +27,15 @@ class Stopping:
 
     def __init__(self, witness: Witness) -> None:
         self._torch = witness.torch
-        self._scaled = False
+        self._witness = witness
+        self.stopped = False
         self._leaves: dict[int, Any] = {}
 
     def watch(self) -> list[Callable[[], None]]:
         """Look at the parameters after each step; returns what undoes it."""
         from torch.optim import optimizer
 
-        undo = [optimizer.register_optimizer_step_post_hook(self._stepped).remove, _keep_out_of_traceback()]
-        scaler = getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None)
-        try:
-            undo.append(insert_calls(scaler.scale, before=self._scales))  # type: ignore[union-attr]
-        except (CannotInsert, AttributeError):
-            pass
-        return undo
-
-    def _scales(self, *_: Any) -> None:
-        self._scaled = True
+        return [optimizer.register_optimizer_step_post_hook(self._stepped).remove, _keep_out_of_traceback()]
 
     def before(self, outputs: Any, roots: list[Any]) -> None:
         """A backward call begins.
@@ -53,8 +44,8 @@ class Stopping:
             FloatingPointError: what it starts from is nan.
         """
         self._leaves = dict(leaves_behind(roots) or {})
-        if not self._scaled and any(self._is_nan(t) for t in outputs):
-            raise FloatingPointError(f"the loss of this backward call is nan {WORDS}")
+        if not self._witness.scaled() and any(self._is_nan(t) for t in outputs):
+            self._stop("the loss of this backward call is nan")
 
     def after(self) -> None:
         """It has ended.
@@ -63,14 +54,18 @@ class Stopping:
             FloatingPointError: a gradient that it has left is nan.
         """
         leaves, self._leaves = self._leaves, {}
-        if not self._scaled and sys.exc_info()[0] is None:
+        if not self._witness.scaled() and sys.exc_info()[0] is None:
             bad = sum(1 for leaf in leaves.values() if leaf.grad is not None and self._is_nan(leaf.grad))
             if bad:
-                raise FloatingPointError(f"nan in the gradients of {bad} of {len(leaves)} parameters {WORDS}")
+                self._stop(f"nan in the gradients of {bad} of {len(leaves)} parameters")
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         if any(self._is_nan(p) for group in optimizer.param_groups for p in group["params"]):
-            raise FloatingPointError(f"nan in the parameters after {type(optimizer).__name__}.step() {WORDS}")
+            self._stop(f"nan in the parameters after {type(optimizer).__name__}.step()")
+
+    def _stop(self, why: str) -> NoReturn:
+        self.stopped = True
+        raise FloatingPointError(f"{why} {WORDS}")
 
     def _is_nan(self, tensor: Any) -> bool:
         try:

@@ -252,6 +252,13 @@ class Witness:
         """The latest calls of scalers that scale (see ``graphdoc.capture.scaling``)."""
         return [call for probe in self.probes for call in getattr(probe, "scaler_calls", ())]
 
+    def fill_scaler(self, evidence: Evidence) -> None:
+        """Tell of them in the evidence of a run in which no scaler refused a call."""
+        for probe in self.probes:
+            fill = getattr(probe, "fill_scaler", None)
+            if fill is not None:
+                fill(evidence, self.cwd)
+
     def starved(self) -> dict[str, Any] | None:
         """What is known of a GradScaler that leaves out every step, at whatever scale; None where there is none."""
         return next((found for probe in self.probes if (found := getattr(probe, "starved", None))), None)

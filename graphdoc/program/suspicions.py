@@ -13,6 +13,8 @@ from graphdoc.source.paths import without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
+_ARRAYS = ("tolist", "numpy")
+_TERM_ENDS = ("detach", "argmax", "argmin", "round", "sign", "floor", "ceil", "histc", "bincount")
 _MAKERS = ("tensor", "as_tensor", "FloatTensor", "Variable")
 
 
@@ -24,6 +26,14 @@ def suspicious(sources: SourceTexts, signs: list[Sign]) -> bool:
     if "suspect-unused" in kinds:
         return any(_cuts(node) for node in _nodes(sources))
     return "suspect-unreached" in kinds and any(_makes_leaf(node) or _draws(node) for node in _nodes(sources))
+
+
+def may_be_constant(sources: SourceTexts, signs: list[Sign]) -> bool:
+    """The same by what is everyday elsewhere: a term that is detached or decided, features as a list of numbers."""
+    kinds = {s.kind for s in signs}
+    if any(_adds_a_value(sources, s) for s in signs if s.kind == "suspect-term"):
+        return any(_is_called(node, _TERM_ENDS) for node in _nodes(sources))
+    return "suspect-unreached" in kinds and any(_is_called(node, _ARRAYS) for node in _nodes(sources))
 
 
 def left_unrecorded(warnings: list[str], signs: list[Sign]) -> bool:
@@ -140,9 +150,11 @@ def _loses(node: ast.AST) -> bool:
 
 def _cuts(node: ast.AST) -> bool:
     """Anything that ends a graph: asked only where a loss passes by the optimizer that steps for it."""
-    if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _ENDS:
-        return True
-    return _loses(node) or _makes_leaf(node)
+    return _is_called(node, _ENDS) or _loses(node) or _makes_leaf(node)
+
+
+def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in names
 
 
 def _makes_leaf(node: ast.AST) -> bool:

@@ -133,10 +133,17 @@ def _scaler(sources: SourceTexts, extras: dict[str, Any]) -> tuple[str, str] | N
     """The scaler and the optimizer of ``scaler.step(optimizer)``, where gradients have not been unscaled before it."""
     calls = extras.get("scaler") or []
     kinds = [c.get("kind") for c in calls]
-    if "step" not in kinds or "unscale_" in kinds:
+    if "step" not in kinds:
         return None
-    frame = frame_of([f for f in calls[kinds.index("step")]["stack"] if f.get("user")])
+    frame = _users_frame(calls[kinds.index("step")])
+    # ``step`` calls ``unscale_`` by itself where nobody has: that comes too late for a bound.
+    if any(c.get("kind") == "unscale_" and _users_frame(c) != frame for c in calls):
+        return None
     node = parsed(code_at(sources, frame)) if frame is not None else None
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
         return ast.unparse(node.func.value), ast.unparse(node.args[0])
     return None
+
+
+def _users_frame(call: dict[str, Any]) -> Frame | None:
+    return frame_of([f for f in call["stack"] if f.get("user")])

@@ -47,7 +47,8 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         f"`{told.op}` ends the graph of this value. " if told is not None else ""
     ) + "Nothing fails, because the rest of the loss goes on with its graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
-    if sign.kind == "cut-term" and finding.confidence == "certain":
+    said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
+    if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now
 

@@ -311,3 +311,23 @@ def test_nan_stop_ends_the_program_where_nan_is_met_and_tells_what_made_it(tmp_p
     assert "FloatingPointError: nan in the gradients of 1 of 1 parameters" in ran["stop"].stderr
     assert "GD602" in ran["stop"].stderr and "train.py:3:" in ran["stop"].stderr
     assert "stopping.py" not in ran["stop"].stderr and "witness.py" not in ran["stop"].stderr
+
+
+@pytest.mark.slow
+def test_nan_does_not_stop_a_scaler_that_looks_for_its_scale(tmp_path: Path) -> None:
+    """Its first loss overflows, before any of its steps was seen."""
+    (tmp_path / "train.py").write_text(
+        "import torch\n"
+        "net = torch.nn.Linear(2, 1)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)\n"
+        "scaler = torch.amp.GradScaler('cpu', init_scale=2.0**127)\n"
+        "for _ in range(20):\n"
+        "    optimizer.zero_grad()\n"
+        "    scaler.scale(net(torch.ones(4, 2) * 50).pow(2).mean()).backward()\n"
+        "    scaler.step(optimizer)\n"
+        "    scaler.update()\n"
+        "print('trained')\n"
+    )
+    words = [sys.executable, "-m", "graphdoc", "run", "--nan", "stop", "train.py"]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "trained\n", "")

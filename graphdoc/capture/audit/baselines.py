@@ -40,6 +40,8 @@ _SCALES = {"MulBackward0", "DivBackward0"}
 _NORMAL = {"StdBackward0", "VarBackward0", "SqrtBackward0"}
 """What a factor is divided by where it is brought to a common scale."""
 _RATIO = {"ExpBackward0", "ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"}
+_CHOICES = {"GatherBackward0", "IndexBackward0", "NllLossBackward0"}
+"""What takes the entry of the action that was chosen out of the logarithms of all."""
 _LOSSES = {"MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0"}
 
 
@@ -154,8 +156,27 @@ def _baseline(product: Any, fitted: dict[Any, Any]) -> tuple[Any, int, set[Any]]
 
 def _is_log_probability(node: Any) -> bool:
     """Whether a value is log-probabilities, or their ratios, and nothing else that has a graph."""
-    ends = _ends([node], _LINEAR | _RATIO, _is_from_distribution)
-    return bool(ends) and all(_is_from_distribution(end) for end in ends)
+    ends = _ends([node], _LINEAR | _RATIO, _is_score)
+    return bool(ends) and all(_is_score(end) for end in ends)
+
+
+def _is_score(node: Any) -> bool:
+    """Whether a node gives the log-probability of what was drawn."""
+    return _is_from_distribution(node) or _is_chosen(node)
+
+
+def _is_chosen(node: Any) -> bool:
+    """Whether a node takes one class's entry out of ``log_softmax(x)``, or of ``softmax(x).log()``."""
+    if type(node).__name__ not in _CHOICES:
+        return False
+    ends = _ends(_edges(node), _ALONE - {"IndexBackward0"})
+    return bool(ends) and all(_is_log_of_all(end) for end in ends)
+
+
+def _is_log_of_all(node: Any) -> bool:
+    name = type(node).__name__
+    inner = {type(n).__name__ for n in _edges(node)}
+    return name == "LogSoftmaxBackward0" or (name == "LogBackward0" and inner == {"SoftmaxBackward0"})
 
 
 def _is_from_distribution(node: Any) -> bool:

@@ -182,7 +182,10 @@ class Clearing:
         audit = self._audit
         since = [e for e in audit.journal.entries() if e.index >= followed.previous]
         others = [i for i, e in enumerate(since) if e.kind == "step" and e.optimizer != seen.id]
+        ids = {id(p) for p in mine}
         own = [e for e in since[others[-1] + 1 if others else 0 :] if e.kind == "backward"]
+        # Where all optimizers step behind one backward call, that call is everybody's.
+        own = own or [e for e in since if e.kind == "backward" and _reaches(e, ids)][-1:]
         if not own or since[-1].kind != "step":
             return
         audit.snapshot()
@@ -190,7 +193,7 @@ class Clearing:
         sign = Sign("never-cleared", frames_of(own[0].raw, cwd), frames_of(since[-1].raw, cwd))
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
         sign.optimizer, sign.event, sign.count = seen.id, own[0].index, ENOUGH
-        ids, places = {id(p) for p in mine}, {e.place for e in own}
+        places = {e.place for e in own}
         sign.facts = {
             "closure": bool(optimizer_functions(own[0].raw)),
             "between": any(

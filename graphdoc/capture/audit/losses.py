@@ -57,11 +57,13 @@ class Losses:
                 self._tell(noted, outputs, Sign("covered-loss"))
         else:
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
+            if self.watch is not None:
+                self.watch.differentiating(roots)
             if not audit.early:
                 self._suspect(noted, roots)
-            for record, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
-                if self._often(site_of(record.raw)):
-                    self._tell(noted, outputs, Sign("constant-term"), [record], at)
+            for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
+                if self._often(site_of(records[0].raw)):
+                    self._tell(noted, outputs, Sign("constant-term"), records, at)
         if self.watch is not None:
             self.watch.begin()
 
@@ -107,6 +109,8 @@ class Losses:
         if self.watch.leaves:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
             cut = [(record, behind) for record, behind in self.watch.leaves.values() if behind & missed]
+            used = self.watch.used() if cut else set()
+            cut = [(r, b) for r, b in cut if id(r) in used or not r.recording]  # the rest is looked at by people
             if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
                 whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
                 cut[-1] = cut[-1][0], cut[-1][1] | whole

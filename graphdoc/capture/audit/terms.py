@@ -7,13 +7,15 @@ runs that graphdoc starts by itself. It looks from the first backward call until
 from __future__ import annotations
 
 import sys
+from collections import OrderedDict, deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
-from graphdoc.capture.containers import elements
+from graphdoc.capture.containers import elements, numbers_in
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
 from graphdoc.capture.cut_records import Record, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
@@ -35,7 +37,11 @@ MOST_TOP = 200
 """Nodes of the sum at the top of a loss that are looked at."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
 _MEANT = {"detach", "detach_"}
-"""An author who writes ``detach`` says so; the other ways to lose a graph are nobody's wish in a term of a loss."""
+"""An author who writes ``detach`` says so, of a value that goes into a term; the other ways to lose a graph are
+nobody's wish in a term of a loss, and neither is a ``detach`` of the whole term that is then added."""
+_GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
+"""What is taken off a loss is a baseline, and has no gradient by right."""
+MOST_DETACHED = 200
 _PLAIN = {
     *("AddBackward0", "SubBackward0", "RsubBackward0", "NegBackward0", "SumBackward0", "SumBackward1"),
     *("MeanBackward0", "MeanBackward1", "StackBackward0", "CatBackward0", "ViewBackward0", "ReshapeAliasBackward0"),
@@ -90,8 +96,8 @@ class TermWatch(CutWatch):
 
     def __init__(self, witness: Witness) -> None:
         super().__init__(witness)
-        self.terms: dict[int, tuple[Record, stacks.Stack]] = {}
-        """By the sequence number of the addition: the cut behind the term that has no graph, where it was added."""
+        self.terms: dict[int, tuple[list[Record], stacks.Stack]] = {}
+        """By the sequence number of the addition: the cuts behind the term that has no graph, where it was added."""
         self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
         """Conversions of something with a graph, with the ids of the leaves behind that."""
         self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
@@ -99,6 +105,12 @@ class TermWatch(CutWatch):
         self._taken: dict[int, dict[int, frozenset[int]]] = {}
         """By the id of the record of a detached difference: the sequence number of either side, with the leaves that
         are only behind the other one."""
+        self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
+        """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
+        self._into_leaves: deque[Record] = deque(maxlen=MOST_LEFT)
+        """What new leaves that require gradients were made from."""
+        self._differentiated: set[Any] = set()
+        """Places of such numbers whose graph a backward call has gone through after all, by another name."""
         self.entered = self.over = False
         self._operations = 0
         self._steps = 0
@@ -141,12 +153,17 @@ class TermWatch(CutWatch):
         super()._note(func, args, kwargs, result)
         name = self._name(func)
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
-            self._note_sum(args, result)
+            self._note_sum(args, result, name in _GAINS)
             self._note_estimator(args)
         elif name in CONVERSIONS | DETACHES and args and isinstance(args[0], self._torch.Tensor):
+            if name in _MEANT:
+                self._note_detached(args[0], result)
             self._note_leaving(args[0], result)
         elif not self._torch.is_grad_enabled():
             self._note_unrecorded_block(result)
+        elif isinstance(result, self._torch.Tensor) and result.is_leaf and result.requires_grad:
+            values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
+            self._into_leaves.extend(r for r in values if r is not None)
 
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
@@ -161,7 +178,12 @@ class TermWatch(CutWatch):
         entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
         return [r for r in records_behind(entered, MOST_FOLLOWED) if r.origins and is_draw(r)]
 
-    def _note_sum(self, args: Any, result: Any) -> None:
+    def used(self) -> set[int]:
+        """Ids of the records whose numbers have gone into something that has a graph, or into a new leaf."""
+        entered = [r for _, r, _ in self.entered_values.latest]
+        return {id(r) for r in records_behind([*entered, *self._into_leaves], MOST_FOLLOWED)}
+
+    def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
         flat = [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
         tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
@@ -170,18 +192,40 @@ class TermWatch(CutWatch):
             if type(value) is not float and (value.requires_grad or value.dtype.is_floating_point is False):
                 continue
             record = self._of(value)
-            cut = next((r for r in records_behind([record], 200) if r.origins), None) if record is not None else None
+            behind = records_behind([record], 200) if record is not None else []
+            cuts = [r for r in behind if r.origins]
+            cut = cuts[0] if cuts else None
             if cut is not None and type(value) is float and record is not None:
                 # A number that nobody needs as one: the conversion is the cut, whatever was detached for it.
                 record.leaves, record.event = record.leaves + cut.leaves, cut.event
                 cut = record
-            if cut is not None and cut.op not in _MEANT and cut.recording and not self._is_earlier(cut):
-                self.terms[result.grad_fn._sequence_nr()] = (cut, stacks.stack_here(4))
+            if cut is None or (cut.op in _MEANT and not (gains and id(cut) in self._detached)):
+                continue
+            if cut.recording and not self._is_earlier(cut):
+                # Terms that were detached one by one and then added up are one constant.
+                parts = cuts if cut.op in _MEANT else []
+                whole = [c for c in parts if id(c) in self._detached and not self._is_earlier(c)]
+                self.terms[result.grad_fn._sequence_nr()] = (whole or [cut], stacks.stack_here(4))
 
     def _is_earlier(self, cut: Record) -> bool:
         """Whether a backward call has run since the cut: what is kept from an earlier pass is meant as a number."""
         last = self._witness.journal.latest("backward")
         return last is not None and last.index >= cut.event
+
+    def _note_detached(self, value: Any, result: Any) -> None:
+        if value.grad_fn is None or value.numel() != 1 or not self._torch.is_grad_enabled():
+            return
+        record = self._of(result)
+        if record is not None:
+            made_of = frozenset(n._sequence_nr() for n in _top([value.grad_fn]))
+            self._detached[id(record)] = record, site_of(record.raw), made_of
+            while len(self._detached) > MOST_DETACHED:
+                self._detached.popitem(last=False)
+
+    def differentiating(self, roots: list[Any]) -> None:
+        """A backward call goes through the graphs of these: what was detached of them is only a copy of the number."""
+        through = {n._sequence_nr() for n in _top(roots)}
+        self._differentiated |= {at for _, at, made_of in self._detached.values() if made_of & through}
 
     def _note_leaving(self, value: Any, result: Any) -> None:
         node = value.grad_fn
@@ -220,9 +264,10 @@ class TermWatch(CutWatch):
                 first, others = self.estimators.get(site_of(here), (here, frozenset()))
                 self.estimators[site_of(here)] = first, others | behind
 
-    def added(self, roots: list[Any]) -> list[tuple[Record, stacks.Stack]]:
+    def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of."""
-        return [term for n in _top(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
+        found = [term for n in _top(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
+        return [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
 
 
 def _modes() -> list[Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut
+from graphdoc.evidence import Cut, Sign
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.chosen_terms import detached_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh
+from graphdoc.story.missing_graph import alike, facts_of, find_cut, kept_note, same_line, story, unseen, weigh
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -82,21 +85,29 @@ _UNSEEN = "`.detach()` or `.data` on the only way from the network to the loss."
 def recognise(program: Program) -> Finding | None:
     """The first detach on the loss's way."""
     cut = find_cut(program, "detach")
-    return _told(program, cut) if cut is not None else unseen(program, 0.26, TITLE, _UNSEEN)
+    if cut is None:
+        return unseen(program, 0.26, TITLE, _UNSEEN)
+    term = program.evidence.as_if if _of_a_term(program.evidence.as_if) else None
+    if term is not None and detached_by_choice(program.sources, cut, term):
+        return None
+    return _told(program, cut)
+
+
+def _of_a_term(sign: Sign | None) -> bool:
+    return sign is not None and sign.kind == "constant-term"
 
 
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
-    frame = innermost(cut.stack)
-    remedies = tuple(
-        Remedy(
-            "drop_call",
-            f"Keep the graph: drop `{cut.op}`",
-            "unsafe",
-            kept_note(cut),
-            {"place": place(f)},
+    whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
+    frames = [f for c in (alike(program.cuts, cut) if whole else [cut]) if (f := innermost(c.stack)) is not None]
+    edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
+    remedies = (
+        (Remedy("several", f"Keep the graph: drop `{cut.op}`", "unsafe", kept_note(cut), {"edits": edits}),)
+        if len(edits) > 1
+        else tuple(
+            Remedy("drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", kept_note(cut), e["args"]) for e in edits
         )
-        for f in ([frame] if frame else [])
     )
     return Finding(
         strength,

@@ -20,6 +20,7 @@ from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
+from graphdoc.story.unfrozen_late import unfrozen_late
 from graphdoc.story.wording import folded
 
 TITLE = "Parameters of a loss are in no optimizer"
@@ -72,6 +73,7 @@ def recognise(program: Program) -> Finding | None:
         (BYPASSED, lambda s: bypassed(sources, optimizers, s)),
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
         ("suspect-ungiven", lambda s: never_handed(sources, optimizers, parameters, s)),
+        ("suspect-ungiven", lambda s: unfrozen_late(sources, optimizers, s)),
     )
 
 
