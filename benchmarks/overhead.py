@@ -70,7 +70,7 @@ def observed(mode: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as out:
         witness = Witness(torch, out, mode)
         witness.install()
-        attach(witness, "standing")
+        attach(witness, "always")
         if "no-audit" not in mode.split(":"):
             attach(witness, "audit")
         try:

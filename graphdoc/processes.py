@@ -132,8 +132,8 @@ def _about_ranks(own: int, alike: list[Head], failed: list[Head], ranks: int, en
     further = [h for h in failed if h.process.rank != own]
     sharing = [h for h in further if h in alike]
     others = [h for h in further if h not in alike]
-    heard = {h.process.rank for h in failed}
-    silent = [rank for rank in range(ranks) if rank not in heard] if ranks <= MOST_RANKS else []
+    known = {h.process.rank for h in failed}
+    silent = [rank for rank in range(ranks) if rank not in known] if ranks <= MOST_RANKS else []
     if sharing:
         notes.append(f"{as_ranks(h.process.rank for h in sharing)} failed in the same way")
     if others:

@@ -96,7 +96,7 @@ def _named_root(folder: Path) -> Path | None:
     return named if named.is_dir() and len(named.parts) > 2 else None  # nothing as wide as / or /home
 
 
-def standing() -> Path:
+def working_directory() -> Path:
     """The working directory, links resolved; the root of the file system where it has been deleted."""
     try:
         return Path(os.path.realpath(os.getcwd()))

@@ -77,7 +77,7 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         witness.install(told_of_end)
         from graphdoc.capture.probes import attach
 
-        attach(witness, "standing")
+        attach(witness, "always")
         kind, _, detail = mode.partition(":")
         if "no-audit" not in mode.split(":"):
             attach(witness, "audit")

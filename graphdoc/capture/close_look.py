@@ -9,7 +9,6 @@ import torch
 
 from graphdoc.capture.birth_records import Record
 from graphdoc.capture.births import Births
-from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.finite import KIND
 from graphdoc.capture.in_threads import in_each_thread
@@ -19,7 +18,8 @@ from graphdoc.capture.number_facts import is_finite
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.stacks import stack_here
-from graphdoc.capture.told_records import Telling, grown, user_stack
+from graphdoc.capture.told_records import PlainRecords, grown, user_stack
+from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Sign
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class CloseLook:
         self, todo: list[Record], what: str, tensors: list[Any], parameters: list[Any], census: Census
     ) -> dict[str, Any]:
         names = census.parameter_names
-        telling = Telling(census, self._roots, self._witness.cwd)
+        records = PlainRecords(census, self._roots, self._witness.cwd)
         chain: list[Record] = []
         while todo and len(chain) < MOST_RECORDS:
             record = todo.pop(0)
@@ -231,8 +231,8 @@ class CloseLook:
             "holders": [h.path for t in tensors[:3] for h in census.holders(id(t), True, self._witness.cwd)[:1]],
             "call": user_stack(self._call, self._witness.cwd) if self._call is not None else [],
             "calls": self._calls,
-            "chain": [telling.told(r) for r in chain],
-            "others": [telling.told(r) for r in others[-30:]],
+            "chain": [records.told(r) for r in chain],
+            "others": [records.told(r) for r in others[-30:]],
             "history": self._history[-KEPT_STEPS:],
             "grown": grown(self._norms, names),
         }

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, stacks
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.cut_records import DRAWS, Record, apart, records_behind
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.places import is_user_file
 from graphdoc.capture.switches import frames_of_place, is_users, wraps_decorated
 from graphdoc.evidence import Cut
 

@@ -18,10 +18,10 @@ from graphdoc.capture.calls import Call, Glimpse, came_through, noted_of
 from graphdoc.capture.hints import Hints
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_name
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.nan_stop import Stopping
 from graphdoc.capture.ours import is_ours
 from graphdoc.capture.roots import root_of, roots_of_call
 from graphdoc.capture.source_texts import remember_modules
-from graphdoc.capture.stopping import Stopping
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.code_places import is_user_file
 
 
 def user_frames(frame: FrameType | None) -> list[FrameType]:

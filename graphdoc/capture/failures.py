@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks, stacks, unreached
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Call, Glimpse, came_through, failed_call, noted_of, raised_again
-from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.facts import frames_of_traceback, user_frames
 from graphdoc.capture.frames import frames_of
@@ -21,6 +20,7 @@ from graphdoc.capture.roots import roots_of_call
 from graphdoc.capture.scripted import scripted_frames
 from graphdoc.capture.switches import frames_of_place
 from graphdoc.capture.walk import DEEP
+from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Raised
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.code_places import is_user_file, position, spot
 from graphdoc.capture.facts import shape_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.node_stacks import kept_in
-from graphdoc.capture.places import is_user_file, position, spot
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import Evidence, Folded, Part

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from graphdoc.capture import cells
-from graphdoc.capture.places import OURS, characters, is_user_file, position, shown_file, spot
+from graphdoc.capture import notebook_cells
+from graphdoc.capture.code_places import OURS, characters, is_user_file, position, shown_file, spot
 from graphdoc.capture.stacks import RawStack, Stack
 from graphdoc.evidence import Frame
 
@@ -46,7 +46,7 @@ def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
             function=code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
             user=user,
         )
-        out.append(cells.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
+        out.append(notebook_cells.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
     return out[-limit:]
 
 

@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.source_texts import add_source
 
 if TYPE_CHECKING:

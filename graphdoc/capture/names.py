@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from graphdoc.capture.access_paths import Path, cost_of, is_frozen, resolve, structure_of, text_of
+from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.containers import elements
-from graphdoc.capture.places import shown_file
 from graphdoc.capture.privates import Privates
 from graphdoc.capture.search_roots import Root
 from graphdoc.evidence import Holder, Step

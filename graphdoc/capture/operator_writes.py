@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.number_facts import local_of, looked_at
-from graphdoc.capture.places import is_user_file
 
 if TYPE_CHECKING:
     pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.evidence import Step
 
 Path = tuple[Step, ...]

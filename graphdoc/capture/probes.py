@@ -17,7 +17,7 @@ def attach(witness: Witness, kind: str) -> None:
         from graphdoc.capture.audit import Audit
 
         witness.audits.append(Audit.start(witness))
-    elif kind == "standing":
+    elif kind == "always":
         from graphdoc.capture.default_probe import DefaultProbe
 
         witness.probes.append(DefaultProbe.start(witness))

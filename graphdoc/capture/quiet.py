@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture.anomaly import UsersView
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.code_places import is_user_file
 
 _EVERYTHING = ("ignore", None, Warning, None, 0)
 

@@ -7,7 +7,7 @@ import linecache
 import os
 import re
 
-from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.evidence import Frame
 
 _HEAD = "Traceback of TorchScript"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.places import is_user_file
+from graphdoc.capture.code_places import is_user_file
 
 NONE: frozenset[str] = frozenset()
 

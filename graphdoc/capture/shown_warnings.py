@@ -6,17 +6,17 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
-from graphdoc.capture.places import shown_file
 
-TELLING = (
+KNOWN = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
     "populated during autograd.backward().",
     "None of the inputs have requires_grad=True. Gradients will be None",
 )
 """How they begin (TensorBody.h, torch/utils/checkpoint.py). The user's own warnings are none of our business."""
 
-MOST_HEARD = 20
+MOST_KEPT = 20
 
 
 def note_warnings(into: list[str], cwd: str) -> Callable[[], None]:
@@ -29,8 +29,8 @@ def note_warnings(into: list[str], cwd: str) -> Callable[[], None]:
     def before(shown: Any, *_: Any) -> None:
         try:
             text = str(shown.message).lstrip()
-            known = next((t for t in TELLING if text.startswith(t)), None)
-            if known is not None and len(into) < MOST_HEARD:
+            known = next((t for t in KNOWN if text.startswith(t)), None)
+            if known is not None and len(into) < MOST_KEPT:
                 into.append(f"{shown_file(str(shown.filename), cwd)}:{int(shown.lineno)}: {known}")
         except Exception:
             pass  # a message that cannot be turned into text is not one of these

@@ -17,7 +17,7 @@ import types
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from graphdoc.capture.places import is_user_file, shown_file
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.evidence import Evidence
 from graphdoc.sourcetext import decode, digest
 

@@ -19,7 +19,7 @@ from sys import _getframe, gettrace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from graphdoc.capture.places import OURS, position
+from graphdoc.capture.code_places import OURS, position
 
 RawStack = list[Any]
 """Alternating code objects and instruction offsets, innermost first."""

@@ -10,9 +10,9 @@ from types import CodeType, FrameType
 from typing import Any
 
 from graphdoc.capture import event_stacks
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
-from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.evidence import Frame
 
 Place = tuple[str, event_stacks.Seen, Any]
@@ -62,14 +62,14 @@ class Switches:
         grad_mode = torch.autograd.grad_mode
         for kind in ("no_grad", "inference_mode"):
             switch = getattr(grad_mode, kind)
-            self._weave(switch.__enter__, kind, self._entering(kind))
-            self._weave(switch.__exit__, kind, partial(self._left, kind))
+            self._insert(switch.__enter__, kind, self._entering(kind))
+            self._insert(switch.__exit__, kind, partial(self._left, kind))
         # Called as a function it switches at once, and nothing need ever switch back.
-        self._weave(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
+        self._insert(grad_mode.set_grad_enabled.__init__, "set_grad_enabled", self._setting())
         for function in (grad_mode.set_grad_enabled.__exit__, grad_mode.set_grad_enabled.__call__):
-            self._weave(function, "set_grad_enabled", partial(self._left, "set_grad_enabled"))
+            self._insert(function, "set_grad_enabled", partial(self._left, "set_grad_enabled"))
 
-    def _weave(self, function: Any, kind: str, before: Callable[..., None]) -> None:
+    def _insert(self, function: Any, kind: str, before: Callable[..., None]) -> None:
         try:
             self.undo.append(insert_calls(function, before=before))
         except CannotInsert as e:

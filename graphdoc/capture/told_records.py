@@ -6,16 +6,16 @@ from itertools import islice
 from typing import Any
 
 from graphdoc.capture.birth_records import Record
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.left_out import CHOOSING
 from graphdoc.capture.names import Census
 from graphdoc.capture.node_stacks import kept_in
-from graphdoc.capture.places import is_user_file
 from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.growth import took_off, usual_size
 
 
-class Telling:
+class PlainRecords:
     """Tells records by the names that tensors have now. ``roots`` are those of the running backward call."""
 
     def __init__(self, census: Census, roots: list[Any], cwd: str) -> None:

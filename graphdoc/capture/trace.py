@@ -13,10 +13,10 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.names import Census
-from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.random_state import draws, seed
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident

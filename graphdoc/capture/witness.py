@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.anomaly import keep_users_view
 from graphdoc.capture.children import watch_children
-from graphdoc.capture.document import start_document, write_document
 from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.failures import Failures
 from graphdoc.capture.finite import FiniteWatch
@@ -32,11 +31,12 @@ from graphdoc.capture.source_texts import remember_script
 from graphdoc.capture.switches import Switches
 from graphdoc.capture.trouble import note_trouble
 from graphdoc.capture.watched_calls import watch_call, watch_emptying
+from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
-    from graphdoc.capture.stopping import Stopping
+    from graphdoc.capture.nan_stop import Stopping
 
 MOST_THREADS = 50
 """Threads whose ends by an exception are looked at: the program itself goes on."""

@@ -92,9 +92,9 @@ def command(
             say(_why_none(result))
             raise typer.Exit(1)
         from graphdoc.fixes.apply import diff_bytes, patched
-        from graphdoc.project import standing
+        from graphdoc.project import working_directory
 
-        base = Path(fix.base) if fix.base else standing()
+        base = Path(fix.base) if fix.base else working_directory()
         contents = patched(fix.diff, base)
         _refuse_changed({str(path) for path in contents}, changed, root)
         if choose is None:
@@ -180,9 +180,9 @@ def _about_a_stranger(kept: Kept) -> str:
 
 def _print_patch(data: bytes, base: Path) -> None:
     """The patch on stdout, byte for byte; on a terminal with all that could command it spelled out."""
-    from graphdoc.project import standing, where_to_apply
+    from graphdoc.project import where_to_apply, working_directory
 
-    where = where_to_apply(base, standing())
+    where = where_to_apply(base, working_directory())
     if where:
         say(where)
     sys.stdout.flush()
@@ -276,10 +276,10 @@ def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
 def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> None:
     """Write the patched files and say what was done and how to undo it, from where the user stands."""
     from graphdoc.fixes.whole import apply_whole
-    from graphdoc.project import standing
+    from graphdoc.project import working_directory
     from graphdoc.render.text import statement
 
-    here = standing()
+    here = working_directory()
     undo = os.path.relpath(apply_whole(contents, base, root), base)
     names = ", ".join(os.path.relpath(os.path.realpath(path), here) for path in contents)
     why = f" ({_summary(fix)})" if _summary(fix) else ""

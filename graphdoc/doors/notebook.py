@@ -11,9 +11,9 @@ import sys
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture import cells
+from graphdoc.capture import notebook_cells
+from graphdoc.doors.kept_report import tell_cell
 from graphdoc.doors.piece import Failed, Pieces, here
-from graphdoc.doors.telling import tell_cell
 from graphdoc.launch import Request
 
 _NAME = "_graphdoc_notebook"
@@ -49,7 +49,7 @@ class Notebook:
         """Of each cell that a magic runs, by what IPython has made of it: the lines above the code, and the text."""
         self._cell = ""
         """The cell that was met last on the stack."""
-        cells.sessions.append(self)
+        notebook_cells.sessions.append(self)
         shell.events.register("pre_run_cell", self.before)
         shell.events.register("post_run_cell", self.after)
         shell.register_magic_function(self.magic, "line", "graphdoc")
@@ -62,7 +62,7 @@ class Notebook:
         self.shell.events.unregister("pre_run_cell", self.before)
         self.shell.events.unregister("post_run_cell", self.after)
         self.pieces.close()
-        cells.sessions.remove(self)
+        notebook_cells.sessions.remove(self)
 
     def name_of(self, code_name: str) -> str:
         """The cell that a code object comes from, as IPython's own tracebacks call it; empty for all other code."""
@@ -164,7 +164,7 @@ class Notebook:
 
     def _as_typed(self, name: str, text: str) -> str:
         """The lines that the fix leaves alone as they were typed: ``%timeit`` and not what IPython has made of it."""
-        made = cells.text_of(name) or ""
+        made = notebook_cells.text_of(name) or ""
         raw = self._raw.get(made, made)
         before, after = made.splitlines(), raw.splitlines()
         if len(before) != len(after):

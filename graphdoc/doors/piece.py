@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from graphdoc import capture
 from graphdoc.capture.ours import chain_of, is_ours, text_of
-from graphdoc.doors.telling import Told, tell
+from graphdoc.doors.kept_report import Told, tell
 from graphdoc.launch import Ended, Request, recorded, troubles
 from graphdoc.launch.folders import new_run, release, temporary_run
 from graphdoc.launch.hook._graphdoc_waiting import Watch, is_awaited, is_executed

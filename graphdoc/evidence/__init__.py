@@ -7,7 +7,7 @@ text, never tensor values (but see ``graphdoc.capture.number_facts``) and never 
 
 from graphdoc.evidence.document import EVIDENCE_VERSION, FORMER_NAMES, MOST_BYTES, Evidence, EvidenceError, load
 from graphdoc.evidence.graph import Cut, Folded, Frame, Holder, Node, OlderEdge, Part, Stale, Step, Tensor, Write
-from graphdoc.evidence.run import (
+from graphdoc.evidence.run_records import (
     AS_IF,
     BYPASSED,
     ITSELF,

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphdoc.evidence import lookup
 from graphdoc.evidence.graph import Cut, Folded, Node, OlderEdge, Stale, Tensor
-from graphdoc.evidence.run import AS_IF, Event, Optimizer, Package, Parameter, Process, Raised, Sign
+from graphdoc.evidence.run_records import AS_IF, Event, Optimizer, Package, Parameter, Process, Raised, Sign
 
 EVIDENCE_VERSION = 2
 FORMER_NAMES = {1: {"carries": "older_edges", "siblings": "earlier_edges", "lingering": "held_tensors"}}

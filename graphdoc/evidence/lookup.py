@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphdoc.evidence.graph import Node
-from graphdoc.evidence.run import Event, Optimizer, Package
+from graphdoc.evidence.run_records import Event, Optimizer, Package
 
 
 def node_with(nodes: Iterable[Node], ident: int) -> Node | None:

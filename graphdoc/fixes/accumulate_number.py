@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.blocks import insert_before
 from graphdoc.source.module import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, targets_of
 from graphdoc.source.scopes import parameters, scope_of

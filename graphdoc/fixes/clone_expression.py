@@ -8,8 +8,8 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, Sources
 from graphdoc.fixes.detach_expression import convert
+from graphdoc.fixes.fix_kind import Args, Sources
 from graphdoc.source.places import Edit
 
 KIND = "clone_expression"

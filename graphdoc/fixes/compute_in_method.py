@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of

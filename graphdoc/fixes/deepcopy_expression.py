@@ -6,7 +6,7 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, Sources, expression, required
+from graphdoc.fixes.fix_kind import Args, Sources, expression, required
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 

@@ -7,7 +7,7 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, is_compound
 from graphdoc.source.places import Edit
 

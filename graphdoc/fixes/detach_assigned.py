@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.structures import convert_expression, rebinding
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source

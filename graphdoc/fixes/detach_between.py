@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.detach_expression import convert
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key

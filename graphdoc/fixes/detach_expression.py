@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
 from graphdoc.fixes.structures import convert_expression
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, parse_expression

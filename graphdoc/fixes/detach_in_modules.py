@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, torch_name

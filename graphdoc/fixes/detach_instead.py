@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.aliases import iterated, refuse_lost, view_binding
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, insert_before
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source

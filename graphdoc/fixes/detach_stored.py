@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.source.blocks import insert_after
 from graphdoc.source.paths import same
 from graphdoc.source.places import Edit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.paths import key
 
 # What is read off a tensor and carries no graph.

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, place, required, statement
 from graphdoc.fixes.contexts import last_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, statement
 from graphdoc.source.blocks import delete, indent_unit, insert_after
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding

@@ -7,8 +7,8 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
-from graphdoc.source.arguments import drop_arguments
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.call_arguments import drop_arguments
 from graphdoc.source.places import Edit
 
 KIND = "drop_keyword"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.contexts import last_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import is_compound, wrap
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.source.module import Function, Source
 from graphdoc.source.places import Edit
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
 from graphdoc.fixes.contexts import last_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 
 import graphdoc.fixes
-from graphdoc.fixes.base import Args, CannotFix, Sources
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.source.blocks import Unplaceable
 from graphdoc.source.concrete import unfaithful
 from graphdoc.source.line_offsets import OverlappingEdits

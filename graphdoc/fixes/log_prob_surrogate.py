@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, targets_of

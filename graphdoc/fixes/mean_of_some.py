@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
-from graphdoc.source.arguments import set_keyword
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, required
 from graphdoc.fixes.contexts import last_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 from graphdoc.source.tokens import outer_span

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import is_bare_call

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import binds_any
 from graphdoc.source.module import Source

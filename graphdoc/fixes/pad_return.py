@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.module import Function, Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import own_nodes

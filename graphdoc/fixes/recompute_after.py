@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.detached_reads import detach_reads
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.paths import key

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required
 from graphdoc.fixes.contexts import decorator_at
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 

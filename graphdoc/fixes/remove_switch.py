@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.contexts import SWITCHES, last_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.remove_context import edit as remove_context
 from graphdoc.fixes.remove_decorator import edit as remove_decorator
 from graphdoc.source.blocks import delete

@@ -8,9 +8,9 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.contexts import last_name
-from graphdoc.source.arguments import set_keyword
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.places import Edit
 
 KIND = "retain_graph"

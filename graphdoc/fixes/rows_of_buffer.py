@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, without_subscripts
 from graphdoc.source.places import Edit

@@ -18,9 +18,9 @@ import ast
 import re
 from dataclasses import dataclass
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.detach_between import entries
 from graphdoc.fixes.detached_reads import detach_reads
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.blocks import text_of
 from graphdoc.source.module import Source

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.source.places import Edit
 
 KIND = "select_known"

@@ -8,8 +8,8 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
-from graphdoc.source.arguments import set_keyword
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.places import Edit
 
 KIND = "set_keyword"

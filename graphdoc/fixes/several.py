@@ -7,7 +7,7 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required
 from graphdoc.fixes.kinds import edits as edits_of
 from graphdoc.source.places import Edit
 

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.fixes.base import replace
+from graphdoc.fixes.fix_kind import replace
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.in_place_names import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.source.module import Source

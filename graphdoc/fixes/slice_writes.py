@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.fixes.base import Args, CannotFix, replace
+from graphdoc.fixes.fix_kind import Args, CannotFix, replace
 from graphdoc.fixes.slice_maps import mapped, value_first
 from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.source.blocks import insert_after, insert_before

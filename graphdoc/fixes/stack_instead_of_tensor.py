@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.contexts import last_name
-from graphdoc.source.arguments import drop_arguments
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.call_arguments import drop_arguments
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for

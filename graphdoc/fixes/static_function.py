@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import re
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.fixes.pad_return import edit as pad_return
 from graphdoc.source.blocks import delete, insert_before
 from graphdoc.source.module import Source

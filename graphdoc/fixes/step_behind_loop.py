@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of

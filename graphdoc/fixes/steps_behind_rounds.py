@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import READS_GRADIENTS, repeatable
-from graphdoc.source.arguments import set_keyword
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
+from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.effects import binds_any, built_objects, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of

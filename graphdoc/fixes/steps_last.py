@@ -17,10 +17,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.summing import READS_GRADIENTS
-from graphdoc.source.arguments import set_keyword
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
+from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.effects import binds_any, built_objects, is_bare_call, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key

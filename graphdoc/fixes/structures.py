@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.source.module import Source
 from graphdoc.source.numbers import may_be_none, may_be_number, tensor_part
 from graphdoc.source.paths import binding, is_atom, is_path, parse_expression

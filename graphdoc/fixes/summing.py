@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import CannotFix, replace
+from graphdoc.fixes.fix_kind import CannotFix, replace
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.blocks import delete, indent_unit, insert_after, insert_before
 from graphdoc.source.module import Source

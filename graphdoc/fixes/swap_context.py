@@ -8,8 +8,8 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.base import Args, Sources, required
 from graphdoc.fixes.contexts import item_at, renamed
+from graphdoc.fixes.fix_kind import Args, Sources, required
 from graphdoc.source.places import Edit
 
 KIND = "swap_context"

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.contexts import last_name
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, name_for

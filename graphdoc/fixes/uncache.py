@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.fixes.remove_decorator import removal
 from graphdoc.source.blocks import delete, unwrap
 from graphdoc.source.module import Function, Source

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, Sources, required, statement
 from graphdoc.fixes.no_grad_block import edit as wrap_block
 from graphdoc.source.paths import SYMBOLS, same
 from graphdoc.source.places import Edit

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch
 from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of

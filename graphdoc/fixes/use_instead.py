@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.source.paths import key, parse_expression
 from graphdoc.source.places import Edit
 

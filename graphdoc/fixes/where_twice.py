@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
 from graphdoc.source.blocks import place_text
 from graphdoc.source.module import Source
 from graphdoc.source.operands import operand_of

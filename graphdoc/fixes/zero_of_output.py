@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, expression, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 

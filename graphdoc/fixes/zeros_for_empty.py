@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.base import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.source.places import Edit
 
 KIND = "zeros_for_empty"

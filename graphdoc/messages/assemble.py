@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from graphdoc.evidence import Frame
-from graphdoc.messages import frames as parse
+from graphdoc.messages import traceback_lines as parse
 from graphdoc.messages.failure import Failure
 from graphdoc.messages.flat_text import clean
 from graphdoc.messages.recognise import Match, recognise, strongest

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from graphdoc.evidence import Event, Evidence, Frame, Part
 from graphdoc.picture.grouping import group, network
-from graphdoc.program.journal import DIFFERENTIATING, Journal
+from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost, innermost_user
 from graphdoc.shapes import Arrow, Box, Kind, State, Way

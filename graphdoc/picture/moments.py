@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from graphdoc.evidence import Event, Evidence, Node, OlderEdge, Stale
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
 from graphdoc.shapes import Moment

@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphdoc.evidence import Evidence
 from graphdoc.picture.canvas import Canvas
 from graphdoc.picture.curves import curves
-from graphdoc.picture.graph import draw_graph
 from graphdoc.picture.moments import moments
 from graphdoc.picture.sketch import draw_cuts, draw_reach, draw_values
+from graphdoc.picture.whole_graph import draw_graph
 from graphdoc.program.bad_values import trouble_of
 from graphdoc.shapes import Picture
 

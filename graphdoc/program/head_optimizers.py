@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from graphdoc.evidence import Event
 from graphdoc.program.bindings import function_around, parsed
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.spans import innermost_user
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Event, Node
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 
 
 def keeping_calls(journal: Journal, node: Node, behind: set[str], failing: Event | None) -> list[Event]:

@@ -6,11 +6,11 @@ from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
+from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.container_entries import entry_of
+from graphdoc.program.earlier_losses import roots_of
 from graphdoc.program.first_use import kept_since_first_use
-from graphdoc.program.journal import Journal, Site, site
-from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.two_calls import TwoCalls
 from graphdoc.program.value_reads import grows_at

@@ -23,8 +23,8 @@ from graphdoc.messages import Match
 from graphdoc.model import Confidence, Span
 from graphdoc.program import exception
 from graphdoc.program.bad_values import Trouble, trouble_of
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.idle_optimizers import idle_optimizers
-from graphdoc.program.journal import Journal
 from graphdoc.program.loop_owner import driver_of
 from graphdoc.program.older_part import older_part
 from graphdoc.program.overwrites import Overwrite, overwrite_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Event, Evidence, Node, OlderEdge, Raised, Stale
+from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
-from graphdoc.program.journal import DIFFERENTIATING, Journal
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 

@@ -71,7 +71,7 @@ def replacing(sources: SourceTexts, making: Made, names: list[str]) -> ast.stmt 
     return next((s for s in making.behind if any(_replaces(sources, n, owners) for n in ast.walk(s))), None)
 
 
-def parting(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:
+def untying(sources: SourceTexts, making: Made, names: list[str]) -> tuple[ast.Assign, list[str]] | None:
     """The first statement behind, in the same block, that assigns one of these parameters, or a layer with it, which
     the program ties to another; and the names that it assigns."""
     for statement in making.behind:

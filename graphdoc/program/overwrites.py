@@ -6,11 +6,11 @@ from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence, Node, Stale
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
-from graphdoc.program.journal import Journal
 from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.reuse import Reuse, Role

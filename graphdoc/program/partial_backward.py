@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program.bindings import argument, call_at
-from graphdoc.program.journal import site
+from graphdoc.program.calls_in_order import site
 from graphdoc.program.spans import innermost_user
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 
 from graphdoc.evidence import Event, SourceTexts
+from graphdoc.program.calls_in_order import Journal, site
 from graphdoc.program.head_optimizers import only_heads_stepped
-from graphdoc.program.journal import Journal, site
 
 
 class TwoCalls:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Event, Frame
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.spans import innermost_user
 
 

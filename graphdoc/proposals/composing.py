@@ -11,17 +11,17 @@ from typing import Any
 from graphdoc.diagnose import findings_for
 from graphdoc.evidence import Evidence, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.fixes.base import Args, CannotFix
 from graphdoc.fixes.diff import unified
+from graphdoc.fixes.fix_kind import Args, CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Fix, Safety
-from graphdoc.project import is_installed, naming, standing
+from graphdoc.project import is_installed, naming, working_directory
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.redaction import redact
 from graphdoc.source.module import Source
 from graphdoc.sourcetext import decode, digest, read_source
-from graphdoc.verify.failures import failing_place
+from graphdoc.verify.failing_again import failing_place
 
 ROUNDS = 2
 """Failures behind the first one that one patch may mend: each costs trials, and a longer chain is nobody's to judge."""
@@ -127,7 +127,7 @@ class Composer:
             return None
         called = naming(texts, self.here, self.root)
         diff = unified({called.names[p]: own[p] for p in texts}, {called.names[p]: t for p, t in texts.items()})
-        base = "" if called.base == standing() else str(called.base)
+        base = "" if called.base == working_directory() else str(called.base)
         fix = Fix(ident, joined.title, joined.safety, diff, joined.note, base=base)
         return replace(fix, verified=None) if diff else None
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from graphdoc.diagnose import Found, findings_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Process
-from graphdoc.fixes.base import CannotFix
 from graphdoc.fixes.diff import unified
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
-from graphdoc.project import is_installed, naming, project_root, standing
+from graphdoc.project import is_installed, naming, project_root, working_directory
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.source.module import Source
 
@@ -121,7 +121,7 @@ def _candidates(
         called = naming(new, here, root)
         old_named = {called.names[paths[file]]: sources[file].text for file in texts}
         new_named = {called.names[paths[file]]: text for file, text in texts.items()}
-        base = "" if called.base == standing() else str(called.base)
+        base = "" if called.base == working_directory() else str(called.base)
         candidates.append(Candidate(replace(fix, diff=unified(old_named, new_named), base=base), remedy, new))
     for number, candidate in enumerate(candidates):
         same = sum(1 for c in candidates[:number] if c.remedy and c.remedy.kind == candidate.fix.id)
@@ -139,7 +139,7 @@ def root_of(kept: Kept) -> Path:
 
 def _standing(kept: Kept, root: Path) -> Path:
     """Where the user stands, if that lies in the project; else where he stood when he ran the program."""
-    here = standing()
+    here = working_directory()
     return here if here == root or root in here.parents else Path(os.path.realpath(kept.cwd))
 
 

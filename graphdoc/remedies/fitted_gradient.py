@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, Raised
 from graphdoc.finding import Remedy
 from graphdoc.program.exception import field_of
 from graphdoc.program.spans import where
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 _MESSAGE = "invalid-gradient-shape"
 

@@ -16,7 +16,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import place
 from graphdoc.program.tensors import frames
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import covers
 
 _NOTE = "Recording is off there alone, and what the switch turned off besides is recorded again."

@@ -38,7 +38,7 @@ def merge(reuse: Reuse) -> list[Remedy]:
 
 def can_merge(sources: SourceTexts, reuse: Reuse) -> bool:
     """Whether the source lets the calls be made one."""
-    from graphdoc.fixes.base import CannotFix
+    from graphdoc.fixes.fix_kind import CannotFix
     from graphdoc.fixes.kinds import build
 
     parsed = {file: Source(file, text) for file, text in sources.items()}

@@ -127,7 +127,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def applies(sources: SourceTexts, remedy: Remedy) -> bool:
     """Whether the fix can be written into the sources of the run."""
-    from graphdoc.fixes.base import CannotFix
+    from graphdoc.fixes.fix_kind import CannotFix
     from graphdoc.fixes.kinds import edits
     from graphdoc.source.module import Source
 

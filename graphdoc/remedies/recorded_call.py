@@ -8,7 +8,7 @@ from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import first_line, tree
 from graphdoc.program.spans import where
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 _NOTE = "What this call computes has a graph then; what stands around it under the switch stays unrecorded."
 

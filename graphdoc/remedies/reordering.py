@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite

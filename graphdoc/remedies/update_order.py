@@ -218,8 +218,8 @@ def _between(
 
 def uses(program: Program, found: Overwrite, at: Scene | None) -> list[Frame]:
     """The expressions in which this loss, and no other, takes up what the stale forwards computed."""
-    from graphdoc.fixes.base import CannotFix
     from graphdoc.fixes.detach_between import entries
+    from graphdoc.fixes.fix_kind import CannotFix
 
     if at is None or not at.forwards:
         return []

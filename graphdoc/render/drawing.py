@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from graphdoc.model import Diagnosis, Span
 from graphdoc.render import story
-from graphdoc.render.marks import Row, locate
 from graphdoc.render.snippet import snippet
 from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import cells, flat, split_lines, wrap
+from graphdoc.render.underlines import Row, locate
 
 HEADING = "in order of time:"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graphdoc.render.marks import Row
+from graphdoc.render.underlines import Row
 
 # The 16 colours of every terminal, so that the user's own theme decides what they look like.
 STYLES = {

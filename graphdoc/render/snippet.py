@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from graphdoc.model import Diagnosis, Span
 from graphdoc.render import story
 from graphdoc.render.change import highest_line
-from graphdoc.render.marks import NARROWEST, Canvas, Mark, Row, columns, label_left, locate, underlines
 from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import cells, flat, split_lines, wrap
+from graphdoc.render.underlines import NARROWEST, Canvas, Mark, Row, columns, label_left, locate, underlines
 
 _WHOLE = 6  # a multi-line span of up to so many lines is shown in full, a longer one without its middle
 

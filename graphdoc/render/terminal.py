@@ -6,10 +6,10 @@ from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
 from graphdoc.render.drawing import drawing
-from graphdoc.render.marks import Row
 from graphdoc.render.paint import paint
 from graphdoc.render.snippet import gutter_width
 from graphdoc.render.text import wrap
+from graphdoc.render.underlines import Row
 
 NAME = "terminal"
 

@@ -7,7 +7,7 @@ from typing import Any
 from graphdoc.evidence import Sign
 from graphdoc.program.bad_values import KIND, Birth, Trouble
 from graphdoc.program.spans import where
-from graphdoc.story.bad_values import amount, function
+from graphdoc.story.first_bad_value import amount, function
 
 NONE_MET = "nan-all-none"
 """Of the extras: the second run went to its end as the first did, and no operation's result was to be told."""

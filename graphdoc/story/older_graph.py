@@ -8,8 +8,8 @@ from typing import Any
 from graphdoc.evidence import Event, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Span
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import could_carry, handed_round, names_taken_up
-from graphdoc.program.journal import Journal
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of

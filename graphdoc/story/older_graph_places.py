@@ -10,11 +10,11 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import stored_on
+from graphdoc.program.earlier_losses import roots_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.roots import roots_of
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
 from graphdoc.program.stored_values import alias_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, carrying_holders, ends, meeting, uses_in_loss

@@ -10,7 +10,7 @@ from graphdoc.launch import Ended
 from graphdoc.messages.recognise import recognise_exception
 from graphdoc.verify.blame import leads_to
 from graphdoc.verify.compared import Outcome
-from graphdoc.verify.failures import failing_place, fails_alike, fails_elsewhere
+from graphdoc.verify.failing_again import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import original_line
 from graphdoc.verify.same_signs import left_over, same_signs
 

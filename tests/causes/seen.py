@@ -10,7 +10,7 @@ from forked import Result, run_forked
 
 from graphdoc.diagnose import Found, findings_for
 from graphdoc.evidence import Evidence
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.probe import question
 from graphdoc.source.module import Source

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from graphdoc.evidence import Step
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.container_entries import Entry

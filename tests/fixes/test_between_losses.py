@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from marked import FILE, fixed, unmark
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.score_detached import through_network
 from graphdoc.source.module import Source
 

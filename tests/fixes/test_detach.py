@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.source.module import Source
 

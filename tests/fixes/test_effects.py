@@ -7,7 +7,7 @@ import re
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 META = """\
 «metaopt.step()»

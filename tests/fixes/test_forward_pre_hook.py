@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 REFUSED = [
     ("def h(m, i, o):\n    «o.add_(1)»\n«l.register_forward_hook(h)»\n", "uses o"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 REFUSED = [
     ("no_grad_block", "with torch.no_grad():\n    «x = f(y)»\n", {}, "already"),

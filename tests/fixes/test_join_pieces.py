@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 # What binds the name anew only for itself. Each has a look-alike below that is rewritten.
 LOST = [

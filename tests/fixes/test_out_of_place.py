@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 REFUSED: list[tuple[str, dict[str, object], str]] = [
     ("«x = x + y»\n", {}, "nothing is written"),

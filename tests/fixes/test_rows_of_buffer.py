@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from marked import fixed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 HEAD = "import torch\ndef run(n):\n"
 READ = "    for i in range(n):\n        loss = «v[i]».sum()\n"

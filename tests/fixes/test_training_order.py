@@ -9,7 +9,7 @@ import pytest
 from marked import fixed, unmark
 from training import Case, check_built, check_proposed
 
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 
 TWO = """\
 import torch

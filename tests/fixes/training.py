@@ -13,7 +13,7 @@ from marked import fixed, unmark
 from seen import observe
 
 from graphdoc.finding import Remedy
-from graphdoc.fixes.base import CannotFix
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.source.module import Source
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from questions import asked
 
 from graphdoc.evidence import Event, Frame, Optimizer
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.owners import Owners
 
 TWO = """

@@ -8,7 +8,7 @@ import pytest
 from questions import asked
 
 from graphdoc.evidence import Event, Frame, Node, Sign, Stale, Tensor, Write
-from graphdoc.program.journal import Journal
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.kept_gradients import read_on
 from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
 from graphdoc.program.overwrites import Fault

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture.audit.aliases import Aliases
+from graphdoc.capture.audit.aliased_gradients import Aliases
 from graphdoc.capture.audit.baselines import Baselines
 from graphdoc.capture.audit.clearing import Clearing
 from graphdoc.capture.audit.clips import Clips

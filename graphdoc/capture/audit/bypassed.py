@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
 from graphdoc.capture.audit.hidden import inside
+from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.places import is_user_file, shown_file
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import BYPASSED, Sign
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from graphdoc.capture import node_stacks, stacks
 from graphdoc.capture.audit.hidden import is_given
+from graphdoc.capture.code_places import is_users
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.places import is_users
 from graphdoc.evidence import Sign
 
 DEEPEST = 4

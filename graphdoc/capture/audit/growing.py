@@ -11,10 +11,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, stacks, walk
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.names import Census
-from graphdoc.capture.places import is_user_file
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign

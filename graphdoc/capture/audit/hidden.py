@@ -6,7 +6,7 @@ import gc
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.capture.places import is_users
+from graphdoc.capture.code_places import is_users
 
 MOST_CONTAINERS = 20
 """Lists and dicts of one module that are told."""

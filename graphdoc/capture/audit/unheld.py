@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.converted import converted
 from graphdoc.capture.audit.hidden import unregistered
+from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
-from graphdoc.capture.places import is_users, shown_file
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 

@@ -13,8 +13,8 @@ from graphdoc.program.installed import deed_of, deed_span, turned_on
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost_user, span
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.package_feature import checkpointing_remedies, checkpointing_switch
-from graphdoc.remedies.places import remedy_at
 from graphdoc.story.missing_graph import is_learned, without_graph
 
 TITLE = "A reentrant checkpoint cuts the graph, because none of its inputs requires gradients"

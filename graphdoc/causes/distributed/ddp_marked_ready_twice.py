@@ -10,7 +10,7 @@ from graphdoc.program.checkpoints import in_checkpoint, reentrant_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, span
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "A parameter of the DistributedDataParallel module reported its gradient twice"
 

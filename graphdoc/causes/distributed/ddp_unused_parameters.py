@@ -14,7 +14,7 @@ from graphdoc.program.partial_backward import Partial, partial_backward
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.program.untaken_branches import Branch, not_taken
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
 
 TITLE = "Parameters of the DistributedDataParallel module took no part in the loss"

@@ -10,7 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.gradient_reads import first_derivative
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import distinct, innermost_user, span
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.missing_graph import is_gradient, without_graph
 
 TITLE = "The derivative is constant, so nothing depends on the input any more"

@@ -21,7 +21,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, short_code, span, span_of, where
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.inner_only import inner_only
 from graphdoc.story.missing_graph import is_gradient, without_graph
 from graphdoc.story.wording import folded

@@ -11,7 +11,7 @@ from graphdoc.program import scaler_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "The calls of the GradScaler do not follow its order: scale, backward, unscale, step, update"
 _LEFT_OUT = "An iteration ended without the GradScaler's `update()`"

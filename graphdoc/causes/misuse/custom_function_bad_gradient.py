@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fitted_gradient import fitted_gradient
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
 

@@ -13,8 +13,8 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
-from graphdoc.remedies.places import remedy_at
-from graphdoc.source.arguments import weights_of
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.source.call_arguments import weights_of
 
 TITLE = "`backward()` was called on a tensor with more than one element"
 LONGEST_NAME = 40

@@ -13,7 +13,7 @@ from graphdoc.program.array_calls import ArrayCall, array_call
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, span
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "A tensor with a graph was handed to NumPy"
 

@@ -14,8 +14,8 @@ from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.step_closures import unrecorded_call
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.grad_mode import scoped
-from graphdoc.remedies.places import remedy_at
 from graphdoc.remedies.recorded_call import recorded_call, recorded_derivative
 from graphdoc.story.missing_graph import (
     facts_of,

@@ -14,7 +14,7 @@ from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "`.grad` was read on a tensor that is not a leaf, where backward stores nothing"
 

@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, innermost, span, where
 from graphdoc.program.tensors import frames
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 TITLE = "A tensor that is to be trained is the result of an operation, not a leaf"
 

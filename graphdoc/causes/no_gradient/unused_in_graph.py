@@ -20,8 +20,8 @@ from graphdoc.program.spans import distinct, innermost_user, span, where
 from graphdoc.program.steps_between import step_between
 from graphdoc.program.unreached_input import Beside, Reason, unreached_input
 from graphdoc.program.unread_modules import left_alone
-from graphdoc.remedies.unreached_input import connecting, of_reason, zeros
-from graphdoc.story import unreached_input as story
+from graphdoc.remedies.connecting import connecting, of_reason, zeros
+from graphdoc.story import unconnected_input as story
 
 TITLE = "The output does not depend on a tensor whose gradient was asked for"
 

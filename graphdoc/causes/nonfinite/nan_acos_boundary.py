@@ -7,7 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_values import HALF, Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.bad_values import called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import called, function, tell, trouble_with
 
 SLUG = "nan-acos-boundary"
 TITLE = "An inverse function is differentiated at the edge of its domain"

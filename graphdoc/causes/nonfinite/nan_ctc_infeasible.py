@@ -6,8 +6,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import amount, function, tell, trouble_with
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.first_bad_value import amount, function, tell, trouble_with
 
 SLUG = "nan-ctc-infeasible"
 TITLE = "A CTC loss has no path from its input to its target"

@@ -8,9 +8,9 @@ from graphdoc.program.bad_numbers import Numbers
 from graphdoc.program.bad_value_kind import divisor_of
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import counts, guarded
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 SLUG = "nan-division-by-zero"
 TITLE = "Something is divided by zero"

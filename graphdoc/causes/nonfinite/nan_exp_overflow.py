@@ -7,8 +7,8 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import called, function, tell, trouble_with
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.first_bad_value import called, function, tell, trouble_with
 
 SLUG = "nan-exp-overflow"
 TITLE = "An exponential leaves the range of its number type"

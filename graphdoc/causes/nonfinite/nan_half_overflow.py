@@ -6,7 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
-from graphdoc.story.bad_values import function, tell, trouble_with
+from graphdoc.story.first_bad_value import function, tell, trouble_with
 
 SLUG = "nan-half-overflow"
 TITLE = "A result is too large for half precision"

@@ -8,8 +8,8 @@ from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import span
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import function, tell, trouble_with
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.first_bad_value import function, tell, trouble_with
 
 SLUG = "nan-masked-softmax"
 TITLE = "A softmax is taken of a row in which everything is masked"

@@ -8,7 +8,7 @@ from graphdoc.program.bad_value_kind import divisor_of
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 SLUG = "nan-norm-at-zero"
 TITLE = "A vector of length zero is divided by its length"

@@ -7,7 +7,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.story.bad_values import amount, tell, trouble_with
+from graphdoc.story.first_bad_value import amount, tell, trouble_with
 
 SLUG = "nan-optimizer-update"
 TITLE = "The optimizer's update makes nan of a finite gradient"

@@ -7,7 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.remedies.guarded_value import guarded
-from graphdoc.story.bad_values import amount, called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
 SLUG = "nan-sqrt-at-zero"
 TITLE = "The derivative of a square root is infinite at zero"

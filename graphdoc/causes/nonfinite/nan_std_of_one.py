@@ -6,8 +6,8 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import called, function, tell, trouble_with
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.first_bad_value import called, function, tell, trouble_with
 
 SLUG = "nan-std-of-one"
 TITLE = "The standard deviation of a single value is nan"

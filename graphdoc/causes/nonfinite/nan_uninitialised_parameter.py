@@ -7,8 +7,8 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import function, tell, trouble_with
+from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.story.first_bad_value import function, tell, trouble_with
 
 SLUG = "nan-uninitialised-parameter"
 TITLE = "Memory that nobody has written is used as numbers"

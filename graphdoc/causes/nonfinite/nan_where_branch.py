@@ -7,9 +7,9 @@ from graphdoc.finding import Finding
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import span
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import branches
-from graphdoc.remedies.places import remedy_at
-from graphdoc.story.bad_values import called, function, tell, trouble_with
+from graphdoc.story.first_bad_value import called, function, tell, trouble_with
 
 SLUG = "nan-where-branch"
 TITLE = "The branch that `torch.where` does not take sends nan into the gradient"

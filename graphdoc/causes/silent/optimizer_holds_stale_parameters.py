@@ -11,7 +11,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
-from graphdoc.program.optimizer_places import Made, made, parting, replacing
+from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
@@ -102,7 +102,7 @@ def _untied(
     name = optimizer_of(optimizers, sign)
     making = made(sources, name) if is_named(optimizers, sign) else None
     held = {p.name for p in parameters if sign.optimizer in p.owners}
-    found = parting(sources, making, sign.parameters) if making is not None else None
+    found = untying(sources, making, sign.parameters) if making is not None else None
     if making is None or found is None:
         return None
     change, mine = found

@@ -14,7 +14,7 @@ from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
-from graphdoc.story.bypassed import bypassed
+from graphdoc.story.detached_part import bypassed
 from graphdoc.story.first_told import first_told
 from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed

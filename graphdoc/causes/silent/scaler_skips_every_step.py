@@ -12,7 +12,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span
-from graphdoc.story.bad_values import starved
+from graphdoc.story.first_bad_value import starved
 
 TITLE = "the GradScaler leaves out every step: nothing is trained any more"
 

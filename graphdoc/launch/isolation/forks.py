@@ -134,14 +134,14 @@ class Forks:
         while time.monotonic() < limit:
             stop.check()
             if self.says(_TICK):
-                return self.heard()
+                return self.next_line()
         return ""
 
     def says(self, seconds: float) -> bool:
         """Whether there is something to hear within this time."""
         return bool(select.select([self._reply], [], [], seconds)[0])
 
-    def heard(self) -> str:
+    def next_line(self) -> str:
         """The next line; empty where the interpreter has ended."""
         line = b""
         while not line.endswith(b"\n"):
@@ -189,6 +189,6 @@ class Fork:
 
     def _look(self, seconds: float) -> int | None:
         if self.returncode is None and self._forks.says(seconds):
-            told = self._forks.heard()
+            told = self._forks.next_line()
             self.returncode = int(told) if told else -int(signal.SIGKILL)
         return self.returncode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from graphdoc.render.page.links import hue
+from graphdoc.render.page.shown_places import hue
 from graphdoc.render.text import flat
 from graphdoc.shapes import Box, Picture
 

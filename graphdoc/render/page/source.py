@@ -7,7 +7,7 @@ from html import escape
 
 from graphdoc.model import Span
 from graphdoc.render import story
-from graphdoc.render.page.links import Places, box_id, moment_id
+from graphdoc.render.page.shown_places import Places, box_id, moment_id
 from graphdoc.render.page.words import prose
 from graphdoc.render.sourceline import SourceLine
 from graphdoc.render.text import flat

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from graphdoc.render.page.links import Places, called, hue, moment_id
+from graphdoc.render.page.shown_places import Places, called, hue, moment_id
 from graphdoc.render.page.words import prose
 from graphdoc.render.text import clip, flat
 from graphdoc.shapes import Moment, Picture

@@ -10,9 +10,9 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from graphdoc.capture.code_places import OURS
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.journal import leaves_behind
-from graphdoc.capture.places import OURS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from html import escape
 
 from graphdoc.render.page.key import box_class, key
 from graphdoc.render.page.layout import MISSING, Layout, Point, lay_out
-from graphdoc.render.page.links import Places, box_id, called
+from graphdoc.render.page.shown_places import Places, box_id, called
 from graphdoc.render.page.words import prose
 from graphdoc.render.text import cells, flat
 from graphdoc.shapes import Arrow, Box, Picture

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch._C as torch_c
 
 from graphdoc.capture import event_stacks
+from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.facts import storage_of, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.names import Census
-from graphdoc.capture.places import shown_file
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Sign

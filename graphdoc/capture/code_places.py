@@ -11,7 +11,7 @@ import sysconfig
 from types import CodeType
 from typing import Any
 
-from graphdoc.capture import cells
+from graphdoc.capture import notebook_cells
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Our own folder."""
@@ -59,7 +59,7 @@ def is_user_file(name: str) -> bool:
     if known is None:
         if not _folders:
             _folders = _library_folders()
-        known = bool(cells.name_of(name)) or not (
+        known = bool(notebook_cells.name_of(name)) or not (
             name.startswith(("<", *_folders))
             or os.path.abspath(name).startswith(_folders)
             or f"{os.sep}site-packages{os.sep}" in name
@@ -107,7 +107,7 @@ def characters(file: str, line: int, byte_column: int) -> int:
 
 def shown_file(name: str, cwd: str) -> str:
     """The name under which a file is told: relative to the working directory where it lies below it."""
-    cell = cells.name_of(name)
+    cell = notebook_cells.name_of(name)
     if cell or name.startswith("<"):
         return cell or name
     path = os.path.abspath(os.path.join(cwd, name))

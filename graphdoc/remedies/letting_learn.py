@@ -10,7 +10,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
 from graphdoc.program.spans import where
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 
 def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:

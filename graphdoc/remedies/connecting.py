@@ -12,7 +12,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import place
 from graphdoc.program.steps_between import step_between
 from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut
-from graphdoc.remedies.places import remedy_at
+from graphdoc.remedies.fix_places import remedy_at
 
 
 def of_reason(frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:

@@ -8,10 +8,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from graphdoc.capture import cells
+from graphdoc.capture import notebook_cells
+from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.marks import leave, process_name
 from graphdoc.capture.packages import add_packages
-from graphdoc.capture.places import is_user_file
 from graphdoc.capture.ranks import brief, told_by
 from graphdoc.capture.source_texts import MOST_FILES, add_source
 from graphdoc.evidence import Evidence, Frame, Holder, Process
@@ -90,7 +90,7 @@ def _add_sources(evidence: Evidence, check: bool) -> None:
             break
         if file in evidence.hashes:
             continue
-        cell = cells.text_of(file)
+        cell = notebook_cells.text_of(file)
         if cell is not None:
             evidence.sources[file] = cell
             evidence.hashes[file] = digest(cell.encode("utf-8", "surrogatepass"))
