@@ -65,7 +65,8 @@ class Unheld:
     steps and has a group of parameters with nothing in it (``facts["empty"]`` of ``facts["groups"]``); whether that is
     meant, the source has to tell.
     ``suspect-untied``: parameters of the shape of one that ``optimizer`` steps; weak, a second network has such.
-    ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose."""
+    ``suspect-ungiven``: all that get gradients beside ``optimizer``; weak, a network may be left alone on purpose.
+    ``ungiven``: the same, where the user asks for weak findings too."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -184,6 +185,8 @@ class Unheld:
             if len(live) == 1 and not self._suspects:
                 self._suspect(live[0][0], live[0][1], mine)
                 self._note("suspect-ungiven", live[0][0], list(mine))
+                if "audit-all" in audit.witness.mode.split(":"):
+                    self._note("ungiven", live[0][0], list(mine))
             hidden = unregistered(audit.torch, loose, held) if len(live) == 1 and user_frames(frame) else []
             hidden = [one for one in hidden if not any(i in self.loaded for i in one.parameters)]
             if hidden:
