@@ -173,6 +173,9 @@ def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:
     """A statement of another function may use only self, the module's names and builtins."""
     origin = source.node_function(node)
     assert isinstance(owner, Function)
+    given = {key(t) for t in targets_of(node)} & set(parameters(owner))
+    if given:
+        raise CannotFix(f"{owner.name} is given its own {min(given)}")
     if origin is None or origin in source.node_ancestors(owner):
         # A closure sees what the statement sees, but for the names that it binds itself.
         own = bound_names(owner) - {key(t) for t in targets_of(node)}

@@ -165,7 +165,10 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
         inner = function_around(root, frame.line) if frame.file == made.file else None
         if inner is None or inner is outer or not any(n is inner for n in ast.walk(outer)):
             continue
-        if any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in names for n in ast.walk(inner)):
+        given = {n.arg for n in ast.walk(inner) if isinstance(n, ast.arg)}  # what it is given is another variable
+        own = given | {n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        read = {n.id for n in ast.walk(inner) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        if read & names - own:
             return frame
     return None
 

@@ -41,6 +41,12 @@ REFUSED = [
         {"into": "@1"},
         "x is another variable in closure",
     ),
+    (
+        "move_into_loop",
+        "«p = m(x)»\ndef act(p):\n  return «use(p)»\nact(p)\n",
+        {"into": "@1"},
+        "act is given its own p",
+    ),
     ("move_into_loop", "a = g()\n«a = a.T»\nfor i in x:\n    «b(a)»\n", {"loop": "@1"}, "starts from a itself"),
     ("move_into_loop", "«a = f()»\nfor k, v in a.items():\n    «b(v)»\n", {"loop": "@1"}, "the loop runs over a"),
     ("move_into_loop", "«a = f()»\nwhile a.more():\n    «b(a)»\n", {"loop": "@1"}, "the loop runs over a"),
