@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from .calls import cover_calls
+from .file_calls import cover_calls
 from .refusals import Refusals
 from .tree import Tree
 
