@@ -66,8 +66,9 @@ def read_processes(kept: Kept, files: Iterable[Path] | None = None) -> Processes
     if len(damaged) > MOST_DAMAGED:
         result.notes.append(f"{len(damaged) - MOST_DAMAGED} more evidence files cannot be read")
     if result.first is not None and result.first.raised is not None and result.ranks > 1:
-        alike = [h for h in failed if same_failure(result.first, h)]
-        result.notes += _about_ranks(result.first.process.rank, alike, failed, result.ranks, kept.ended)
+        own = result.first.process.rank
+        further = [(h, same_failure(result.first, h)) for h in failed if h.process.rank != own]
+        result.notes += _about_ranks(own, further, result.ranks, kept.ended)
     return result
 
 
@@ -123,16 +124,14 @@ def _plain(message: str) -> str:
     return re.sub(r"\d+", "#", " ".join(message[:4000].split()))
 
 
-def _about_ranks(own: int, alike: list[Head], failed: list[Head], ranks: int, ended: bool) -> list[str]:
+def _about_ranks(own: int, further: list[tuple[Head, bool]], ranks: int, ended: bool) -> list[str]:
     """Which ranks share the failure of the rank that failed first, failed otherwise, or left nothing because they only
-    waited."""
+    waited. ``further`` are those that failed besides, and whether in the same way."""
     if own < 0:
         return []
     notes = [f"of {ranks} ranks, rank {own} failed first"]
-    further = [h for h in failed if h.process.rank != own]
-    sharing = [h for h in further if h in alike]
-    others = [h for h in further if h not in alike]
-    known = {h.process.rank for h in failed}
+    sharing, others = ([h for h, alike in further if alike is wanted] for wanted in (True, False))
+    known = {own, *(h.process.rank for h, _ in further)}
     silent = [rank for rank in range(ranks) if rank not in known] if ranks <= MOST_RANKS else []
     if sharing:
         notes.append(f"{as_ranks(h.process.rank for h in sharing)} failed in the same way")

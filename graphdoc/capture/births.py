@@ -124,7 +124,7 @@ class Births(TorchDispatchMode):
         if name.startswith(_UNWRITTEN):
             # What stands in memory that nobody has written yet is nobody's value: a layer writes it before it is read.
             for t in outs:
-                self._drop_if_known(home_of(t))
+                self._drop(home_of(t))
                 if not looked_at(t):
                     continue
                 if not asked_by_user(raw):
@@ -152,7 +152,7 @@ class Births(TorchDispatchMode):
                     self._kept[home] = StorageWeakRef(t.untyped_storage())  # type: ignore[no-untyped-call]
             if not looked_at(t) or is_finite(torch, t):
                 if not passed_through and is_whole(t):
-                    self._drop_if_known(home)
+                    self._drop(home)
                 continue
             if passed_through and home in self._flows:
                 continue
@@ -278,13 +278,10 @@ class Births(TorchDispatchMode):
         while self._held > MOST_KEPT and len(self._flows) > 1:
             self._drop(next(iter(self._flows)))
 
-    def _drop_if_known(self, home: int) -> None:
-        if home in self._flows:
-            self._drop(home)
-
     def _drop(self, home: int) -> None:
-        _, tensor = self._flows.pop(home)
-        self._held -= tensor.untyped_storage().nbytes()
+        known = self._flows.pop(home, None)
+        if known is not None:
+            self._held -= known[1].untyped_storage().nbytes()
 
     def record_of(self, tensor: Any) -> Record | None:
         """What made this tensor's elements not finite, as far as it was seen."""

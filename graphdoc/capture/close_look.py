@@ -11,6 +11,7 @@ from graphdoc.capture.birth_records import Record
 from graphdoc.capture.births import Births
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.finite import KIND
+from graphdoc.capture.frames import user_stack
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
@@ -18,7 +19,7 @@ from graphdoc.capture.number_facts import is_finite
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.stacks import stack_here
-from graphdoc.capture.told_records import PlainRecords, grown, user_stack
+from graphdoc.capture.told_records import PlainRecords, grown
 from graphdoc.capture.written_evidence import start_document, write_document
 from graphdoc.evidence import Evidence, Sign
 

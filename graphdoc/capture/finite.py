@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.autopsy import Autopsy
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import user_stack
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Evidence, Sign
 
@@ -138,8 +138,7 @@ class FiniteWatch:
             facts["all"] = True
         starved = self._witness.starved()
         if starved is not None:
-            frames = frames_of(starved["stack"], self._witness.cwd)
-            facts["scaler"] = {**starved, "stack": [vars(f) for f in frames if f.user][-6:]}
+            facts["scaler"] = {**starved, "stack": user_stack(starved["stack"], self._witness.cwd)}
         if "scaler" not in evidence.extras:
             self._witness.fill_scaler(evidence)
         call = evidence.event(first)

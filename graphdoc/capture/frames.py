@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from graphdoc.capture import notebook_cells
 from graphdoc.capture.code_places import OURS, characters, is_user_file, position, shown_file, spot
@@ -48,6 +49,11 @@ def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
         )
         out.append(notebook_cells.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
     return out[-limit:]
+
+
+def user_stack(raw: RawStack | Stack, cwd: str) -> list[dict[str, Any]]:
+    """The innermost frames of the user's own, as plain data."""
+    return [vars(f) for f in frames_of(raw, cwd) if f.user][-6:]
 
 
 _TEXT = re.compile(r'  File "(.*)", line (\d+), in (.*)')

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphdoc.capture.birth_records import Record
 from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import user_stack
 from graphdoc.capture.left_out import CHOOSING
 from graphdoc.capture.names import Census
 from graphdoc.capture.node_stacks import kept_in
@@ -102,11 +102,6 @@ def _leads(start: Any, record: Record) -> bool:
                 seen.add(following)
                 todo.append(following)
     return False
-
-
-def user_stack(raw: Any, cwd: str) -> list[dict[str, Any]]:
-    """The innermost frames of the user's own, as plain data."""
-    return [vars(f) for f in frames_of(raw, cwd) if f.user][-6:]
 
 
 def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) -> list[dict[str, Any]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from graphdoc.capture.witness import Witness
 
 
@@ -25,14 +27,11 @@ def watch_call(witness: Witness, function: Any, kind: str) -> None:
                         witness.audit.zeroed(values[0], seen)
                 elif kind == "load_state_dict" and witness.audit is not None:
                     witness.audit.loaded(values[0], values[1])
-                journal.add(kind, journal.look[kind](3), ident)  # before < the woven function < its caller
+                journal.add(kind, journal.look[kind](3), ident)  # before < that function < its caller
         except Exception as e:
             witness.trouble(e)
 
-    try:
-        witness.undoing.append(insert_calls(function, before=before))
-    except CannotInsert as e:
-        witness.degraded.append(f"{kind} calls were not observed: {e}")
+    _insert(witness, function, before, f"{kind} calls")
 
 
 def watch_emptying(witness: Witness, function: Any) -> None:
@@ -46,7 +45,11 @@ def watch_emptying(witness: Witness, function: Any) -> None:
         except Exception as e:
             witness.trouble(e)
 
+    _insert(witness, function, before, "zero_grad calls of modules")
+
+
+def _insert(witness: Witness, function: Any, before: Callable[..., None], told: str) -> None:
     try:
         witness.undoing.append(insert_calls(function, before=before))
     except CannotInsert as e:
-        witness.degraded.append(f"zero_grad calls of modules were not observed: {e}")
+        witness.degraded.append(f"{told} were not observed: {e}")

@@ -16,7 +16,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit
@@ -51,7 +51,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no other method of the class reads the attribute")
     edits: list[Edit] = []
     for method in readers:
-        head = _head(method)
+        head = first_statement(method)
         indent = indent_of(source, head)
         texts = [_text(plan, n, indent) for n in _needed(plan, method)]
         edits += place_text(source, head, texts, after=False)
@@ -230,12 +230,6 @@ def _needed(plan: _Plan, method: ast.FunctionDef) -> list[ast.stmt]:
             names |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
             attributes |= _reads(value, plan.me)
     return needed
-
-
-def _head(method: ast.FunctionDef) -> ast.stmt:
-    first = method.body[0]
-    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return method.body[1] if docstring and len(method.body) > 1 else first
 
 
 def _text(plan: _Plan, node: ast.stmt, indent: str) -> str:

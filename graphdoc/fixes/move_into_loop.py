@@ -19,7 +19,7 @@ import builtins
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
 from graphdoc.source.effects import is_bare_call
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, key, targets_of
@@ -58,7 +58,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix(f"the loop runs over {min(taken)}")
     if isinstance(owner, Loop):
         _check_way(source, chosen, owner)
-    head = _head(owner)
+    head = first_statement(owner)
     indent = indent_of(source, head)
     edits = place_text(source, head, [text_of(source, n, indent) for n in chosen], after=False)
     gone: list[ast.stmt] = []
@@ -160,13 +160,6 @@ def _function(sources: Sources, at: object) -> tuple[Source, ast.stmt]:
     if function is None:
         raise CannotFix("no function stands around that place")
     return source, function
-
-
-def _head(owner: ast.stmt) -> ast.stmt:
-    body: list[ast.stmt] = owner.body  # type: ignore[attr-defined]
-    first = body[0]
-    docstring = isinstance(owner, Function) and isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1] if docstring and len(body) > 1 else first
 
 
 def _check_names(source: Source, node: ast.stmt, owner: ast.stmt) -> None:

@@ -12,7 +12,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required, statement
 from graphdoc.fixes.structures import convert_expression
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.blocks import first_statement, insert_after, insert_before
 from graphdoc.source.module import Function
 from graphdoc.source.paths import is_path, parse_expression, same, targets_of
 from graphdoc.source.places import Edit
@@ -35,9 +35,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if any(text in ast.unparse(s) for s in (source.node_block(owner) or ([], 0))[0] if not hasattr(s, "body")):
         raise CannotFix(f"{name} already requires gradients there")
     if isinstance(owner, Function) and str(name) in parameters(owner):
-        body = owner.body
-        docstring = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
-        return insert_before(source, body[1] if docstring else body[0], [text])
+        return insert_before(source, first_statement(owner), [text])
     if any(same(t, wanted) for t in targets_of(owner)):
         if isinstance(owner, ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
             return insert_before(source, owner.body[0], [text])

@@ -14,7 +14,7 @@ import re
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.fixes.pad_return import edit as pad_return
-from graphdoc.source.blocks import delete, insert_before
+from graphdoc.source.blocks import delete, first_statement, insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
@@ -42,7 +42,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     edits += [e for m in (forward, backward) for e in insert_before(source, m, ["@staticmethod"])]
     end = source.span(forward.args.args[-1])[1]
     edits += [Edit(source.file, end, end, "".join(f", {g}" for g in given))] if given else []
-    edits += insert_before(source, _first(forward), [text for text in kept if text]) if any(kept) else []
+    edits += insert_before(source, first_statement(forward), [text for text in kept if text]) if any(kept) else []
     edits += delete(source, start) if start is not None else []
     if given:
         count = len(forward.args.args) - 1 + len(given)
@@ -65,12 +65,6 @@ def _class(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
 
 def _loose(arguments: ast.arguments) -> bool:
     return bool(arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs)
-
-
-def _first(function: ast.FunctionDef) -> ast.stmt:
-    first = function.body[0]
-    told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return function.body[1] if told and len(function.body) > 1 else first
 
 
 def _kept(source: Source, node: ast.stmt) -> str:

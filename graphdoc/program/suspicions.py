@@ -9,7 +9,7 @@ from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import warned
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.paths import without_subscripts
+from graphdoc.source.paths import last_word, without_subscripts
 
 _ENDS = ("detach", "detach_", "no_grad", "item", "tolist", "numpy")
 _NUMBERS = ("item", "tolist")
@@ -154,7 +154,7 @@ def _cuts(node: ast.AST) -> bool:
 
 
 def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
-    return isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in names
+    return isinstance(node, ast.Call) and last_word(node.func) in names
 
 
 def _makes_leaf(node: ast.AST) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphdoc.source.module import Source
+from graphdoc.source.module import Function, Source
 from graphdoc.source.places import Edit
 from graphdoc.source.tokens import string_lines
 
@@ -86,6 +86,14 @@ def is_compound(statement: ast.stmt) -> bool:
 
 def _simple(texts: Sequence[str]) -> bool:
     return all("\n" not in t and not t.rstrip().endswith(":") and not t.startswith("@") for t in texts)
+
+
+def first_statement(owner: ast.stmt) -> ast.stmt:
+    """The first statement in the body of a function or loop, behind a docstring."""
+    body: list[ast.stmt] = owner.body  # type: ignore[attr-defined]
+    first = body[0]
+    docstring = isinstance(owner, Function) and isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return body[1] if docstring and len(body) > 1 else first
 
 
 def insert_after(source: Source, statement: ast.stmt, texts: Sequence[str], once: bool = False) -> list[Edit]:

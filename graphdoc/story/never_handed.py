@@ -7,6 +7,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.collected import Collected, never_given
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.held_by_none import unused_gradients
 from graphdoc.story.wording import folded
 
 
@@ -33,8 +34,7 @@ def never_handed(
             )
         ),
         remedies=_remedies(found, name, whose),
-        because=f"{whose} got gradients in {sign.count} backward calls, no optimizer holds them, and nothing else has "
-        "changed them",
+        because=unused_gradients(sign, whose),
     )
 
 

@@ -7,6 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.late_unfreezing import unfrozen_behind
 from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.story.held_by_none import unused_gradients
 from graphdoc.story.wording import folded
 
 
@@ -31,6 +32,5 @@ def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign)
                 *span_of("related", sign.stack, f"gives gradients to {whose}", sources),
             )
         ),
-        because=f"{whose} got gradients in {sign.count} backward calls, no optimizer holds them, and nothing else has "
-        "changed them",
+        because=unused_gradients(sign, whose),
     )

@@ -97,8 +97,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         # What the other run did after this one was ended is nothing that this one has lost.
         base = base.until(max(trace.last_index, baseline.failing + 1))
     lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
-    if outcome.records and (away := differentiated_away(base, trace, lost)):
-        lost, data["differentiated_away"] = [name for name in lost if name not in away], sorted(away)
+    lost = _to_be_reached(lost, base, trace, outcome, data)
     data["lost_gradient"] = lost
     if lost:
         return Verdict(False, f"{baseline.gone}, but {told_lost(base, lost)}", data)
@@ -149,10 +148,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["stopped_elsewhere"] = allowed
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
-    missed = never_reached(base, trace, baseline.reached_from)
-    if outcome.records and (away := differentiated_away(base, trace, missed)):
-        missed = [name for name in missed if name not in away]
-        data["differentiated_away"] = sorted({*away, *data.get("differentiated_away", ())})
+    missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
     if missed and not outcome.cuts:
         data["never_reached"] = missed
     elif missed:
@@ -175,6 +171,14 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     ended = baseline.spared & {base.name(key) for _, key in base.used() - trace.used()}
     known = bool(base.used())
     return Verdict(True, praise(outcome, trace, data, known, went_on, baseline.steady, bool(ended)), data)
+
+
+def _to_be_reached(names: list[str], base: Trace, trace: Trace, outcome: Outcome, data: dict[str, Any]) -> list[str]:
+    """Of parameters without gradient those that a right program gives one; the others are noted in ``data``."""
+    away = differentiated_away(base, trace, names) if outcome.records else set()
+    if away:
+        data["differentiated_away"] = sorted({*away, *data.get("differentiated_away", ())})
+    return [name for name in names if name not in away]
 
 
 def _later_steps(trace: Trace, baseline: Baseline) -> bool:

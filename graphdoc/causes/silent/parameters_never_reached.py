@@ -13,10 +13,10 @@ from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made, returned
 from graphdoc.program.signs import is_named, optimizer_of
-from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.program.spans import place
 from graphdoc.story.detached_part import bypassed
 from graphdoc.story.first_told import first_told
-from graphdoc.story.held_by_none import held_by_none
+from graphdoc.story.held_by_none import held_by_none, ungiven_places, unused_gradients
 from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
@@ -81,21 +81,15 @@ def recognise(program: Program) -> Finding | None:
 
 def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     name = optimizer_of(optimizers, sign)
-    making = made(sources, name) if is_named(optimizers, sign) else None
     weights = folded(str(w) for w in sign.facts["weights"])
-    spans = (
-        *((span("cause", making.frame(sources), f"`{name}` is not given them", sources),) if making else ()),
-        *span_of("related" if making else "cause", sign.stack, f"gives gradients to {weights}", sources),
-    )
     return Finding(
         0.9,
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
         f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
-        distinct(spans),
+        ungiven_places(sources, optimizers, sign, weights),
         remedies=tuple(_remedies(sources, optimizers, sign, name)),
-        because=f"{folded(sign.parameters)} got gradients in {sign.count} backward calls, no optimizer holds them, and "
-        "nothing else has changed them",
+        because=unused_gradients(sign, folded(sign.parameters)),
     )
 
 
