@@ -84,7 +84,7 @@ class CloseLook:
             self._births.active = index >= self._start - 1
             self._roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
             self._leaves = leaves_behind(self._roots) or {}
-            self._call = stack_here(4)  # root < _before < the woven function < backward
+            self._call = stack_here(4)  # root < _before < the function < backward
             bad = [t for t in outputs if isinstance(t, torch.Tensor) and not is_finite(torch, t)]
             if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:
                 self._history.append({"call": self._calls, "loss": float(outputs[0].detach())})

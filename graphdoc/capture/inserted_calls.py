@@ -80,7 +80,7 @@ def _new_code(function: FunctionType, guarding: bool, giving: bool) -> CodeType:
 
 
 def token_name(function: FunctionType) -> str:
-    """The local name under which a woven function keeps the token of its call."""
+    """The local name under which a function with an inserted call keeps the token of its call."""
     return _key(function) + "_token"
 
 

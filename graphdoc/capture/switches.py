@@ -31,7 +31,7 @@ class _Open(threading.local):
 
 
 class _Where:
-    """Reads where a switch is thrown, and which function is decorated with it, from within what is woven in."""
+    """Reads where a switch is thrown, and which function is decorated with it, from within what is inserted there."""
 
     def __init__(self) -> None:
         self._look = event_stacks.Look()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from graphdoc.messages.flat_text import Flat, clean, flatten, squeeze
-from graphdoc.messages.known import WORD, Entry, Wording, by_word, compiled, wordings
+from graphdoc.messages.known_messages import WORD, Entry, Wording, by_word, compiled, wordings
 
 # A hostile text can repeat an anchor without end; an honest one does not need more looks than this.
 _MOST_LOOKS = 200

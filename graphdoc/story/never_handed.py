@@ -7,7 +7,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.collected import Collected, never_given
 from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
-from graphdoc.story.held_by_none import unused_gradients
+from graphdoc.story.in_no_optimizer import unused_gradients
 from graphdoc.story.wording import folded
 
 

@@ -7,7 +7,7 @@ from graphdoc.finding import Finding
 from graphdoc.program.late_unfreezing import unfrozen_behind
 from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import distinct, span, span_of
-from graphdoc.story.held_by_none import unused_gradients
+from graphdoc.story.in_no_optimizer import unused_gradients
 from graphdoc.story.wording import folded
 
 

@@ -1,4 +1,4 @@
-"""Callbacks woven into a function stay that function's own."""
+"""Callbacks inserted into a function stay that function's own."""
 
 from __future__ import annotations
 

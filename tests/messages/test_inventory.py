@@ -14,7 +14,7 @@ from inventory_filled import filled
 from inventory_sources import literal, messages_of_file
 
 from graphdoc.messages import recognise
-from graphdoc.messages.known import wordings
+from graphdoc.messages.known_messages import wordings
 
 # Why a message needs no pattern: (reason, where it stands, its words).
 EXCUSED = (

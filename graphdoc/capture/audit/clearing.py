@@ -96,7 +96,7 @@ class Clearing:
         """An optimizer is about to be cleared."""
         if seen.steps >= LAST:
             return
-        self._throws(optimizer, seen, stacks.stack_here(4))  # zeroed < Audit.zeroed < the woven callback < zero_grad
+        self._throws(optimizer, seen, stacks.stack_here(4))  # zeroed < Audit.zeroed < the inserted callback < zero_grad
 
     def _throws(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
         followed = self._followed.setdefault(seen.id, _Followed())
@@ -115,7 +115,7 @@ class Clearing:
         young = [seen for seen in self._audit.journal.optimizers.values() if seen.steps < LAST]
         optimizers = [(o, seen) for seen in young if (o := seen.ref()) is not None]
         mine = {id(p) for p in module.parameters() if p.grad is not None}
-        raw = stacks.stack_here(4)  # emptied < Audit.emptied < the woven callback < zero_grad
+        raw = stacks.stack_here(4)  # emptied < Audit.emptied < the inserted callback < zero_grad
         if not optimizers and mine:
             self._early += 1
             self._emptied = mine, raw

@@ -65,7 +65,7 @@ class Targets:
             mine = {s: p for p in module.parameters() if (s := storage_of(p)) is not None}
         if not mine or not given:
             return
-        raw = stacks.stack_here(4)  # loaded < Audit.loaded < the woven function's callback < the woven function
+        raw = stacks.stack_here(4)  # loaded < Audit.loaded < the inserted callback < the function
         if mine.keys() <= given:
             if not self._same and any(id(p) in audit.reached for p in mine.values()):
                 self._same.append(_Copy({s: weakref.ref(p) for s, p in mine.items()}, given, raw))

@@ -74,7 +74,7 @@ class Unstepped:
         own = own or self._unused(entries, mine)
         if not own or optimizer_functions(own[-1].raw):
             return  # others' losses pass through these parameters, or a step with a closure is under way
-        here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the woven function's callback
+        here = stacks.stack_here(4)  # _judge < zeroed < Audit.zeroed < the inserted callback
         audit.snapshot()
         cwd = audit.witness.cwd
         names = sorted(audit.names[i] for i in mine if i in audit.names)

@@ -13,7 +13,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, span_of
-from graphdoc.remedies.letting_learn import unfreeze
+from graphdoc.remedies.unfreeze import unfreeze
 from graphdoc.remedies.used_up import used_up
 from graphdoc.source.paths import covers
 from graphdoc.story.first_told import first_told

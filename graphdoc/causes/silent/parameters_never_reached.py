@@ -16,7 +16,7 @@ from graphdoc.program.signs import is_named, optimizer_of
 from graphdoc.program.spans import place
 from graphdoc.story.detached_part import bypassed
 from graphdoc.story.first_told import first_told
-from graphdoc.story.held_by_none import held_by_none, ungiven_places, unused_gradients
+from graphdoc.story.in_no_optimizer import in_no_optimizer, ungiven_places, unused_gradients
 from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
@@ -75,7 +75,7 @@ def recognise(program: Program) -> Finding | None:
         ("unheld-weight", lambda s: _unheld(sources, optimizers, s)),
         ("suspect-ungiven", lambda s: never_handed(sources, optimizers, parameters, s)),
         ("suspect-ungiven", lambda s: unfrozen_late(sources, optimizers, s)),
-        ("ungiven", lambda s: held_by_none(sources, optimizers, s)),
+        ("ungiven", lambda s: in_no_optimizer(sources, optimizers, s)),
     )
 
 

@@ -11,7 +11,7 @@ from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.story.wording import folded
 
 
-def held_by_none(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
+def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     """A weak finding: a network may be left as it is on purpose, and the run cannot tell."""
     name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
     return Finding(
