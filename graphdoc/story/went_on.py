@@ -40,8 +40,10 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
             "other parameters are cleared before those are stepped"
         )
     else:
-        title = f"{whose or 'parameters of the optimizer'} receive no gradient: what is computed from them is cut off"
-        because = "their optimizer steps, and no backward call that was looked at has reached them"
+        receives, them, their = ("receives", "it", "its") if len(sign.parameters) == 1 else ("receive", "them", "their")
+        cut_off = f"what is computed from {them} is cut off"
+        title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
+        because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
     told = program.cuts[0] if program.cuts else None
     explanation = (
         f"`{told.op}` ends the graph of this value. " if told is not None else ""

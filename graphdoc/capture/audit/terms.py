@@ -163,7 +163,7 @@ class TermWatch(CutWatch):
             self._note_unrecorded_block(result)
         elif isinstance(result, self._torch.Tensor) and result.is_leaf and result.requires_grad:
             values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
-            self._into_leaves.extend(r for r in values if r is not None)
+            self._into_leaves.extend({id(r): r for r in values if r is not None}.values())
 
     def cuts_behind(self, nodes: Iterable[Any]) -> list[Record]:
         """Where what comes into these operations as a constant was cut off, the nearest to the loss first."""
@@ -231,7 +231,7 @@ class TermWatch(CutWatch):
         node = value.grad_fn
         if node is None or len(self.leaves) > MOST_LEFT or not self._torch.is_grad_enabled():
             return
-        first = result[0] if isinstance(result, list | tuple) and result else result
+        first = next(numbers_in(result), None) if isinstance(result, list | tuple) else result
         record, _ = self._records.get(id(first), (None, None))
         if record is not None:
             self.leaves[id(record)] = (record, record.behind)
