@@ -8,12 +8,12 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import local_names_of, names_taken_up
-from graphdoc.program.connections import is_needed
+from graphdoc.program.connections import is_needed, takes_only_older
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import place, where
+from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import (
     attributes_of_one_object,
@@ -57,6 +57,11 @@ def constant_at_use(
             if edit not in at_use:
                 at_use.append(edit)
             shown = shown or use[1]
+        else:
+            whole_use = _whole_use(program, consumer, used)
+            if whole_use is not None and whole_use not in at_use:
+                at_use.append(whole_use)
+                shown = shown or code_at(program.sources, used)
         own = not use_only and _begins_with_call(program.failing, producer)
         source = _source(program, producer, consumer, made) if own else None
         if source is None:
@@ -133,6 +138,17 @@ def _use(
     return None
 
 
+def _whole_use(program: Program, consumer: Node, used: Frame) -> dict[str, Any] | None:
+    """A detach of what the loss first makes of values that no name holds, where it takes nothing else: of
+    ``torch.stack(rows)``."""
+    at = user_frames(consumer.stack)
+    if not at or at[0] is not used or not takes_only_older(program.evidence.folded, consumer.id):
+        return None
+    if value_at(program, consumer.stack, used) != "tensor":
+        return None
+    return {"kind": "detach_expression", "args": {"place": place(used)}}
+
+
 def _begins_with_call(failing: Event | None, producer: Node) -> bool:
     """Whether the value was made in the thread of the failing call: its stack then begins in the same function.
 
@@ -171,7 +187,7 @@ def _whole_expressions(
     out: list[dict[str, Any]] = []
     for group in by_place.values():
         at = group[0]["args"]["place"]
-        names = {operand[0] for edit in group for operand in edit["args"]["operands"]}
+        names = {operand[0] for edit in group for operand in edit["args"].get("operands", ())}
         text = sources.get(at["file"])
         source = Source(at["file"], text) if text is not None else None
         found = source.expression_at(at) if source is not None else None

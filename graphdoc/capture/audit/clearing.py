@@ -35,18 +35,22 @@ class _Followed:
         self.thrown: stacks.Stack | None = None
         """Where gradients were thrown away since the latest backward call that reached them."""
         self.backward: Noted | None = None
+        self.calls: set[int] = set()
+        """The backward calls that have reached it since its gradients were thrown away."""
         self.used = False
-        """Whether another optimizer has stepped with gradients since that backward call: what is left was its own."""
+        """Whether another optimizer has stepped with gradients of that backward call: what is left was its own."""
         self.previous = -1
         self.healthy = False
-        self.kept = self.lost = 0
+        self.kept = self.lost = self.idle = 0
+        """Steps that used what earlier ones had used, that found everything thrown away, that no backward preceded."""
 
 
 class Clearing:
     """``never-cleared``: each step uses the gradients of all backward calls so far. ``stack`` is the first backward
     call of an iteration, ``other`` the step; ``facts["closure"]`` tells that the step calls it, ``facts["between"]``
     that another optimizer's loss reaches the parameters between two steps. ``cleared-early``: each step finds no
-    gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call."""
+    gradient. ``stack`` is the call of ``zero_grad`` between backward and step, ``other`` the backward call,
+    ``facts["first"]`` the step where the first one came before any backward call."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -68,6 +72,7 @@ class Clearing:
                 self._compare(followed, leaves)
             if not seen.parameters or any(i in leaves for i in seen.parameters):
                 followed.backward, followed.thrown, followed.used = noted, None, False
+                followed.calls.add(noted[0])
 
     def _compare(self, followed: _Followed, leaves: dict[int, Any]) -> None:
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
@@ -103,6 +108,7 @@ class Clearing:
         if not followed.used and any(p.grad is not None for p in parameters_of(optimizer)):
             followed.backward = followed.backward or self._latest
             followed.thrown = raw
+        followed.calls.clear()
 
     @property
     def looks(self) -> bool:
@@ -154,9 +160,11 @@ class Clearing:
                     followed.left[id(p)] = (weakref.ref(p), *known)
 
     def _uses(self, seen: Seen) -> None:
-        """This optimizer has used the latest gradients: what they left with the others is not theirs."""
+        """This optimizer has used the gradients of backward calls: what those left with the others is not theirs."""
+        mine = self._followed.get(seen.id)
         for ident, other in self._followed.items():
-            if ident != seen.id:
+            own = mine is not None and other.backward is not None and other.backward[0] not in mine.calls
+            if ident != seen.id and not own:
                 other.used = True
 
     def _judge(self, followed: _Followed, seen: Seen, mine: list[Any], every: list[Any]) -> None:
@@ -171,7 +179,8 @@ class Clearing:
         if lost and thrown is not None and "wrapper" in optimizer_functions(thrown):
             lost = False  # a step that is made of another's clears when it is done
         followed.lost = followed.lost + 1 if lost else 0
-        if followed.lost == ENOUGH == seen.steps and followed.thrown is not None:
+        followed.idle += not mine and followed.backward is None
+        if followed.lost == ENOUGH == seen.steps - followed.idle and followed.thrown is not None:
             self._tell_lost(followed, seen, every)
         if mine:
             followed.thrown = None
@@ -212,6 +221,9 @@ class Clearing:
         sign = Sign("cleared-early", frames_of(followed.thrown, cwd), backward, optimizer=seen.id)
         sign.parameters = sorted(audit.names[id(p)] for p in every if id(p) in audit.names)
         sign.event, sign.count = followed.backward[0], ENOUGH
+        if followed.idle:  # the first step of all came before any backward call
+            step = audit.journal.latest("step", seen.id)
+            sign.facts = {"first": [vars(f) for f in frames_of(step.raw, cwd)] if step is not None else []}
         self._found.append(sign)
         audit.tell_early()
 

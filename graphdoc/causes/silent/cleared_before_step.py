@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Optimizer, Sign, SourceTexts
+from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, optimizer_of, signs
-from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 from graphdoc.story.thrown_away import thrown_away
 from graphdoc.story.wording import folded
 
@@ -64,6 +64,9 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     name = optimizer_of(optimizers, sign)
     clear, backward = innermost_user(sign.stack), innermost_user(sign.other)
     remedies = []
+    step = innermost_user([Frame(**f) for f in sign.facts.get("first", ())])
+    if step is not None and backward is not None:
+        return _step_first(sources, name, sign, step, backward)
     if clear is not None and backward is not None:
         args = {"place": place(clear), "before": place(backward)}
         note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
@@ -81,6 +84,28 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         remedies=tuple(remedies),
         because=f"in {sign.count} steps from the first on, none of its parameters had a gradient, and each time "
         "`zero_grad()` had thrown some away after the backward call",
+    )
+
+
+def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
+    """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
+    args = {"place": place(step), "after": place(backward)}
+    note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
+    return Finding(
+        0.96,
+        Proof.STEPS.confidence,
+        f"`{name}` steps before the backward call, and its gradients are cleared before the next step",
+        "A step leaves parameters as they are whose `.grad` is None.",
+        distinct(
+            (
+                span("cause", step, "steps before there are gradients", sources),
+                *span_of("related", sign.other, "computes them", sources),
+                *span_of("related", sign.stack, "throws them away in the next pass", sources),
+            )
+        ),
+        remedies=(Remedy("move_statement", "step behind the backward call", "unsafe", note, args),),
+        because=f"the first step came before any backward call, and in {sign.count} steps since none of its parameters "
+        "had a gradient: each time `zero_grad()` had thrown it away",
     )
 
 
