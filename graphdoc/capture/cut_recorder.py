@@ -125,9 +125,9 @@ class CutRecorder(TorchFunctionMode):
                 if mixed and isinstance(output, torch.Tensor) and output.is_floating_point():
                     record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
             self._keep(output, record)
-            if not tensors and isinstance(result, list):
-                for inner in islice(numbers_in(result), MOST_INSIDE):
-                    self._keep(inner, record)
+        if record is not None and not tensors and isinstance(result, list):
+            for inner in islice(numbers_in(result), MOST_INSIDE):
+                self._keep(inner, record)
         if record is not None and name in CONVERSIONS | DETACHES:
             left = record if record.origins else draw_behind(record) if name in CONVERSIONS else None
             if left is not None and left not in self._recent[-1:]:
