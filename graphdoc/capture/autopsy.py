@@ -13,7 +13,7 @@ from typing import Any
 from graphdoc.capture import saved, walk
 from graphdoc.capture.facts import shape_of, version_of
 from graphdoc.capture.folding import Folding
-from graphdoc.capture.frames import frames_of
+from graphdoc.capture.frames import frames_of, outside_compiled
 from graphdoc.capture.journal import Entry, Journal
 from graphdoc.capture.mismatches import Mismatches
 from graphdoc.capture.names import Census
@@ -247,11 +247,12 @@ class Autopsy:
     def describe_node(self, node: Any, ident: int, state: str = "live") -> Node:
         sequence = node._sequence_nr()
         sequence = sequence if sequence < walk.NO_SEQUENCE else -1
+        op = str(node.name())
         return Node(
             ident,
-            str(node.name()),
+            op,
             sequence,
-            frames_of(self.raw_stack(node), self.cwd),
+            outside_compiled(op, frames_of(self.raw_stack(node), self.cwd)),
             state,
             self.epoch(sequence),
             self.iteration(sequence),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import os
+import re
 import site
 import sys
 import sysconfig
@@ -15,6 +16,7 @@ from graphdoc.capture import notebook_cells
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Our own folder."""
+_RESUMED = re.compile(r"^torch_dynamo_resume_in_(.+)_at_\d+$")
 _positions: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
 """By ``id``: hashing a code object reads all of it. The code is kept so that its id stays its own."""
 _spots: dict[int, dict[int, int]] = {}
@@ -74,6 +76,11 @@ def is_users(module: Any) -> bool:
     """Whether the class of a module is the user's own: its ``__init__`` is written in one of his files."""
     code = getattr(type(module).__init__, "__code__", None)
     return code is not None and is_user_file(code.co_filename)
+
+
+def function_of(code: CodeType) -> str:
+    """The function that code belongs to; what Dynamo makes of the rest of one (`resume_in_train_at_6`) is that one."""
+    return _RESUMED.sub(r"\1", getattr(code, "co_qualname", code.co_name))
 
 
 def position(code: CodeType, lasti: int) -> tuple[int, int, int, int]:

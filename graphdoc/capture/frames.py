@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from graphdoc.capture import notebook_cells
-from graphdoc.capture.code_places import OURS, characters, is_user_file, position, shown_file, spot
+from graphdoc.capture.code_places import OURS, characters, function_of, is_user_file, position, shown_file, spot
 from graphdoc.capture.stacks import RawStack, Stack
 from graphdoc.evidence import Frame
 
@@ -44,11 +44,20 @@ def frames_of(raw: RawStack | Stack, cwd: str, limit: int = 60) -> list[Frame]:
             column=characters(name, line, column),
             end_line=end_line,
             end_column=characters(name, end_line, end_column),
-            function=code.co_qualname if hasattr(code, "co_qualname") else code.co_name,
+            function=function_of(code),
             user=user,
         )
         out.append(notebook_cells.in_its_cell(frame, name, out) if user and name.startswith("<") else frame)
     return out[-limit:]
+
+
+def outside_compiled(op: str, stack: list[Frame]) -> list[Frame]:
+    """Where a node was made, as far as the stack can tell: all that `torch.compile` has compiled together is one node,
+    and the frames in it carry the line at which their code begins, without columns. What calls it has its own."""
+    if not op.startswith("CompiledFunction"):
+        return stack
+    first = next((i for i, f in enumerate(stack) if f.user and not f.column), len(stack))
+    return stack[:first] if any(f.user for f in stack[:first]) else stack
 
 
 def user_stack(raw: RawStack | Stack, cwd: str) -> list[dict[str, Any]]:

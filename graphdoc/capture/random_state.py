@@ -22,7 +22,9 @@ def seed(torch: Any) -> None:
 
 def draws(torch: Any) -> str:
     """How far the program has come in its random numbers: equal in two runs that have drawn as many."""
-    states = [bytes(torch.get_rng_state().tolist()), repr(random.getstate()).encode()]
+    with torch._C.DisableTorchFunction():  # no mode, ours or the program's, is to see thousands of numbers read
+        drawn = bytes(torch.get_rng_state().tolist())
+    states = [drawn, repr(random.getstate()).encode()]
     numpy = sys.modules.get("numpy.random")
     if numpy is not None:
         states.append(repr([getattr(part, "tolist", lambda part=part: part)() for part in numpy.get_state()]).encode())

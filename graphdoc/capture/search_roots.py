@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture.code_places import function_of, is_user_file
 
 NONE: frozenset[str] = frozenset()
 
@@ -38,7 +38,7 @@ def roots_of(frames: Iterable[FrameType]) -> list[Root]:
             passing[id(frame.f_globals)] = loop_names(code)
         scopes.setdefault(id(frame.f_globals), (frame.f_globals, code.co_filename))
         if is_user_file(code.co_filename) and code.co_name != "<module>":
-            function = getattr(code, "co_qualname", code.co_name)
+            function = function_of(code)
             out.append(Root(dict(frame.f_locals), function, code.co_filename, loop_names(code)))
     modules = [sys.modules.get("__main__"), *sys.modules.values()]
     done: set[int] = set()

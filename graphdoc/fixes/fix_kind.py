@@ -98,6 +98,19 @@ def statement(sources: Sources, value: object) -> tuple[Source, ast.stmt]:
     return source, node
 
 
+def statements(sources: Sources, args: Args) -> tuple[Source, list[ast.stmt]]:
+    """The statement at ``place``, or all from it to the one at ``last``, in the same block."""
+    source, first = statement(sources, required(args, "place"))
+    if args.get("last") is None:
+        return source, [first]
+    other, last = statement(sources, args["last"])
+    found = source.node_block(first)
+    if found is None or other is not source or not any(s is last for s in found[0][found[1] :]):
+        raise CannotFix("the statements do not follow one another in one block")
+    block, index = found
+    return source, block[index : next(i for i, s in enumerate(block) if s is last) + 1]
+
+
 def replace(source: Source, node: ast.AST, text: str) -> Edit:
     """Put a text in place of a node."""
     start, end = source.span(node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, statements
 from graphdoc.source.blocks import wrap
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
@@ -19,15 +19,7 @@ KIND = "no_grad_block"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, first = statement(sources, required(args, "place"))
-    chosen = [first]
-    if args.get("last") is not None:
-        other, last = statement(sources, args["last"])
-        found = source.node_block(first)
-        if found is None or other is not source or not any(s is last for s in found[0][found[1] :]):
-            raise CannotFix("the statements do not follow one another in one block")
-        block, index = found
-        chosen = block[index : next(i for i, s in enumerate(block) if s is last) + 1]
+    source, chosen = statements(sources, args)
     return under_no_grad(source, chosen)
 
 

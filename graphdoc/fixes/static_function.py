@@ -26,31 +26,35 @@ KIND = "static_function"
 def edit(sources: Sources, args: Args) -> list[Edit]:
     _, outer = call(sources, required(args, "place"))
     name = last_word(outer.func.func) if isinstance(outer.func, ast.Call) else ""
-    source, function = _class(sources, name)
+    source, function = class_named(sources, name)
     methods = {n.name: n for n in function.body if isinstance(n, ast.FunctionDef)}
     forward, backward, start = (methods.get(n) for n in ("forward", "backward", "__init__"))
-    if forward is None or backward is None:
-        raise CannotFix("the class has no forward and backward of its own")
+    if forward is None:
+        raise CannotFix("the class has no forward of its own")
+    both = (
+        [forward] if backward is None else [forward, backward]
+    )  # what nothing is differentiated through needs no other
     for method in methods.values():
-        if method.decorator_list or _loose(method.args):
+        if method.decorator_list or takes_any_number(method.args):
             raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
     given = [a.arg for a in start.args.args[1:]] if start is not None else []
     if set(given) & bound_names(forward) or forward.args.defaults:
         raise CannotFix("the arguments of forward and __init__ would get into each other's way")
     kept = [_kept(source, n) for n in start.body] if start is not None else []
-    edits = [e for m in (forward, backward) for e in _with_context(source, m)]
-    edits += [e for m in (forward, backward) for e in insert_before(source, m, ["@staticmethod"])]
+    edits = [e for m in both for e in _with_context(source, m)]
+    edits += [e for m in both for e in insert_before(source, m, ["@staticmethod"])]
     end = source.span(forward.args.args[-1])[1]
     edits += [Edit(source.file, end, end, "".join(f", {g}" for g in given))] if given else []
     edits += insert_before(source, first_statement(forward), [text for text in kept if text]) if any(kept) else []
     edits += delete(source, start) if start is not None else []
-    if given:
+    if given and backward is not None:
         count = len(forward.args.args) - 1 + len(given)
         edits += pad_return(sources, {"place": source.place(backward), "count": count})
     return edits + _applied(sources, name, start, function)
 
 
-def _class(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
+def class_named(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
+    """The one class of this name."""
     found = [
         (s, n)
         for s in sources.values()
@@ -63,7 +67,8 @@ def _class(sources: Sources, name: str) -> tuple[Source, ast.ClassDef]:
     return found[0]
 
 
-def _loose(arguments: ast.arguments) -> bool:
+def takes_any_number(arguments: ast.arguments) -> bool:
+    """Whether these arguments are not one for one those that ``apply`` hands over."""
     return bool(arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs)
 
 
@@ -97,7 +102,7 @@ def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, functio
     own = {id(n) for n in ast.walk(function)}
     for source in sources.values():
         for node in ast.walk(source.tree) if source.tree is not None else ():
-            if id(node) in own or not _names(node, name):
+            if id(node) in own or not is_named(node, name):
                 continue
             inner = source.parents.get(node)
             outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
@@ -110,7 +115,8 @@ def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, functio
     return edits
 
 
-def _names(node: ast.AST, name: str) -> bool:
+def is_named(node: ast.AST, name: str) -> bool:
+    """Whether a node reads this name, by itself or of a module."""
     return (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)) or (
         isinstance(node, ast.Attribute) and node.attr == name
     )

@@ -261,6 +261,17 @@ def position_of_argument(sources: SourceTexts, frame: Frame, name: str) -> int |
     return taken.index(name) if name in taken else None
 
 
+def function_head(sources: SourceTexts, frame: Frame) -> Frame | None:
+    """The first line of the function around a frame, as it is written: ``def forward(self, t, x):``."""
+    root = tree(sources, frame.file)
+    function = function_around(root, frame.line) if root else None
+    if function is None:
+        return None
+    line = sources[frame.file].splitlines()[function.lineno - 1]
+    end = len(line.rstrip()) + 1
+    return Frame(frame.file, function.lineno, function.col_offset + 1, function.lineno, end, frame.function, True)
+
+
 def methods_named(sources: SourceTexts, name: str, first: str) -> list[tuple[str, ast.FunctionDef]]:
     """Every function of this name whose first argument has the name ``first``, with its file."""
     return [

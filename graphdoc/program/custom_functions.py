@@ -11,6 +11,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import frames
+from graphdoc.source.paths import covers
 
 _READS = {"shape", "dtype", "device", "ndim", "training"}
 _CUTS = {"numpy", "item", "tolist", "detach", "data", "grad", "apply", "backward", "requires_grad", "tensor"}
@@ -148,3 +149,26 @@ def _recorded(node: ast.AST, foreign: set[str]) -> bool:
     if isinstance(node, ast.Name) and node.id in foreign:
         return False
     return not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or node.func.id in _PLAIN
+
+
+def class_of_kept(sources: SourceTexts, frame: Frame, path: str) -> str:
+    """The Function of which an object is kept under this path (``self.reverse``); empty where that is not one alone.
+
+    For an attribute it is told by what the class around the frame binds to it, for a plain name by the file.
+    """
+    root = bindings.tree(sources, frame.file)
+    classes = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef)] if root is not None else []
+    around = [n for n in classes if covers(n, frame.line)] if path.startswith("self.") else []
+    scope: ast.AST | None = around[-1] if around else root
+    built = {
+        bindings.text_of(node.value.func).rpartition(".")[2] if isinstance(node.value, ast.Call) else ""
+        for node in (ast.walk(scope) if scope is not None else ())
+        if isinstance(node, ast.Assign) and any(bindings.text_of(t) == path for t in node.targets)
+    }
+    functions = {
+        n.name
+        for file in sources
+        for n in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+        if isinstance(n, ast.ClassDef) and any(bindings.text_of(b).rpartition(".")[2] == "Function" for b in n.bases)
+    }
+    return built.pop() if len(built) == 1 and built <= functions else ""

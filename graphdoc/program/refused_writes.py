@@ -8,12 +8,14 @@ from graphdoc.evidence import Frame
 from graphdoc.program.flagged_builders import builders
 from graphdoc.program.in_place_writes import Target, is_statement, target_of
 from graphdoc.program.observed import Program
+from graphdoc.program.spans import innermost_user
 
 
 @dataclass(frozen=True)
 class RefusedWrite:
     """``message`` is the id of what PyTorch said. ``visible``: the write stands at ``frame`` itself; else something
-    that is called there writes, and ``built`` are the calls that told it to, where they were found."""
+    that is called there writes, and ``built`` are the calls that told it to, where they were found. What is written
+    is the argument of that call only where nothing lies between: a network gives its layers what it has computed."""
 
     message: str
     frame: Frame
@@ -30,4 +32,12 @@ def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
     visible = is_statement(program.sources, frame)
     stack = program.raised.stack if program.raised is not None else []
     built = [] if visible else builders(program.sources, frame, stack)
-    return RefusedWrite(said.id, frame, target_of(program.sources, program.raised, frame), visible, built)
+    target = target_of(program.sources, program.raised, frame) if visible or _of_one_module(stack) else Target()
+    return RefusedWrite(said.id, frame, target, visible, built)
+
+
+def _of_one_module(stack: list[Frame]) -> bool:
+    """Whether the user's line calls the very module that writes: one ``forward`` at most lies below it."""
+    own = innermost_user(stack)
+    below = stack[stack.index(own) + 1 :] if own is not None else []
+    return sum(f.function.rpartition(".")[2] == "forward" for f in below) <= 1

@@ -136,8 +136,8 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
         holder = next((h for h in c.tensor.holders), None)
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
-            shape = ", ".join(str(n) for n in c.tensor.shape)
-            fact = f"the tensor [{shape}] {how} `{holder.told}` in {holder.function}"
+            shape = f" [{', '.join(str(n) for n in c.tensor.shape)}]" if c.tensor.shape else ""  # none is not seen, too
+            fact = f"the tensor{shape} {how} `{holder.told}` in {holder.function}"
             if fact not in out:
                 out.append(fact)
     if reuse.behind:

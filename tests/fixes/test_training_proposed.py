@@ -193,6 +193,38 @@ CASES = [
         """,
     ),
     Case(
+        "static_function_kept",
+        start=NETS,
+        sick="""\
+        class Turned(torch.autograd.Function):
+            def __init__(self, strength):
+                self.strength = strength
+                self.calls = 0
+
+            def forward(self, x):
+                self.calls += 1
+                return x * 1.0
+
+            def backward(self, grad):
+                return -self.strength * self.calls * grad
+
+        turn = Turned(0.1)
+        for step in range(3):
+            opt.zero_grad()
+            head(turn(body(x))).sub(y).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            reached = body(x)
+            seen = reached.detach().requires_grad_()
+            head(seen).sub(y).square().mean().backward()
+            reached.backward(-0.1 * (step + 1) * seen.grad)
+            opt.step()
+        """,
+    ),
+    Case(
         "static_function",
         start=NETS,
         sick="""\

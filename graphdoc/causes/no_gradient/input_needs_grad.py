@@ -6,11 +6,12 @@ import ast
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Cut, Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
+from graphdoc.program.made_inputs import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
@@ -194,19 +195,21 @@ def _finding(
     program: Program, frame: Frame | None, inputs: list[str], strength: float, certain: bool, seen: bool = True
 ) -> Finding:
     label = "does not require gradients" if seen else "does not seem to require gradients"
-    made = [found for n in inputs if (found := _made(program.sources, program.raised, n))]
-    spans = [span("cause", f, f"`{n}` is made here and {label}") for n, f in made[:2]]
+    made = [found for n in inputs if (found := made_input(program.sources, program.raised, n))]
+    spans = [
+        span("cause", m.frame, f"`{m.name}` {'comes in' if m.given else 'is made'} here and {label}") for m in made[:2]
+    ]
     if frame:
         spans.append(span("cause", frame, "its gradient is asked for here", program.sources))
     remedies = tuple(
         Remedy(
             "require_input_grad",
-            f"Let `{n}` require gradients where it is made",
+            f"Let `{m.name}` require gradients where it {'comes in' if m.given else 'is made'}",
             "safe",
             "The gradient of the input is computed in addition; nothing else changes.",
-            {"place": place(f), "name": n},
+            {"place": place(m.frame), "name": m.name},
         )
-        for n, f in made[:1]
+        for m in made[:1]
     )
     told = f" ({listing([f'`{n}`' for n in inputs[:3]])})" if inputs else ""
     return Finding(
@@ -238,28 +241,6 @@ _UNSEEN = (
     "The tensor whose gradient is wanted{told} was not at hand when the program failed. One reason for its `.grad` "
     "being None is `requires_grad=False`: the flag has to be set on this very tensor before the forward that uses it."
 )
-
-
-def _made(sources: SourceTexts, raised: Raised | None, name: str) -> tuple[str, Frame] | None:
-    """Where the tensor was made, and its name there: the assignment nearest to the innermost frame that has one.
-
-    A helper's own argument name (``x``) leads to the caller, where the call's argument in that position has a name.
-    """
-    frames = [f for f in reversed(raised.stack) if f.user] if raised else []
-    wanted = name
-    for number, frame in enumerate(frames):
-        found = bindings.assignments(sources, frame, wanted)
-        if found:
-            return wanted, found[0][0]
-        position = bindings.position_of_argument(sources, frame, wanted)
-        if position is None or number + 1 >= len(frames):
-            return None
-        call = bindings.call_at(sources, frames[number + 1])
-        given = bindings.names_in(bindings.argument(call, position, wanted))
-        if not given:
-            return None
-        wanted = given[0]
-    return None
 
 
 CAUSE = Cause(

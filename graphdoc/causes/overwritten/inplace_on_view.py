@@ -102,7 +102,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     places = [frame] if write.visible else write.built
     shown = write.visible or bool(places)  # else something below this call writes, into nobody knows what
-    what = f"`{target.path}`" if target.path and shown else "a view"
+    what = f"`{target.path}`" if target.path and shown else "a tensor"
     made = bound_before(program.sources, frame, target.path) if shown else None
     spans = [span("cause", frame, f"writes into {what}", program.sources)]
     spans += [span("cause", b, "built to write in place", program.sources) for b in places if b.line != frame.line][:1]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
+from graphdoc.program.compiled_parts import compiled_around
 from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.library_calls import library_calls
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
-from graphdoc.program.spans import distinct, moment, span_of
+from graphdoc.program.spans import distinct, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -69,6 +71,10 @@ intact, no weight has changed in between, and the second call frees it. It costs
 and keeps its memory for longer, so merging comes first. Give the flag to the first call only; on the last one it keeps
 the graph for nobody.
 
+Under `torch.compile` two losses can share more than the program says. What is compiled together is one node of the
+graph, freed as a whole, and a `detach()` inside does not part it: a compiled training step with two backward calls
+fails where the same step runs uncompiled. Compile the networks, and leave the function that calls backward as it is.
+
 With a `step()` between the two calls neither is right as it stands: see `optimizer-step-before-backward`. With two
 optimizers, merging sends each loss into both networks; if one loss was not meant for the other's parameters, detach
 instead: `undetached-target`.
@@ -94,7 +100,36 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role in CONSTANT or not (reuse.calls and reuse.used_up):
         return None
-    return _told(program, reuse)
+    head = program.node(reuse.carries[0].producer) if reuse.carries else None
+    return _of_compiled_step(program, reuse) if compiled_around(head, reuse.failing) else _told(program, reuse)
+
+
+def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
+    """The two calls stand in a function that is compiled as a whole: what they share is the compiled part itself."""
+    named = names_of(program.sources, program.nodes, reuse.carries, 2)
+    compiled = library_calls(program.sources, "compile")
+    return Finding(
+        0.8,
+        "likely",
+        "two losses come out of one compiled part, and the first backward frees all of it",
+        "`torch.compile` was given a function that calls backward itself. What it compiles together, up to such a "
+        "call, is one node of the graph, and the first call frees it whole: also what the second loss needs"
+        f"{f' behind {named}' if named else ''}, and even where the program detaches one from the other. Uncompiled, "
+        "only what both losses lead to would be freed.",
+        distinct(
+            (
+                *(
+                    span("cause", f, "compiles the function together with its backward calls", program.sources)
+                    for f in compiled[:1]
+                    if len(compiled) == 1
+                ),
+                *calls_of(program, reuse),
+            )
+        ),
+        facts_of(program, reuse),
+        (_COMPILE_NETWORKS,),
+        because="both calls lead through one compiled node, which the first has freed",
+    )
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
@@ -178,6 +213,14 @@ def _meant(owners: Owners, reuse: Reuse) -> str:
         return "Both are meant to train these parameters"
     called = owners.called
     return f"The first trains its part of them with {listing(called(theirs))}, the second with {listing(called(mine))}"
+
+
+_COMPILE_NETWORKS = Remedy(
+    "compile_networks",
+    "compile the networks instead of the function that calls backward",
+    "display",
+    "Each network is a compiled part of its own then, and backward frees what this loss leads to.",
+)
 
 
 def _from_text(program: Program) -> Finding | None:
