@@ -7,12 +7,14 @@ import re
 import textwrap
 from typing import Any
 
-from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.evidence import Event, Frame, Sign, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program import bindings
 from graphdoc.program.bad_numbers import frame_of
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, place
+from graphdoc.program.stack_levels import level_of
 from graphdoc.source.module import Source
 from graphdoc.source.operands import parsed
 from graphdoc.source.places import Place
@@ -54,6 +56,23 @@ def clipping(program: Program) -> tuple[Remedy, ...]:
     if len(edits) == 1:
         return (Remedy("add_statement", title, "unsafe", note, edits[0]["args"]),)
     return (Remedy("several", title, "unsafe", note, {"edits": edits}),)
+
+
+def clip_beside(sources: SourceTexts, sign: Sign) -> Frame | None:
+    """The call that bounds the gradients: in the function of the call it has to change places with, where it goes
+    through helpers of the program that do nothing else to them; else its innermost place."""
+    inner, other = innermost_user(sign.stack), innermost_user(sign.other)
+    level = level_of(sign.stack, sign.other, sign.other)
+    if inner is None or level is None or level[1] != other:
+        return inner
+    users = [f for f in sign.stack if f.user]
+    helpers = [_function_of(sources, f) for f in users[users.index(level[0]) + 1 :]]
+    return level[0] if all(h is not None and not any(map(_updates, h.body)) for h in helpers) else inner
+
+
+def _function_of(sources: SourceTexts, frame: Frame) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    root = bindings.tree(sources, frame.file)
+    return bindings.function_around(root, frame.line) if root is not None else None
 
 
 def moved_with(sources: SourceTexts, clip: Frame, other: Frame) -> dict[str, object]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from inspect import GEN_CREATED, getgeneratorstate
 from sys import _getframe
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import stacks
@@ -24,6 +26,22 @@ LAST = 6
 """Calls that are looked at."""
 _FUNCTIONS = ("_clip_grads_with_norm_", "clip_grad_value_")
 """Of ``torch.nn.utils.clip_grad``; the first one does the work of ``clip_grad_norm_`` (PyTorch 2.6 and later)."""
+
+
+def _given(parameters: Any, torch: Any) -> list[Any] | tuple[Any, ...] | None:
+    """The parameters that a call is given, with nothing taken from an iterator: one of ``Module.parameters()`` that
+    has not begun still holds its module, one that has ended holds nothing. None where that cannot be known."""
+    if isinstance(parameters, list | tuple):
+        return parameters
+    if type(parameters) is not GeneratorType:
+        return None
+    frame = parameters.gi_frame
+    if frame is None:
+        return []
+    if parameters.gi_code is not torch.nn.Module.parameters.__code__ or getgeneratorstate(parameters) != GEN_CREATED:
+        return None
+    known = frame.f_locals
+    return list(torch.nn.Module.parameters(known["self"], known["recurse"]))
 
 
 class _Clip:
@@ -72,8 +90,8 @@ class Clips:
 
     def _note(self, parameters: Any, bound: Any, norm: Any) -> None:
         audit = self._audit
-        every = [parameters] if isinstance(parameters, audit.torch.Tensor) else parameters
-        if not isinstance(every, list | tuple) or math.isinf(float(bound)):
+        every = [parameters] if isinstance(parameters, audit.torch.Tensor) else _given(parameters, audit.torch)
+        if every is None or math.isinf(float(bound)):
             return  # what is only measured
         with Unseen(audit.torch, audit.witness.anomaly, None):
             found = any(p.grad is not None for p in every)

@@ -14,7 +14,7 @@ from graphdoc.program.one_shot import one_shot
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
-from graphdoc.remedies.clipping import moved_with
+from graphdoc.remedies.clipping import clip_beside, moved_with
 from graphdoc.story.nothing_left import nothing_left
 
 TITLE = "Gradients are clipped where it has no effect, or not the one that was meant"
@@ -89,6 +89,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     how = str(sign.facts["how"])
     here, there = _LABELS[how]
+    clip = clip_beside(sources, sign)
     return Finding(
         0.93,
         Proof.STEPS.confidence,
@@ -96,7 +97,8 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         "Clipping changes the `.grad` that is there when it is called, and nothing else.",
         distinct(
             (
-                *span_of("cause", sign.stack, here, sources),
+                *span_of("cause", [clip] if clip is not None else sign.stack, here, sources),
+                *span_of("related", sign.stack, "bounds the gradients", sources),
                 *span_of("related", sign.other, there, sources),
             ),
         ),
@@ -143,7 +145,7 @@ def _nothing_given(
 
 
 def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how: str) -> list[Remedy]:
-    clip, other = innermost_user(sign.stack), innermost_user(sign.other)
+    clip, other = clip_beside(sources, sign), innermost_user(sign.other)
     if clip is None or other is None:
         return []
     note = f"the bound holds for what `{optimizer_of(optimizers, sign)}` uses"
