@@ -2,7 +2,7 @@
 
 The statements that compute it are moved behind the step, with what they go through on the way to the loss; one whose
 result is also used before the step is copied and stays where it is, and so does all of it where step and backward
-stand in a branch.
+stand in a branch. Of a tuple that is copied only what the loss takes is bound again.
 
 Args:
     places: the statements that ran with the old weights.
@@ -20,6 +20,7 @@ from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
@@ -45,8 +46,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     _check(found, chosen)
     anchor = found.block[found.anchor]
     indent = indent_of(source, anchor)
+    spared = _spared(source, found, chosen, backward)
     texts = _detached(
-        [text_of(source, found.block[i], indent) for i in chosen], {n for c in constants for n in binds(c)}
+        [_unbound(text_of(source, found.block[i], indent), spared.get(i, set())) for i in chosen],
+        {n for c in constants for n in binds(c)},
     )
     edits = place_text(source, anchor, texts, after=True)
     for i in chosen:
@@ -101,6 +104,38 @@ def _check(found: Stretch, chosen: list[int]) -> None:
         if other := wanted_behind(found.following, None, later & binds(node)):
             raise CannotFix(f"{min(other)} has another value by then")
         fresh |= binds(node)
+
+
+def _spared(source: Source, found: Stretch, chosen: list[int], backward: ast.stmt | None) -> dict[int, set[str]]:
+    """For each statement that is copied, the names that keep their value: nothing that runs again needs a new one."""
+    if source.tree is None or any(isinstance(n, ast.Name) and _translates(n) for n in ast.walk(source.tree)):
+        return {}
+    live = wanted_behind(found.following, backward, {n for i in chosen for n in changes(found.block[i])})
+    spared: dict[int, set[str]] = {}
+    for i in reversed(chosen):
+        node = found.block[i]
+        if not _movable(found, chosen, i):
+            spared[i] = binds(node) - live
+        live |= reads(node)
+    return spared
+
+
+def _translates(name: ast.Name) -> bool:
+    """Whether ``_`` is read here, so that it is no place for what nobody wants."""
+    return name.id == "_" and isinstance(name.ctx, ast.Load)
+
+
+def _unbound(text: str, names: set[str]) -> str:
+    """The statement with ``_`` in place of some of the names that it unpacks into."""
+    node = ast.parse(text).body[0]
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Tuple):
+        return text
+    lines = text.encode().splitlines(keepends=True)
+    for name in reversed(node.targets[0].elts):
+        if isinstance(name, ast.Name) and name.id in names:
+            line = lines[name.lineno - 1]
+            lines[name.lineno - 1] = line[: name.col_offset] + b"_" + line[name.end_col_offset :]
+    return b"".join(lines).decode()
 
 
 def _detached(texts: list[str], constants: set[str]) -> list[str]:

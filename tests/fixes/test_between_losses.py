@@ -85,6 +85,18 @@ RECOMPUTED = [
         "out = net(z)\nscore = judge(\n    out['image'].view(-1), out.shape)\ng(score)\nopt.step()\n"
         "score = judge(\n    out['image'].detach().view(-1), out.shape)\nuse(score)\n",
     ),
+    # of a tuple only what the loss takes is bound again: what else came out is read behind it as it was
+    (
+        "«q, p = net(x)»\ng(q)\n«opt.step()»\nloss = f(p)\n«loss.backward()»\nlog(q)\n",
+        {**ONE, "backward": "@2"},
+        "q, p = net(x)\ng(q)\nopt.step()\n_, p = net(x)\nloss = f(p)\nloss.backward()\nlog(q)\n",
+    ),
+    # where `_` means something (a translation), it is no place to put a value
+    (
+        "print(_('train'))\n«q, p = net(x)»\ng(q)\n«opt.step()»\nloss = f(p)\n«loss.backward()»\nlog(q)\n",
+        {**ONE, "backward": "@2"},
+        "print(_('train'))\nq, p = net(x)\ng(q)\nopt.step()\nq, p = net(x)\nloss = f(p)\nloss.backward()\nlog(q)\n",
+    ),
     # two forwards keep their order
     (
         "«a = f(x)»\n«b = g(a)»\n«opt.step()»\nh(a, b)\n",
