@@ -31,9 +31,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     forward, backward, start = (methods.get(n) for n in ("forward", "backward", "__init__"))
     if forward is None:
         raise CannotFix("the class has no forward of its own")
-    both = (
-        [forward] if backward is None else [forward, backward]
-    )  # what nothing is differentiated through needs no other
+    # What nothing is differentiated through needs no backward.
+    both = [forward] if backward is None else [forward, backward]
     for method in methods.values():
         if method.decorator_list or takes_any_number(method.args):
             raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
