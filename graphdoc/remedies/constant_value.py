@@ -140,8 +140,13 @@ def _use(
 
 def _whole_use(program: Program, consumer: Node, used: Frame) -> dict[str, Any] | None:
     """A detach of what the loss first makes of values that no name holds, where it takes nothing else: of
-    ``torch.stack(rows)``."""
+    ``torch.stack(rows)``. Only a call gives a tensor whatever it is given; what an operator takes may be a number the
+    first time."""
     at = user_frames(consumer.stack)
+    text = program.sources.get(used.file)
+    found = Source(used.file, text).expression_at(place(used)) if text is not None else None
+    if found is None or found.kind != "Call":
+        return None
     if not at or at[0] is not used or not takes_only_older(program.evidence.folded, consumer.id):
         return None
     if value_at(program, consumer.stack, used) != "tensor":
