@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.fixes.pad_return import edit as pad_return
@@ -98,27 +99,27 @@ def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
 def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, function: ast.ClassDef) -> list[Edit]:
     """Every ``Name(a)(x)`` as ``Name.apply(x, a)``."""
     edits: list[Edit] = []
-    own = {id(n) for n in ast.walk(function)}
-    for source in sources.values():
-        for node in ast.walk(source.tree) if source.tree is not None else ():
-            if id(node) in own or not is_named(node, name):
-                continue
-            inner = source.parents.get(node)
-            outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
-            if not isinstance(inner, ast.Call) or not isinstance(outer, ast.Call) or outer.func is not inner:
-                raise CannotFix(f"{name} is used in another way at line {getattr(node, 'lineno', 0)}")
-            if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
-                raise CannotFix("the arguments of a call cannot be put in order")
-            given = [source.segment(a) for a in outer.args] + _in_order(source, inner, start)
-            edits.append(replace(source, outer, f"{source.segment(node)}.apply({', '.join(given)})"))
+    for source, node in uses_of(sources, function):
+        inner = source.parents.get(node)
+        outer = source.parents.get(inner) if isinstance(inner, ast.Call) and inner.func is node else None
+        if not isinstance(inner, ast.Call) or not isinstance(outer, ast.Call) or outer.func is not inner:
+            raise CannotFix(f"{name} is used in another way at line {node.lineno}")
+        if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
+            raise CannotFix("the arguments of a call cannot be put in order")
+        given = [source.segment(a) for a in outer.args] + _in_order(source, inner, start)
+        edits.append(replace(source, outer, f"{source.segment(node)}.apply({', '.join(given)})"))
     return edits
 
 
-def is_named(node: ast.AST, name: str) -> bool:
-    """Whether a node reads this name, by itself or of a module."""
-    return (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)) or (
-        isinstance(node, ast.Attribute) and node.attr == name
-    )
+def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, ast.expr]]:
+    """Where the name of a class is read outside of it, by itself or as an attribute of a module."""
+    own = {id(n) for n in ast.walk(function)}
+    for source in sources.values():
+        for node in ast.walk(source.tree) if source.tree is not None else ():
+            name = isinstance(node, ast.Name) and node.id == function.name and isinstance(node.ctx, ast.Load)
+            attribute = isinstance(node, ast.Attribute) and node.attr == function.name
+            if isinstance(node, ast.Name | ast.Attribute) and (name or attribute) and id(node) not in own:
+                yield source, node
 
 
 def _in_order(source: Source, node: ast.Call, start: ast.FunctionDef | None) -> list[str]:

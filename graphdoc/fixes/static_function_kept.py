@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
 from graphdoc.fixes.pad_return import edit as pad_return
-from graphdoc.fixes.static_function import class_named, is_named, takes_any_number
+from graphdoc.fixes.static_function import class_named, takes_any_number, uses_of
 from graphdoc.source.blocks import delete, first_statement, insert_before, text_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, targets_of
@@ -79,14 +79,8 @@ def _held(methods: Iterable[ast.FunctionDef]) -> set[str]:
 
 
 def _set_by(method: ast.FunctionDef) -> set[str]:
-    paths = (key(t) for n in ast.walk(method) for t in _targets(n))
+    paths = (key(t) for n in ast.walk(method) for t in targets_of(n))
     return {k.removeprefix("self.") for k in paths if k.startswith("self.")}
-
-
-def _targets(node: ast.AST) -> list[ast.expr]:
-    if not isinstance(node, ast.stmt):
-        return []
-    return [e for t in targets_of(node) for e in (t.elts if isinstance(t, ast.Tuple | ast.List) else [t])]
 
 
 def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str]) -> list[Edit]:
@@ -126,17 +120,13 @@ def _plain_class(source: Source, state: str, name: str, methods: list[ast.Functi
 def _built(sources: Sources, function: ast.ClassDef, path: str) -> list[ast.Call]:
     """Every ``Name(...)``; each has to be what this path is bound to."""
     out: list[ast.Call] = []
-    name, own = function.name, {id(n) for n in ast.walk(function)}
-    for source in sources.values():
-        for node in ast.walk(source.tree) if source.tree is not None else ():
-            if id(node) in own or not is_named(node, name):
-                continue
-            made = source.parents.get(node)
-            bound = source.parents.get(made) if isinstance(made, ast.Call) and made.func is node else None
-            kept = isinstance(bound, ast.Assign) and bound.value is made and [key(t) for t in bound.targets] == [path]
-            if not isinstance(made, ast.Call) or not kept:
-                raise CannotFix(f"{name} is used in another way at line {getattr(node, 'lineno', 0)}")
-            out.append(made)
+    for source, node in uses_of(sources, function):
+        made = source.parents.get(node)
+        bound = source.parents.get(made) if isinstance(made, ast.Call) and made.func is node else None
+        kept = isinstance(bound, ast.Assign) and bound.value is made and [key(t) for t in bound.targets] == [path]
+        if not isinstance(made, ast.Call) or not kept:
+            raise CannotFix(f"{function.name} is used in another way at line {node.lineno}")
+        out.append(made)
     return out
 
 
