@@ -27,6 +27,7 @@ class Fault(Enum):
     STEPPED = "a parameter that an optimizer's step wrote first"
     COVERED_UP = "the same in a part that an earlier call kept, and that should not be in this graph"
     PARAMETER = "a parameter that something else wrote"
+    CONSTANT = "the same, behind a value that is a constant for this loss and came with its graph"
     OUTLIVES = "a buffer or data that is kept from one pass to the next"
     STATE = "a state that one line writes again and again"
     ACTIVATION = "a result of this pass"
@@ -142,7 +143,7 @@ class Overwrite:
         """Which of the faults it is: what was written, by whom, and whether it belongs here."""
         if self.saved is Saved.PARAMETER:
             if not self.by_step:
-                return Fault.PARAMETER
+                return Fault.CONSTANT if self.constant and self._carried else Fault.PARAMETER
             return Fault.COVERED_UP if self.covered_up else Fault.STEPPED
         if self.outlives:
             return Fault.OUTLIVES
@@ -255,11 +256,15 @@ class Overwrite:
             return False
         if self.slices is not None:
             return bool(self.keeping_calls)
-        carried = self.reuse is not None and bool(self.reuse.carries)
-        stored = carried and self.reuse is not None and self.reuse.lifetime is Lifetime.STORED
+        stored = self._carried and self.reuse is not None and self.reuse.lifetime is Lifetime.STORED
         if stored and kept_for_its_round(self._journal, self.keeping_calls, self._named_behind):
             return False  # the flags serve the pass itself: it is the store that brings the old graph back
-        return (carried or self.constant) and bool(self.keeping_calls)
+        return (self._carried or self.constant) and bool(self.keeping_calls)
+
+    @cached_property
+    def _carried(self) -> bool:
+        """Whether the values are known by which the older part came into this graph."""
+        return self.reuse is not None and bool(self.reuse.carries)
 
     @cached_property
     def surely_covered_up(self) -> bool:

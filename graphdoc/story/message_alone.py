@@ -101,6 +101,7 @@ _OVERWRITTEN = {
         "parameter-overwritten": 0.30,
         "carried-state": 0.26,
         "stored-with-graph": 0.24,
+        "undetached-target": 0.23,
         "inplace-on-saved-activation": 0.22,
     },
     "weight": {
@@ -111,6 +112,7 @@ _OVERWRITTEN = {
         "inplace-on-saved-activation": 0.28,
         "carried-state": 0.26,
         "stored-with-graph": 0.24,
+        "undetached-target": 0.23,
     },
     "slice": {"state-overwritten-in-place": 0.47, "inplace-on-saved-activation": 0.28},
     "result": {"inplace-on-saved-activation": 0.46, "state-overwritten-in-place": 0.24},

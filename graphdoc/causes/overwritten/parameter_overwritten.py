@@ -15,7 +15,6 @@ from graphdoc.program.writers import written
 from graphdoc.remedies.forward_hooks import Hook, hook_of
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph_places import constant_places
 from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, story, trust
 
 TITLE = "A parameter was overwritten between the forward pass and its backward"
@@ -73,6 +72,7 @@ Switching to `.data` is no fix: it removes the counter, not the overwrite.
 """,
     not_this="""\
 - An optimizer stepped in between: `optimizer-step-before-backward`, `retain-graph-cover-up`.
+- The loss takes the overwritten network's output as a target, with its graph: `undetached-target`.
 - The tensor is no parameter: `buffer-updated-in-place`, `state-overwritten-in-place`.
 - The writing line itself raises *a leaf Variable that requires grad is being used in an in-place operation*:
   `inplace-on-leaf`.
@@ -138,8 +138,6 @@ def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]
             *out,
             *(span("cause", f, "registered to run behind the layer", program.sources) for f in hook.registered[:2]),
         ]
-    if found.constant and found.reuse is not None and found.reuse.carries:
-        return [*out, *constant_places(program, found.reuse.carries, "a constant for this loss, with its graph")[:2]]
     for frame in at.lines[:2] if at is not None else ():
         out.append(span("cause", frame, "this forward ran with the values from before", program.sources))
     return out

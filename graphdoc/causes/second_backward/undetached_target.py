@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Finding
 from graphdoc.model import Span
-from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
+from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, facts_of, flow, names_of, steps_of, trained_by
 from graphdoc.story.older_graph_places import constant_places, earlier_uses, made_places
+from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
+from graphdoc.story.overwrite import facts_of as versions_of
 from graphdoc.story.wording import folded, listing
 
 TITLE = "A target or advantage, meant as a constant, carries another network's graph"
@@ -77,8 +83,9 @@ for the right order.
 - The shared part leads to parameters that *both* losses train, with one optimizer: `shared-subgraph-losses`.
 - The value comes from the previous iteration of the same network: `carried-state`.
 - It was stored in a rollout and several updates read it: `stored-with-graph`.
-- The message is *modified by an inplace operation*: the other optimizer has stepped already. The same `.detach()` is
-  right if the value is a constant: `optimizer-step-before-backward`.
+- The message is *modified by an inplace operation*, and the other optimizer has stepped already. The same `.detach()`
+  is right if the value is a constant: `optimizer-step-before-backward`. Where no step but a copy wrote (the soft update
+  of a target network whose estimate came in with its graph), it is this fault.
 """,
     references=(links.DETACH, links.NO_GRAD, links.GRAPH_HISTORY),
 )
@@ -86,7 +93,9 @@ for the right order.
 
 def recognise(program: Program) -> Finding | None:
     """The graph: what lies behind the shared part belongs to another optimizer than the one this loss is for."""
-    reuse = program.reuse
+    reuse, found = program.reuse, program.overwrite
+    if reuse is not None and found is not None and found.fault is Fault.CONSTANT:
+        return _overwritten(program, reuse, found)
     if reuse is None or not program.nodes:
         return _from_text(program)
     if reuse.role not in CONSTANT or reuse.lifetime not in (Lifetime.SAME_PASS, Lifetime.UNKNOWN):
@@ -178,6 +187,37 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     )
 
 
+def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
+    """The connection is the fault, and the write only what made it fail: a number needs no old values."""
+    names = names_of(program.sources, program.nodes, reuse.carries, 2)
+    what, several = names or "a value", " and " in names
+    behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
+    versions = versions_of(program, found)
+    places = constant_places(program, reuse.carries, "a constant for this loss, with its graph")[:2]
+    writes = write_spans(found)
+    return Finding(
+        trust(found, 0.96)[0],
+        Proof.OLDER_EDGE.where(reuse.owned_by_others and found.exact),
+        f"{what} bring{'' if several else 's'} the graph of an overwritten network into this loss",
+        f"This loss takes {what} with the graph that made {'them' if several else 'it'}, behind which lie {behind}. "
+        f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
+        "saved it, and this backward asks for the old values. Numbers without a graph ask for none.",
+        distinct(
+            (
+                *places[:1],
+                *(replace(w, role="cause") for w in writes[:1]),
+                *places[1:],
+                *writes[1:],
+                *saved_spans(program.sources, found),
+                *failed_spans(program.sources, program.raised, found),
+            )
+        ),
+        versions,
+        overwritten_remedies(program, found),
+        because=f"behind it lie {behind}; {versions[0]}",
+    )
+
+
 def _called(owners: Owners, reuse: Reuse) -> list[str]:
     """The optimizers that the two calls work for, by name."""
     return owners.called(reuse.works_for[0] | reuse.works_for[1])
@@ -227,13 +267,14 @@ def _from_text(program: Program) -> Finding | None:
         program,
         "undetached-target",
         *SECOND_TIME,
+        *VERSION,
         title=TITLE,
         explanation=(
             "If two networks have their own losses and optimizers, a value of one (an advantage, a TD target, a "
             "generated sample) may enter the loss of the other with its graph. Detach it where it is used as a "
             "constant."
         ),
-        label="this backward reaches a part of the graph that an earlier one has freed",
+        label="this backward reaches a part of the graph that is not this loss's own",
     )
 
 
