@@ -78,20 +78,12 @@ class Autopsy:
     def fill_program(self, evidence: Evidence) -> None:
         """Optimizers, parameters and the journal."""
         owners: dict[int, list[int]] = {}
+        for optimizer, _, _ in self.census.optimizers.values():
+            self.journal.optimizer(optimizer)
         for seen in self.journal.optimizers.values():
-            optimizer = seen.ref()
             told = Optimizer(seen.id, seen.type, steps=seen.steps)
-            if optimizer is not None:
-                self._describe(optimizer, seen.id, told, owners)
+            self._describe(seen.known(), told, owners)
             evidence.optimizers.append(told)
-        fresh = len(self.journal.optimizers)
-        for ident, (optimizer, _, _) in self.census.optimizers.items():
-            known = self.journal.optimizers.get(ident)
-            if known is None or known.ref() is not optimizer:
-                told = Optimizer(fresh, type(optimizer).__name__)
-                self._describe(optimizer, fresh, told, owners)
-                evidence.optimizers.append(told)
-                fresh += 1
         self.owners = owners
         for ident, (name, tensor, buffer) in self.census.parameters.items():
             evidence.parameters.append(self._parameter(ident, name, tensor, buffer))
@@ -99,12 +91,12 @@ class Autopsy:
                 break
         evidence.events = [self._event(e) for e in self.entries]
 
-    def _describe(self, optimizer: Any, ident: int, told: Optimizer, owners: dict[int, list[int]]) -> None:
-        told.name = self.census.optimizer_name(id(optimizer))
-        groups = optimizer.param_groups if isinstance(optimizer.param_groups, list) else []
+    def _describe(self, optimizers: list[Any], told: Optimizer, owners: dict[int, list[int]]) -> None:
+        told.name = next(filter(None, (self.census.optimizer_name(id(o)) for o in optimizers)), "")
+        groups = optimizers[0].param_groups if optimizers and isinstance(optimizers[0].param_groups, list) else []
         for group in groups:
             for p in group["params"]:
-                owners.setdefault(id(p), []).append(ident)
+                owners.setdefault(id(p), []).append(told.id)
                 name = self.census.parameter_names.get(id(p))
                 if name is not None:
                     told.parameters.append(name)

@@ -60,18 +60,36 @@ class Place:
 
 
 class Seen:
-    """What is remembered of one optimizer without keeping it alive."""
+    """What is remembered of one optimizer without keeping it alive.
 
-    __slots__ = ("id", "look", "parameters", "ref", "steps", "type")
+    A package may hand the user an object of its own about the optimizer, with the very list of its groups (Lightning's
+    ``LightningOptimizer``): the two are one optimizer.
+    """
+
+    __slots__ = ("about", "id", "look", "parameters", "ref", "steps", "type")
 
     def __init__(self, ident: int, optimizer: Any) -> None:
         self.id = ident
         self.ref = weakref.ref(optimizer)
+        self.about: list[weakref.ref[Any]] = []
         self.type = type(optimizer).__name__
         self.steps = 0
         self.look = 1
         """The step after which to look at the parameters again."""
         self.parameters: tuple[int, ...] = ()
+
+    def known(self) -> list[Any]:
+        """The objects that are this optimizer, as far as they live."""
+        return [found for ref in (self.ref, *self.about) if (found := ref()) is not None]
+
+    def is_one_of(self, optimizer: Any) -> bool:
+        """Whether this object is this optimizer."""
+        return any(found is optimizer for found in self.known())
+
+    def has_groups_of(self, optimizer: Any) -> bool:
+        """Whether another object's groups are the very list of this one."""
+        groups = getattr(optimizer, "param_groups", None)
+        return groups is not None and any(getattr(o, "param_groups", None) is groups for o in self.known())
 
 
 class Journal:
@@ -95,6 +113,8 @@ class Journal:
         self._before = Place()
         self._optimizer_count = 0
         self.optimizers: dict[int, Seen] = {}
+        self._about: dict[int, Seen] = {}
+        """Those that are known by another object as well, by the id of that one."""
         self.with_grad: dict[int, int] = {}
 
     @property
@@ -196,10 +216,16 @@ class Journal:
 
     def optimizer(self, optimizer: Any) -> Seen:
         """The record of this optimizer, made at its first sight."""
-        seen = self.optimizers.get(id(optimizer))
-        if seen is None or seen.ref() is not optimizer:
-            seen = self.optimizers[id(optimizer)] = Seen(self._optimizer_count, optimizer)
-            self._optimizer_count += 1
+        seen = self.optimizers.get(id(optimizer)) or self._about.get(id(optimizer))
+        if seen is not None and seen.is_one_of(optimizer):
+            return seen
+        seen = next((s for s in self.optimizers.values() if s.has_groups_of(optimizer)), None)
+        if seen is not None:
+            seen.about.append(weakref.ref(optimizer))
+            self._about[id(optimizer)] = seen
+            return seen
+        seen = self.optimizers[id(optimizer)] = Seen(self._optimizer_count, optimizer)
+        self._optimizer_count += 1
         return seen
 
     def stepped(self, optimizer: Any) -> Seen:
@@ -207,6 +233,8 @@ class Journal:
         seen = self.optimizers.get(id(optimizer))
         if seen is None or seen.ref() is not optimizer:
             seen = self.optimizer(optimizer)
+        if not seen.steps:
+            seen.type = type(optimizer).__name__
         seen.steps = steps = seen.steps + 1
         if steps >= seen.look:
             # The first steps, then ever more rarely.

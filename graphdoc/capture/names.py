@@ -37,6 +37,7 @@ class Census:
         self.modules: dict[int, tuple[Any, Root, Path]] = {}
         self.optimizers: dict[int, tuple[Any, Root, Path]] = {}
         self._search(roots)
+        self._search([Root({type(m).__name__: m}, "", "") for m in self._unreached()])
         self._classes = frozenset(type(module).__name__ for module, _, _ in self.modules.values())
         self.parameter_names: dict[int, str] = {}
         self.parameters: dict[int, tuple[str, Any, bool]] = {}
@@ -82,6 +83,18 @@ class Census:
                     continue
             for step, inner in self._inside(value, kind):
                 queue.append((inner, (*path, step)))
+
+    def _unreached(self) -> list[Any]:
+        """Modules that no frame leads to (kept by C++ or by a library alone): the outermost of them, which go by the
+        names of their classes."""
+        known = self._plain
+        found = [
+            obj
+            for obj in gc.get_objects()
+            if (known.get(type(obj)) or self._kind(type(obj))) == "module" and id(obj) not in self.modules
+        ]
+        within = {id(inner) for module in found for inner in _children(module)}
+        return [module for module in found if id(module) not in within]
 
     def _kind(self, cls: type) -> str:
         known = self._plain.get(cls)
@@ -176,12 +189,6 @@ class Census:
         named = sorted(self.modules.values(), key=lambda m: (cost_of(m[2], m[1]), len(m[2])))
         for module, _, path in named:
             self._take(module, self._told(path))
-        known = self._plain
-        for obj in gc.get_objects():
-            # Modules that no frame leads to (kept by C++ or by a library): named by their class.
-            cls = type(obj)
-            if (known.get(cls) or self._kind(cls)) == "module" and id(obj) not in self.modules:
-                self._take(obj, type(obj).__name__)
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
             if ident not in self.parameter_names and tensor.is_leaf and tensor.requires_grad:
@@ -230,6 +237,15 @@ class Census:
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""
+
+
+def _children(module: Any) -> list[Any]:
+    """The modules that a module holds; none of one whose ``__init__`` has not come so far."""
+    try:
+        held = object.__getattribute__(module, "__dict__").get("_modules")
+    except AttributeError:
+        return []
+    return list(dict.values(held)) if isinstance(held, dict) else []
 
 
 def _bound(value: Any) -> Iterator[tuple[Step, Any]]:

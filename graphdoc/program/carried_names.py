@@ -11,7 +11,10 @@ from graphdoc.program.container_entries import pairs, statements
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import bound_names, meeting, operands_in
-from graphdoc.source.paths import covers, targets_of
+from graphdoc.source.paths import covers, last_word, targets_of
+
+_DEEPEST = 4
+"""Calls within calls that are followed."""
 
 
 def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
@@ -56,13 +59,26 @@ def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
 
 def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether what a statement of a loop binds to a name is there still when the next iteration comes to it: nothing
-    above it in the loop always gives the name another value."""
+    above it in the loop always gives the name another value.
+
+    Between the two a backward call has run. A loop below that runs none is entered anew in each pass, with names that
+    its function has got anew.
+    """
     loop = node_loop_of(sources, frame)
-    if loop is None:
+    if loop is None or not _runs_backward(sources, loop):
         return False
     above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
     always = [loop, *(s for s in above if isinstance(s, ast.Assign | ast.AnnAssign))]
     return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
+
+
+def _runs_backward(sources: SourceTexts, within: ast.AST, depth: int = 0) -> bool:
+    """Whether code runs backward, itself or in a function of the program that it calls by its name."""
+    called = {last_word(n.func) for n in ast.walk(within) if isinstance(n, ast.Call)}
+    if any(name == "grad" or name.endswith("backward") for name in called):
+        return True
+    functions = (n for f in sources for n in ast.walk(tree(sources, f) or within) if isinstance(n, ast.FunctionDef))
+    return depth < _DEEPEST and any(n.name in called and _runs_backward(sources, n, depth + 1) for n in functions)
 
 
 def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:

@@ -42,9 +42,12 @@ def known(program: Program, file: str, function: str, path: str) -> Any:
             return h.structure
         if any(_spelled(text) == wanted for text in _above(h)):
             found = None
-    if found is UNKNOWN and any(t.function == function and _spelled(t.path) == wanted for t in program.tensors):
+    if found is not UNKNOWN:
+        return found
+    here = [_spelled(t.path) for t in program.tensors if t.function == function]
+    if wanted in here:
         return "tensor"
-    return found
+    return None if any(path.startswith((f"{wanted}.", f"{wanted}[")) for path in here) else UNKNOWN
 
 
 def _above(holder: Holder) -> Iterator[str]:

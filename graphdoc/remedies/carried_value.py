@@ -20,7 +20,7 @@ from graphdoc.program.stored_values import element_of, kept_at, kept_name, user_
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
-from graphdoc.remedies.kept_in_modules import FEW, detach_in_modules
+from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_modules
 from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
 from graphdoc.remedies.sum_of_one_pass import sum_started_anew
@@ -65,6 +65,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         anchor, step = behind_the_step(program.sources, program.evidence.events, call)
         if len(paths) > FEW or not paths:
             out += detach_in_modules(program, reuse, call, anchor, step) if not between else []
+            out += detach_in_entries(program, reuse, call, anchor, step) if not between else []
         if not paths:
             continue
         paths += [p for p in _held_in(program, call, paths) if p not in paths]

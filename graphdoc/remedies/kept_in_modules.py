@@ -1,4 +1,4 @@
-"""States that many modules of one model keep, each under the same name: cut in one loop over the modules."""
+"""States that many modules of one model, or entries of one list, keep under the same name: cut in one loop."""
 
 from __future__ import annotations
 
@@ -37,6 +37,46 @@ def detach_in_modules(program: Program, reuse: Reuse, call: Frame, anchor: Frame
             {"after": place(anchor), "model": model, "kept": [list(k) for k in kept]},
         )
     ]
+
+
+def detach_in_entries(program: Program, reuse: Reuse, call: Frame, anchor: Frame, step: Frame) -> list[Remedy]:
+    """The same for the entries of a list that the function can name, such as the layers of a cache; none where a
+    carried value is kept elsewhere, or an entry of the list was not seen with one."""
+    lists: set[str] = set()
+    kept: dict[str, set[int]] = {}
+    for c in reuse.carries:
+        found = [f for h in c.tensor.holders if program.reaches_in(h, call) and (f := _of_entry(h)) is not None]
+        if not found:
+            return []
+        for entries, index, attribute in found:
+            lists.add(entries)
+            kept.setdefault(attribute, set()).add(index)
+    every = set().union(*kept.values())
+    if len(lists) != 1 or any(found != every for found in kept.values()) or every != set(range(len(every))):
+        return []
+    entries = lists.pop()
+    names = " and ".join(f"`{name}`" for name in kept)
+    return [
+        Remedy(
+            "detach_in_entries",
+            f"detach {names} of each entry of `{entries}` once each iteration, behind {where(step)}",
+            "unsafe",
+            stops_there(program.evidence.fresh_reaches, reuse),
+            {"after": place(anchor), "entries": entries, "kept": list(kept)},
+        )
+    ]
+
+
+def _of_entry(holder: Holder) -> tuple[str, int, str] | None:
+    """The list, the position in it, and the attribute of the entry there that holds a tensor; None for others."""
+    if len(holder.steps) < 3:
+        return None
+    *path, entry, last = holder.steps
+    if entry.kind != "index" or last.kind != "attribute" or not last.key.isidentifier():
+        return None
+    if path[0].kind != "name" or any(s.kind != "attribute" for s in path[1:]):
+        return None
+    return ".".join(s.key for s in path), int(entry.key), last.key
 
 
 def _of_module(parameters: list[Parameter], holder: Holder) -> tuple[str, str, str] | None:

@@ -213,6 +213,54 @@ def test_names_are_the_users_and_not_the_librarys(folder: Path) -> None:
     assert "stepped by Adam" in spoken(told)
 
 
+@pytest.mark.parametrize("nested", [False, True], ids=["itself", "within"])
+def test_module_that_no_name_leads_to_goes_by_its_class(folder: Path, nested: bool) -> None:
+    """Neither the trainer nor the module is bound to a name: what the module keeps is found all the same."""
+    unnamed = program(CARRIED).replace("trainer = Trainer()\n", "").replace("trainer.fit", "Trainer().fit")
+    if nested:
+        unnamed = unnamed.replace("class Forecaster", "class Inner").replace(
+            "torch.manual_seed(0)",
+            "class Forecaster(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            "        self.net = Inner()\n\n    def training_step(self, batch, number):\n"
+            "        return self.net.training_step(batch, number)\n\n    def configure(self):\n"
+            "        return self.net.configure()\n\n\ntorch.manual_seed(0)",
+        )
+    told = observe(folder, unnamed)
+    kept = "Forecaster.net" if nested else "Forecaster"
+    assert told.slugs[0] == "carried-state"
+    assert f"`{kept}.state` carries" in told.found[0].finding.title and f"`{kept}.cell.*`" in spoken(told)
+    cut = patched(told)[0]["train.py"]
+    assert "self.state = self.state.detach()" in cut or "self.state = self.cell(x, self.state).detach()" in cut
+
+
+HANDED = """\
+class Handed(torch.optim.Optimizer):
+    def __init__(self, optimizer):
+        self.__dict__.update(optimizer.__dict__)
+        self.inner = optimizer
+
+    def step(self):
+        self.inner.step()
+
+
+"""
+
+
+def test_object_about_an_optimizer_is_that_optimizer(folder: Path) -> None:
+    """A package's own object stands for the user's: cleared by the one and stepped by the other, it is one owner."""
+    own = program(CARRIED).replace(
+        LINE,
+        f"{HANDED}model = Forecaster()\noptimizer = Handed(model.configure())\n"
+        "for batch in torch.randn(4, 2, 3):\n    loss = model.training_step(batch, 0)\n    optimizer.zero_grad()\n"
+        "    loss.backward()\n    optimizer.step()\n",
+    )
+    told = observe(folder, own)
+    assert told.evidence is not None
+    (optimizer,) = told.evidence.optimizers
+    assert (optimizer.name, optimizer.type, optimizer.steps) == ("optimizer", "Adam", 1)
+    assert {e.optimizer for e in told.evidence.events if e.kind in ("step", "zero_grad")} == {optimizer.id}
+
+
 def test_write_in_the_users_forward(folder: Path) -> None:
     told = observe(folder, program(IN_PLACE))
     assert told.slugs[0] == "inplace-on-saved-activation"
