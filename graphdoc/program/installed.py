@@ -108,12 +108,17 @@ def switch_of(sources: SourceTexts, deed: Deed) -> Switch | None:
     Found by the name that both have, in a call of something that comes from that package, or in a call whose own name
     says that it switches this on (``model.residual_enable()``).
     """
+    return next(iter(switches_of(sources, deed)), None)
+
+
+def switches_of(sources: SourceTexts, deed: Deed) -> list[Switch]:
+    """The same, in every call that gives it."""
     for name in _conditions(deed):
-        for file in list(sources)[:MOST_FILES]:
-            for switch in given(sources, file, name):
-                if switch.frame is switch.call or _comes_from(sources, switch, deed.package):
-                    return switch
-    return None
+        every = (s for file in list(sources)[:MOST_FILES] for s in given(sources, file, name))
+        found = [s for s in every if s.frame is s.call or _comes_from(sources, s, deed.package)]
+        if found:
+            return found
+    return []
 
 
 def _conditions(deed: Deed) -> list[str]:

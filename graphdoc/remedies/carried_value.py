@@ -18,6 +18,7 @@ from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again
 from graphdoc.program.stored_values import element_of, kept_at, kept_name, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
+from graphdoc.remedies.begun_anew import begun_anew
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
 from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_modules
@@ -71,6 +72,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
+        out += begun_anew(program, reuse, call, [p for p, _ in paths])
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         if between:
             out += detach_behind_renewal(program, reuse, call, anchor, paths)

@@ -12,6 +12,11 @@ def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
     return reuse.own - set(fresh_reaches) - reuse.reached_beside
 
 
+def through_it_alone(fresh_reaches: list[str], reuse: Reuse) -> bool:
+    """Whether the loss reaches nothing of what it is to train but through its older part: cut off, it trains nobody."""
+    return bool(reuse.own) and reuse.own >= reuse.meant and not reuse.meant & set(fresh_reaches)
+
+
 def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: str = "iteration") -> str:
     """The effect of a cut between two iterations on those that are trained, as far as the graph of the loss tells."""
     text = f"The values go on into the next {unit}; gradients stop there{which}"
@@ -20,6 +25,6 @@ def stops_there(fresh_reaches: list[str], reuse: Reuse, which: str = "", unit: s
     anew = any(c.remade or c.recurrent for c in reuse.carries)
     if missing and not anew:
         return f"{text}: {folded(missing, 2)} {'gets' if len(missing) == 1 else 'get'} none through anything else."
-    if missing or not reuse.meant_known:
+    if reuse.own - set(fresh_reaches) or not reuse.meant_known:
         return f"{text}."
     return f"{text}, and what this loss is to train still gets its gradient from the current {unit}."

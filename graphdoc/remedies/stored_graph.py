@@ -18,6 +18,7 @@ from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.emptied_store import emptied_behind_step
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.lost_gradient import lost
+from graphdoc.remedies.package_cache import without_cache
 from graphdoc.remedies.recomputation import applies, compute_again, unique
 from graphdoc.remedies.recomputed_entries import entries_computed_again
 from graphdoc.remedies.stored_record import stored_records
@@ -74,7 +75,7 @@ def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
 def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
     missing = lost(program.evidence.fresh_reaches, reuse)
-    ways = compute_again(program, reuse)
+    ways = [*without_cache(program, reuse), *compute_again(program, reuse)]
     context = cached_with(program.sources, program.nodes, reuse)
     if missing:
         out = ways or (_in_words(program, reuse, missing) if context is None else [])
@@ -85,7 +86,7 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}
-        out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "safe", note, args))
+        out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "unsafe", note, args))
     return out
 
 

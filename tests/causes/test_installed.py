@@ -308,3 +308,58 @@ def test_editable_package_is_the_users_own_code(tmp_path: Path) -> None:
     told = observe(tmp_path, RESIDUAL.replace("site-packages", "tinyproject"))
     assert told.lines_of_user("cause") == ["y += x"]
     assert told.patches()[0][0] == "out_of_place"
+
+
+CACHING = {
+    "tinygraphs.py": """\
+        import torch
+        from torch import nn
+
+
+        def normal(weights):
+            return weights / weights.sum()
+
+
+        class Layer(nn.Module):
+            def __init__(self, width, cached=False):
+                super().__init__()
+                self.inner, self.cached, self._kept = nn.Linear(width, width), cached, None
+
+            def forward(self, x, weights):
+                if self._kept is None:
+                    scale = normal(weights)
+                    if self.cached:
+                        self._kept = (scale, x.shape)
+                else:
+                    scale, _ = self._kept
+                return self.inner(x) * scale
+    """
+}
+LEARNT = (
+    ON_PATH
+    + """
+import torch
+from tinygraphs import Layer
+from torch import nn
+
+torch.manual_seed(0)
+weights = nn.Parameter(torch.rand(3))
+first = Layer(3, cached=True)
+second = Layer(3, cached=SECOND)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters(), weights], lr=0.1)
+for x in torch.randn(3, 4, 3):
+    optimizer.zero_grad()
+    second(first(x, weights.exp()), weights.exp()).pow(2).mean().backward()
+    optimizer.step()
+"""
+)
+
+
+@pytest.mark.parametrize("second", ["True", "False"])
+def test_cache_that_the_user_has_switched_on_is_switched_off_in_his_call(tmp_path: Path, second: str) -> None:
+    install(tmp_path, "tiny-graphs", "2.0", CACHING)
+    told = observe(tmp_path, LEARNT.replace("SECOND", second))
+    assert told.slugs[0] == "graph-built-once"
+    kind, texts = told.patches()[0]
+    assert kind == "several"
+    assert texts["train.py"] == (tmp_path / "train.py").read_text().replace("cached=True", "cached=False")

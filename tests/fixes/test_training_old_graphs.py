@@ -63,6 +63,63 @@ CASES = [
         """,
     ),
     Case(
+        "detach_in_entries",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        xs, nets = torch.randn(4, 3, 5), []
+        """,
+        sick="""\
+        class Trace:
+            def __init__(self):
+                self.past = torch.zeros(0, 3, 5)
+
+            def mean(self, x):
+                self.past = torch.cat([self.past, x[None]])
+                return self.past.mean(0)
+
+        class Out:
+            def __init__(self, y, traces):
+                self.y, self.traces = y, traces
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([nn.Linear(5, 5), nn.Linear(5, 5)])
+
+            def forward(self, x, traces):
+                for layer, trace in zip(self.layers, traces):
+                    x = trace.mean(torch.tanh(layer(x)))
+                return Out(x, traces)
+
+        net = Net()
+        nets.append(net)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        kept = Out(None, [Trace(), Trace()])
+        for x in xs:
+            opt.zero_grad()
+            kept = net(x, kept.traces)
+            kept.y.square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        layers = [nn.Linear(5, 5), nn.Linear(5, 5)]
+        nets.append(nn.Sequential(*layers))
+        opt = torch.optim.SGD([p for layer in layers for p in layer.parameters()], lr=0.1)
+        past = [torch.zeros(0, 3, 5) for _ in layers]
+        for x in xs:
+            opt.zero_grad()
+            for i, layer in enumerate(layers):
+                past[i] = torch.cat([past[i], torch.tanh(layer(x))[None]])
+                x = past[i].mean(0)
+            x.square().mean().backward()
+            opt.step()
+            past = [p.detach() for p in past]
+        """,
+    ),
+    Case(
         "compute_in_method",
         start="""\
         import torch
