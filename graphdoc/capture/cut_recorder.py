@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from graphdoc.capture import node_stacks, stacks
+from graphdoc.capture import legacy_variable, node_stacks, stacks
 from graphdoc.capture.containers import elements, numbers_in
 from graphdoc.capture.cut_records import Origin, Record, draw_behind
 from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.in_threads import watch_each_thread
+from graphdoc.capture.legacy_variable import watch_variables
 from graphdoc.capture.walk import DEEP, nodes_behind
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ DEEPEST = 400
 """Operations without a graph followed back from the loss."""
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
-DETACHES = {"detach", "detach_", "data"}
+DETACHES = {"detach", "detach_", "data", legacy_variable.NAME}
 LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
 CREATORS = LIKE | {"new_zeros", "new_ones", "new_empty", "new_full"}
 """These take a shape and a type from a tensor, and none of its values."""
@@ -74,23 +75,30 @@ class CutRecorder(TorchFunctionMode):
 
     @classmethod
     def start(cls, witness: Witness) -> Self:
-        return watch_each_thread(cls(witness), witness)
+        recorder = cls(witness)
+        witness.undoing.append(watch_variables(witness.torch, recorder.noted))
+        return watch_each_thread(recorder, witness)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        if not self._noting.now:
-            self._noting.now = True
-            try:
-                self._note(func, args, kwargs, result)
-            except Exception:
-                pass
-            finally:
-                self._noting.now = False
+        self.noted(func, args, kwargs, result)
         return result
 
+    def noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """Record what an operation (its name, where no mode sees it) has made; for its caller's caller."""
+        if self._noting.now:
+            return
+        self._noting.now = True
+        try:
+            self._note(func, args, kwargs, result)
+        except Exception:
+            pass
+        finally:
+            self._noting.now = False
+
     def _name(self, func: Any) -> str:
-        name = self._names.get(func)
+        name = func if isinstance(func, str) else self._names.get(func)
         if name is None:
             full = resolve_name(func) or getattr(func, "__qualname__", getattr(func, "__name__", str(func)))
             parts = str(full).split(".")
@@ -106,21 +114,22 @@ class CutRecorder(TorchFunctionMode):
             self._note_freezing(func, args, kwargs)
             return
         outputs = result if isinstance(result, tuple | list) else (result,)
-        if isinstance(result, torch.Tensor) and result.requires_grad:
+        wrapped = name == legacy_variable.NAME  # a leaf, also where it is let require gradients
+        if isinstance(result, torch.Tensor) and result.requires_grad and not wrapped:
             self.entered_values.note((*args, *kwargs.values()), result)
             return
         record: Record | None = None
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         if not tensors and name not in CONVERSIONS:
             return
-        mixed = any(o.requires_grad for o in tensors)
+        mixed = not wrapped and any(o.requires_grad for o in tensors)
         for output in outputs:
-            if isinstance(output, torch.Tensor) and output.requires_grad:
+            if isinstance(output, torch.Tensor) and output.requires_grad and not wrapped:
                 continue
             if record is None:
                 record = self._make(name, args, kwargs)
                 # What is whole numbers or a yes or no has no slope, whatever it was computed from.
-                plain = [o for o in tensors if not o.requires_grad]
+                plain = [o for o in tensors if wrapped or not o.requires_grad]
                 record.integral = not any(o.is_floating_point() or o.is_complex() for o in plain)
                 if mixed and isinstance(output, torch.Tensor) and output.is_floating_point():
                     record.origins = []  # made of the inputs that need no gradient (broadcast_tensors)
@@ -147,14 +156,14 @@ class CutRecorder(TorchFunctionMode):
             return
         tensor = args[0]
         if not (args[1] if len(args) > 1 else kwargs.get("requires_grad", True)):
-            self._frozen_at[id(tensor)] = stacks.stack_here(4)
+            self._frozen_at[id(tensor)] = stacks.stack_here(5)
             if len(self._frozen_at) > MOST_RECORDS:
                 self._frozen_at.popitem(last=False)
         else:
-            self.entered_values.note_flag(tensor, lambda: stacks.stack_here(6))
+            self.entered_values.note_flag(tensor, lambda: stacks.stack_here(7))
 
     def _make(self, name: str, args: Any, kwargs: Any) -> Record:
-        record = Record(name, stacks.stack_here(4), self._witness.journal.count)
+        record = Record(name, stacks.stack_here(5), self._witness.journal.count)
         # Inference mode records nothing, whatever grad mode says (enable_grad inside it has no effect).
         inference = torch.is_inference_mode_enabled()
         record.enabled = torch.is_grad_enabled()

@@ -2,7 +2,7 @@
 
 A conversion that only makes sense with the other goes along (``torch.tensor(x.item())`` → ``x``). A statement
 ``loss.requires_grad = True`` or ``loss.requires_grad_()`` is removed. What was made a leaf for its gradient, and
-has that read, retains it.
+has that read, retains it. A statement that would bind a name to itself goes.
 
 Args:
     place: the call, the attribute access, or the statement.
@@ -16,7 +16,7 @@ from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, statement
 from graphdoc.source.blocks import delete, indent_unit, insert_after
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding
+from graphdoc.source.paths import binding, key
 from graphdoc.source.places import Edit
 from graphdoc.source.tokens import outer_span
 
@@ -48,7 +48,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         core = deeper
     while (wider := _outside(source, top)) is not None:
         top = wider
-    return [*_keep(source, top, core), *_gradient_kept(sources, source, owner, top)]
+    kept = _gradient_kept(sources, source, owner, top)
+    bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
+    if bound == [key(core)] and not kept:
+        return delete(source, owner)
+    return [*_keep(source, top, core), *kept]
 
 
 def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:

@@ -17,6 +17,7 @@ from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
+from graphdoc.remedies.moved_titles import titled
 from graphdoc.source.paths import key, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
 from graphdoc.story.older_graph_places import adding
@@ -45,17 +46,16 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
             continue
         made, used = pair
         if not _constructs(producer, made):
-            title = f"compute it in the loop: move {where(made)} into it"
             graphs = sorted(with_graph(program.evidence.extras, used.function))
             args = {"places": [place(made)], "loop": place(used), "graphs": graphs}
-            out.append(Remedy("move_into_loop", title, "unsafe", _AGAIN, args))
+            again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
+            out.append(titled(program.sources, again, made, "in the loop"))
         reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
-            title = f"compute it in {name}, each time that function runs: move {where(made)} into it"
-            out.append(
-                Remedy("move_into_loop", title, "unsafe", _AGAIN, {"places": [place(made)], "into": place(reader)})
-            )
+            args = {"places": [place(made)], "into": place(reader)}
+            again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
+            out.append(titled(program.sources, again, made, f"in {name}, each time that function runs"))
     return [r for r in unique(out) if applies(program.sources, r)]
 
 
@@ -64,15 +64,8 @@ def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     made, call = made_outside(program, reuse), _failing_place(reuse)
     if made is None or call is None:
         return []
-    return [
-        Remedy(
-            "move_into_loop",
-            f"compute it in the loop: move {where(made)} into it",
-            "unsafe",
-            _AGAIN,
-            {"places": [place(made)], "loop": place(call)},
-        )
-    ]
+    again = Remedy("move_into_loop", "", "unsafe", _AGAIN, {"places": [place(made)], "loop": place(call)})
+    return [titled(program.sources, again, made, "in the loop")]
 
 
 def made_outside(program: Program, reuse: Reuse) -> Frame | None:

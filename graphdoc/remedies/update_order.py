@@ -212,7 +212,9 @@ def _between(
     ways = ways_to(whole, (s.node for s in found.stales), at.backward)
     if ways is not None:
         args["ways"] = ways
-        args["plain"] = sorted(without_graph(extras, at.backward.function))
+    plain = without_graph(extras, at.backward.function)
+    if plain:
+        args["plain"] = sorted(plain)
     return args
 
 

@@ -170,6 +170,10 @@ def stepped_and_before(
         assert writer.frame is not None  # of a place that was seen
         text = f"{writer.op} changes {called(writer.stale or found.stale)} in place"
         step.append(span("cause", writer.frame, text, sources, moment(writer.event)))
+    return step, forwards_before(sources, found, before)[: most - len(step)]
+
+
+def forwards_before(sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame]) -> list[Span]:
+    """The forwards that ran before the write."""
     label = "this forward ran with the weights from before the step"
-    spans = [span("cause", frame, label, sources, moment(found.node)) for frame in before]
-    return step, spans[: most - len(step)]
+    return [span("cause", frame, label, sources, moment(found.node)) for frame in forwards]

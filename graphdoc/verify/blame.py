@@ -42,6 +42,39 @@ def leads_to(old: Mapping[str, str], new: Mapping[str, str], others: Mapping[str
     return bool(failing is None or names.of(failing) & names.spread(tainted))
 
 
+def unbinds(old: Mapping[str, str], new: Mapping[str, str], name: str, at: Frame, cwd: str) -> bool:
+    """Whether the change can be why ``name`` is not defined at ``at``: it stands on a changed line, or one binds it."""
+    path = os.path.realpath(os.path.join(cwd, at.file))
+    try:
+        for file, text in new.items():
+            before, after = changed_lines(old[file], text)
+            if file == path and at.line in after:
+                return True
+            for whole, lines in ((ast.parse(old[file]), before), (ast.parse(text), after)):
+                if any(name in _binds(node) for node, _ in _statements(whole) if lines & _lines(node)):
+                    return True
+    except (SyntaxError, ValueError, RecursionError, KeyError):
+        return True
+    return False
+
+
+def _binds(node: ast.stmt) -> set[str]:
+    """The names that a statement, with what stands in it, can bind or unbind."""
+    found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    for n in ast.walk(node):
+        if isinstance(n, ast.Import | ast.ImportFrom):
+            found |= {(a.asname or a.name).partition(".")[0] for a in n.names}
+        elif isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler) and n.name:
+            found.add(n.name)
+    return found
+
+
+def _lines(node: ast.stmt) -> set[int]:
+    """The lines of a statement; of one with others in it those of its head, on which depends whether these run."""
+    end = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else node.end_lineno or node.lineno
+    return set(range(node.lineno, max(end, node.lineno) + 1))
+
+
 def changed_lines(old: str, new: str) -> tuple[set[int], set[int]]:
     """The numbers of the lines of each text that the other does not have."""
     before: set[int] = set()
@@ -79,8 +112,7 @@ class _Names:
         """The names that the statements on these lines bind or write into."""
         found: set[str] = set()
         for node, function in _statements(tree):
-            end = node.body[0].lineno - 1 if isinstance(node, _COMPOUND) else node.end_lineno or node.lineno
-            if not lines & set(range(node.lineno, max(end, node.lineno) + 1)):
+            if not lines & _lines(node):
                 continue
             if _is_function(node):
                 found.add(node.name)

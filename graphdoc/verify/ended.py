@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from graphdoc.evidence import Evidence
 from graphdoc.launch import Ended
 from graphdoc.messages.recognise import recognise_exception
-from graphdoc.verify.blame import leads_to
+from graphdoc.verify.blame import leads_to, unbinds
 from graphdoc.verify.compared import Outcome
 from graphdoc.verify.failing_again import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import original_line
 from graphdoc.verify.same_signs import left_over, same_signs
 
 _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
+_UNDEFINED = re.compile(r"^(?:NameError|UnboundLocalError): .*?'(\w+)'")
+"""What names the variable that has no value; of this alone it depends whether a change is to blame."""
 _OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
 
 
@@ -71,6 +74,9 @@ def _is_anothers(
     at = failing_place(failed.failing_call, failed.raised)
     if outcome.same or outcome.autograd or not outcome.elsewhere or at is None:
         return False
+    name = _UNDEFINED.search(outcome.failure)
+    if name is not None:
+        return not unbinds(before, texts, name[1], at, cwd)
     others = {**failed.sources, **original.sources}
     paths = {os.path.realpath(os.path.join(cwd, name)): text for name, text in others.items()}
     return not leads_to(before, texts, paths, at, cwd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Iterable
 
 from graphdoc.story.wording import folded
 from graphdoc.verify.traces import Call, Line, Step, Trace
@@ -65,21 +66,25 @@ def stopped_flows(
         doubtful = doubtful or (place == failed and base.name(key) in own_graph)
         (suspect if doubtful else allowed).setdefault(place, []).append(key)
     elsewhere = {key: place for place, key in sorted(now)}
+    still = {p: [k for place, k in now if place == p] for p in (*allowed, *suspect)}
     return (
         [
-            f"the backward at {told_place(p)} no longer reaches {_trained(base, k, elsewhere)}"
+            f"the backward at {told_place(p)} no longer reaches {_trained(base, k, elsewhere, still[p])}"
             for p, k in allowed.items()
         ],
-        [f"the loss at {told_place(p)} no longer trains {names_of(base, keys)}" for p, keys in suspect.items()],
+        [
+            f"the loss at {told_place(p)} no longer trains {names_of(base, keys, still[p])}"
+            for p, keys in suspect.items()
+        ],
     )
 
 
-def _trained(base: Trace, keys: list[str], elsewhere: dict[str, Line]) -> str:
-    """Parameters with the places of the backward calls that train them."""
+def _trained(base: Trace, keys: list[str], elsewhere: dict[str, Line], still: list[str]) -> str:
+    """Parameters with the places of the backward calls that train them; ``still`` are those that are reached yet."""
     by_place: dict[Line, list[str]] = {}
     for key in keys:
         by_place.setdefault(elsewhere[key], []).append(key)
-    return ", ".join(f"{names_of(base, own)}, trained at {told_place(place)}" for place, own in by_place.items())
+    return ", ".join(f"{names_of(base, own, still)}, trained at {told_place(place)}" for place, own in by_place.items())
 
 
 def draws_elsewhere(base: Trace, patched: Trace) -> bool:
@@ -251,9 +256,9 @@ def apart(a: float, b: float, least: float = 0.0) -> float:
     return abs(a - b) / max(abs(a), abs(b), least)
 
 
-def names_of(trace: Trace, keys: list[str]) -> str:
-    """The parameters by the modules that hold them."""
-    return folded(trace.name(k) for k in keys)
+def names_of(trace: Trace, keys: list[str], beside: Iterable[str] = ()) -> str:
+    """The parameters by the modules that hold them, none of which holds one of those ``beside`` them."""
+    return folded((trace.name(k) for k in keys), beside=[trace.name(k) for k in beside])
 
 
 def told_place(place: Line) -> str:

@@ -7,6 +7,10 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.verify.measures import difference, names_of, told_place
 from graphdoc.verify.traces import Trace
 
+SAME = 1e-6
+"""How far two losses of the same numbers may lie apart. One small step moves a loss by little more than this, and may
+move gradients by a hundred times as much."""
+
 
 def behind_old_parts(stale: list[Stale], edges: list[OlderEdge], reuse: Reuse | None) -> frozenset[str]:
     """Names of the parameters behind what is stale, freed or older in the failing graph; empty where it is not known.
@@ -32,7 +36,7 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     number = [c for c in base.calls if c.place == at.place].index(at)
     same = [c for c in patched.calls if c.place == at.place]
     now = same[number] if number < len(same) else None
-    if now is None or not now.measured or now.value is None or difference({"": at.value}, {"": now.value}) > tolerance:
+    if now is None or not now.measured or now.value is None or difference({"": at.value}, {"": now.value}) > SAME:
         return []
     own = base.trains().get(at.place, set())
     mine = {k: g for k, g in at.gained.items() if int(k.partition(".")[0]) in own and base.name(k) not in old}
@@ -40,7 +44,5 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     if difference(mine, others) <= tolerance:
         return []
     keys = [k for k in mine if difference({k: mine[k]}, {k: others[k]}) > tolerance]
-    return [
-        f"the loss at {told_place(at.place)} has the same value and gives other gradients to {names_of(base, keys)}, "
-        "which it is to train"
-    ]
+    where, names = told_place(at.place), names_of(base, keys, mine)
+    return [f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"]

@@ -28,7 +28,16 @@ from graphdoc.verify.usage import (
     not_compared,
     reference_gap,
 )
-from graphdoc.verify.verdict_words import listed, praise, receive, shortened, then_fails, told_lost, unmeasured
+from graphdoc.verify.verdict_words import (
+    fails_otherwise,
+    listed,
+    praise,
+    receive,
+    shortened,
+    then_fails,
+    told_lost,
+    unmeasured,
+)
 
 MORE = 5
 """Steps or backward calls beyond the point of the failure that a run which was stopped must have made."""
@@ -92,7 +101,11 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         reached = "no result" if trace.last_index >= baseline.failing >= 0 else "the failing call was not reached"
         return Verdict(None, f"{reached} within {outcome.seconds:.0f} s", {**data, "passed_crash": None, "open": True})
     if outcome.failure and not (_later_steps(trace, baseline) or trace.last_index > baseline.failing >= 0):
-        return Verdict(None, f"{baseline.gone}; {then_fails(outcome)}, before anything could be compared", data)
+        behind = trace.last_index >= baseline.failing >= 0
+        told = f"{baseline.gone}; {then_fails(outcome)}" if behind else fails_otherwise(outcome)
+        # Where the failing call was not reached, what the change does there is not known.
+        passed = {"passed_crash": behind or None}
+        return Verdict(None, f"{told}, before anything could be compared", {**data, **passed})
     if outcome.timed_out or outcome.stopped or outcome.failure:
         # What the other run did after this one was ended is nothing that this one has lost.
         base = base.until(max(trace.last_index, baseline.failing + 1))

@@ -11,9 +11,16 @@ from graphdoc.verify.traces import Trace
 
 
 def then_fails(outcome: Outcome) -> str:
-    return f"the program then meets another failure{outcome.place}, which no changed line leads to: " + shortened(
-        outcome.failure
-    )
+    return f"the program then meets {_another(outcome)}"
+
+
+def fails_otherwise(outcome: Outcome) -> str:
+    """Of a program that may not have come as far as the failure."""
+    return f"the patched program meets {_another(outcome)}"
+
+
+def _another(outcome: Outcome) -> str:
+    return f"another failure{outcome.place}, which no changed line leads to: {shortened(outcome.failure)}"
 
 
 def unmeasured(data: dict[str, Any]) -> str:

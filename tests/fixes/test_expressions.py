@@ -51,6 +51,13 @@ FIXED = [
     ("drop_call", "x = «float(a + b)»\n", {}, "x = a + b\n"),
     ("drop_call", "x = torch.tensor(«y.item()», dtype=d)\n", {}, "x = y\n"),
     ("drop_call", "«Variable(loss, requires_grad=True)».backward()\n", {}, "loss.backward()\n"),
+    ("drop_call", "loss = f(x)\nloss = «Variable(loss, requires_grad=True)»\n", {}, "loss = f(x)\n"),
+    (
+        "drop_call",
+        "x = «Variable(x, requires_grad=True)»\ng = x.grad\n",
+        {},
+        "x = x\nif x.requires_grad:\n    x.retain_grad()\ng = x.grad\n",
+    ),
     (
         "drop_call",
         "def f(ids):\n    h = «torch.tensor(e(ids).tolist(), requires_grad=True)»\n    g(h).backward()\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.verify.blame import changed_lines, leads_to
+from graphdoc.verify.blame import changed_lines, leads_to, unbinds
 
 PROGRAM = """\
 import numpy as np
@@ -68,3 +68,29 @@ def test_values_are_followed_into_other_files():
 
 def test_lines_that_the_other_text_lacks():
     assert changed_lines("a\nb\nc\n", "a\nB\nc\nd\n") == ({2}, {2, 4})
+
+
+LATE = """\
+for step in range(4):
+    loss = model(x)
+    if step % 2:
+        image = loss * 2
+    writer.add(loss)
+    writer.show(image)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "answer"),
+    [
+        ("    loss = model(x)", "    loss = model(x).detach()", False),  # it reaches the writer, and binds no image
+        ("        image = loss * 2\n", "        image = loss * 3\n", True),
+        ("    if step % 2:", "    if step % 3:", True),
+        ("    writer.show(image)", "    writer.show(image.cpu())", True),
+    ],
+)
+def test_a_name_that_is_not_defined_is_the_patchs_where_it_binds_it(old, new, answer):
+    text = LATE.replace(old, new)
+    at = line_of(text, "writer.show")
+    assert unbinds({"/w/train.py": LATE}, {"/w/train.py": text}, "image", at, "/w") is answer
+    assert unbinds({}, {"/w/train.py": text}, "image", at, "/w")  # what it was is not known

@@ -427,6 +427,18 @@ def test_a_run_that_was_stopped_counts_once_it_is_well_beyond(actor_critic):
     assert judge(stopped, short, actor_critic.baseline, False).verified is None
 
 
+def test_a_failure_before_the_failing_call_says_nothing_of_the_crash(actor_critic):
+    trace = actor_critic.baseline.trace
+    outcome = Outcome(1, False, 1.0, "FileExistsError: 'log'", place=" at train.py:3", later=True)
+    early = judge(outcome, Trace(), actor_critic.baseline, False)
+    assert early.verified is None and early.data["passed_crash"] is None
+    assert early.summary.startswith("the patched program meets another failure at train.py:3")
+    to_it = [e for e in trace.order if e.index <= actor_critic.failing]
+    there = judge(outcome, Trace(order=to_it, total_calls=2), actor_critic.baseline, False)
+    assert there.verified is None and there.data["passed_crash"] is True
+    assert there.summary.startswith("the crash is gone; the program then meets")
+
+
 def test_nothing_is_verified_without_the_original_to_compare_with(carried):
     for late in (False, True):
         verdict = without_original(Outcome(0, False, 1.0), carried.baseline.trace, "it started a shell", late)
@@ -715,3 +727,39 @@ def test_a_helper_may_be_given_the_losses_in_another_order(tmp_path):
     assert moved.verified is True and moved.data["max_relative_difference"] == 0 and moved.data["reference_loss"] == 0
     other = sick.judge(sick.edited((OF_CRITIC + OF_ACTOR, OF_ACTOR + OF_CRITIC.replace("_loss", "_loss * 2"))))
     assert other.verified is None and "the first backward" in other.summary
+
+
+SMALL_STEP = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+encoder = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 4))
+decoder = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3))
+judge = nn.Linear(4, 1)
+of_encoder = torch.optim.Adam(encoder.parameters(), lr=2e-5)
+of_decoder = torch.optim.Adam(decoder.parameters(), lr=2e-5)
+for _ in range(6):
+    x = torch.randn(6, 3)
+    code = encoder(x)
+    wanted = decoder(code).detach() + 0.02 * x
+    of_encoder.zero_grad()
+    judge(code).mean().backward(retain_graph=True)
+    of_encoder.step()
+    made = decoder(code)
+    loss = 100 + 1000 * (made - wanted).square().mean()
+    of_decoder.zero_grad()
+    loss.backward()
+    of_encoder.step()
+    of_decoder.step()
+"""
+
+
+def test_a_loss_that_a_small_step_has_hardly_moved_is_not_taken_for_the_same(tmp_path):
+    sick = Sick(tmp_path, SMALL_STEP)
+    again = sick.judge(sick.edited(("    made =", "    code = encoder(x)\n    made =")))
+    assert again.verified is True, again.summary
+    halved = sick.judge(
+        sick.edited(("decoder(code)\n", "0.5 * (decoder(code.detach()) + decoder(code.detach()).detach())\n"))
+    )
+    assert halved.verified is None and "the same value and gives other gradients to `decoder.*`" in halved.summary

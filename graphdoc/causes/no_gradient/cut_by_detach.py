@@ -17,13 +17,15 @@ TITLE = "The value that the loss is built from was detached from the graph"
 
 PAGE = Page(
     what_happened="""\
-Between the network and the loss stands `.detach()`, `.detach_()` or `.data`. It gives the same numbers without their
-history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and `backward()` fails; if
-other ways remain, nothing fails and the part behind the cut silently does not learn.
+Between the network and the loss stands `.detach()`, `.detach_()`, `.data` or `Variable(…)`. It gives the same numbers
+without their history. If that is the only way from the parameters to the loss, the loss has no `grad_fn` and
+`backward()` fails; if other ways remain, nothing fails and the part behind the cut silently does not learn.
 
 The usual places: a module that detaches what it returns because somebody once plotted it; a value that was detached
-for a target and is now used for the loss as well; `x.data` from code older than PyTorch 0.4; the arguments of the
-loss the wrong way round, so that the prediction is the detached one.
+for a target and is now used for the loss as well; `x.data` or `Variable(x)` from code older than PyTorch 0.4; the
+arguments of the loss the wrong way round, so that the prediction is the detached one.
+
+`loss = Variable(loss, requires_grad=True)` makes a loss that `backward()` accepts, and that trains nothing.
 """,
     why="""\
 `detach()` is how one says *treat this as a constant*, and autograd takes it literally: the result is a leaf that does

@@ -18,7 +18,16 @@ from graphdoc.remedies.update_order import covered_remedies, uses
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, flow, names_of, several
 from graphdoc.story.older_graph_places import cause_places, constant_places
-from graphdoc.story.overwrite import called, facts_of, failed_spans, reason, saved_spans, trust, write_spans
+from graphdoc.story.overwrite import (
+    called,
+    facts_of,
+    failed_spans,
+    forwards_before,
+    reason,
+    saved_spans,
+    trust,
+    write_spans,
+)
 from graphdoc.story.wording import folded
 
 TITLE = "retain_graph=True keeps an old graph alive, and the weights it needs have been stepped since"
@@ -131,8 +140,8 @@ def _causes(program: Program, found: Overwrite, reuse: Reuse | None) -> list[Spa
     places: tuple[Span, ...]
     if reuse is None:
         at = scene(program, found)
-        frames = (*uses(program, found, at), *at.lines) if at is not None else ()
-        places = distinct(span("cause", f, label, program.sources) for f in frames)
+        taken = [span("cause", f, label, program.sources) for f in uses(program, found, at)]
+        places = distinct((*taken, *forwards_before(program.sources, found, at.lines if at is not None else ())))
     elif reuse.slices is not None:
         tie = "takes its row of a buffer that ties the losses together"
         places = (span("cause", reuse.slices.read, tie, program.sources),)
