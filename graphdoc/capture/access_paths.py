@@ -50,12 +50,13 @@ def structure_of(value: Any, torch: Any, depth: int = 0) -> Any:
             return None
         return {"namedtuple" if hasattr(type(value), "_fields") else "tuple": inner}
     if type(value) in (list, deque) or dict in mro:
-        kinds = [structure_of(v, torch, depth + 1) for v in elements(value, 200)]
-        # What is detached by one comprehension must look the same throughout.
+        held = elements(value, 200)
+        kinds = [structure_of(v, torch, depth + 1) for v in held if v is not None]
+        # What is detached by one comprehension must look the same throughout, or not be there.
         if not kinds or any(k != kinds[0] for k in kinds) or kinds[0] in (None, "value"):
             return None
         name = "dict" if dict in mro else type(value).__name__
-        return {name: kinds[0]}
+        return {name: kinds[0] if len(kinds) == len(held) else {"optional": kinds[0]}}
     if is_frozen(type(value)):
         fields = {name: _field(value, name) for name in type(value).__dataclass_fields__}
         found = {name: structure_of(v, torch, depth + 1) for name, v in fields.items()}

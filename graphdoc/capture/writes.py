@@ -49,36 +49,46 @@ class WriteWatch(TorchDispatchMode):
                 for i, a in enumerate(func._schema.arguments)
                 if a.alias_info is not None and a.alias_info.is_write
             )
+        left: list[Any] = []
         if positions:
             try:
                 for tensor in self._written_by(positions, args, kwargs):
                     self._writing(func, tensor)
+                    left.append(tensor.untyped_storage())
             except Exception:
                 pass
         result = func(*args, **kwargs)
         if positions:
             try:
-                self._note(func, positions, args, kwargs)
+                self._note(func, positions, args, kwargs, left)
             except Exception:
                 pass
         return result
 
-    def _note(self, func: Any, positions: tuple[tuple[int, str], ...], args: Any, kwargs: Any) -> None:
+    def _note(self, func: Any, positions: tuple[tuple[int, str], ...], args: Any, kwargs: Any, left: list[Any]) -> None:
+        """``left`` are the storages before the call: ``set_`` gives a tensor another one, and what a node has saved of
+        it shares the version counter and stays with the old one."""
         raw: stacks.Stack | None = None
-        for tensor in self._written_by(positions, args, kwargs):
+        for i, tensor in enumerate(self._written_by(positions, args, kwargs)):
             if raw is None:
                 raw = stacks.stack_here(3)  # _note < __torch_dispatch__ < torch's wrapper of it, from 2.12 on
-            storage = tensor.untyped_storage()
-            key = storage._cdata
-            known = self._written.get(key)
-            # Addresses are used again: only the reference tells whether it is still the same storage.
-            if known is None or known[0]() is not storage:
-                known = self._written[key] = (weakref.ref(storage), deque(maxlen=MOST_WRITES))
-                if len(self._written) > MOST_STORAGES:
-                    self._written.popitem(last=False)
-            writes = known[1]
             # The version counter is bumped above this level, after the kernel has run.
-            writes.append((tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()))
+            write = tensor._version + 1, str(func._schema.name), raw, self._torch.is_grad_enabled()
+            storage = tensor.untyped_storage()
+            self._of(storage).append(write)
+            if i < len(left) and left[i]._cdata != storage._cdata:
+                self._of(left[i]).append(write)
+
+    def _of(self, storage: Any) -> deque[tuple[int, str, stacks.Stack, bool]]:
+        """The writes to a storage."""
+        key = storage._cdata
+        known = self._written.get(key)
+        # Addresses are used again: only the reference tells whether it is still the same storage.
+        if known is None or known[0]() is not storage:
+            known = self._written[key] = (weakref.ref(storage), deque(maxlen=MOST_WRITES))
+            if len(self._written) > MOST_STORAGES:
+                self._written.popitem(last=False)
+        return known[1]
 
     def _written_by(self, positions: Any, args: Any, kwargs: Any) -> Iterator[Any]:
         """The tensors that this call writes."""

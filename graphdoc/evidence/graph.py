@@ -54,9 +54,10 @@ class Holder:
     the very tensor is held there; False when what is held was made at the same place in a later iteration.
 
     ``base`` is the part of the path that a statement can assign (names and attributes only) and ``structure`` what
-    stands there: "tensor", {"tuple": [...]}, {"list": ...}, {"dict": ...}, {"deque": ...}; None where it is none of
-    these throughout. ``name`` is what a report calls it where the path leads through what a library keeps to itself
-    (``Forecaster.hidden`` for ``trainer._loop._module.hidden``); empty for the path.
+    stands there: "tensor", {"tuple": [...]}, {"list": ...}, {"dict": ...}, {"deque": ...}, with {"optional": ...} for
+    elements some of which are None; None where it is none of these throughout. ``name`` is what a report calls it where
+    the path leads through what a library keeps to itself (``Forecaster.hidden`` for
+    ``trainer._loop._module.hidden``); empty for the path.
     """
 
     path: str

@@ -112,9 +112,8 @@ def read_after(source: Source, at: ast.stmt, name: str, within: ast.AST | None) 
     scope = within if within is not None else scope_of(source, at)
     end = source.span(at)[1]
     above = list(source.node_ancestors(at))
-    if within is not None:
-        above = above[: above.index(within)]
-    loops = [a for a in above if isinstance(a, Loop)]
+    inner = above if within is None else above[: above.index(within)]
+    loops = [a for a in inner if isinstance(a, Loop)]
     inside = {id(n) for n in ast.walk(at)}
     for node in ast.walk(scope) if scope is not None else ():
         if not isinstance(node, ast.Name) or node.id != name or not isinstance(node.ctx, ast.Load):

@@ -2,7 +2,8 @@
 
 A structure is ``"tensor"``, ``None`` or ``"value"`` for what is no tensor, ``{"tuple": [structure, …]}``,
 ``{"list": structure}``, ``{"dict": structure}``, ``{"deque": structure}``, ``{"namedtuple": [structure, …]}``,
-``{"attribute": {name: structure}}`` or ``{"dataclass": {name: structure}}`` (made anew with ``dataclasses.replace``).
+``{"attribute": {name: structure}}`` or ``{"dataclass": {name: structure}}`` (made anew with ``dataclasses.replace``);
+``{"optional": structure}`` stands for elements some of which are None.
 Several structures in a list may differ; one structure without a list stands for all elements.
 """
 
@@ -64,10 +65,19 @@ def converted(structure: Any, text: str, method: str = "detach", depth: int = 0)
         name, value = _KEYS[depth]
         one = converted(inner, value, method, depth + 1)
         return f"{{{name}: {one} for {name}, {value} in {text}.items()}}"
+    if kind == "optional":
+        return _unless_none(inner, text, method, depth)
     if kind == "dataclass" and isinstance(inner, Mapping):
         fields = ", ".join(f"{n}={converted(s, f'{text}.{n}', method, depth + 1)}" for n, s in inner.items())
         return f"dataclasses.replace({text}, {fields})"
     raise CannotFix("the value is nested in a way that has no short expression")
+
+
+def _unless_none(inner: Any, text: str, method: str, depth: int) -> str:
+    if not is_path(parse_expression(text) or ast.Constant(0)):
+        raise CannotFix("the value may be None, and its expression cannot be repeated")
+    either = f"{text} if {text} is None else {converted(inner, text, method, depth)}"
+    return either if depth else f"({either})"
 
 
 def convert_expression(source: Source, node: ast.expr, structure: Any, method: str = "detach") -> list[Edit]:

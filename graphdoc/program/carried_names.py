@@ -39,10 +39,11 @@ def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
     """The call ``out, state = model(x, state)`` that has made a value below itself and been given it again.
 
     Of two runs of one call, what the first has made and nobody holds any more can have come to the second through a
-    name alone that the statement binds and reads.
+    name alone that the statement binds and reads. Where something holds what the second run has made in its place,
+    it was that name, or what is kept under it: ``state[0].v``.
     """
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    if producer is None or consumer is None or carry.tensor.holders:
+    if producer is None or consumer is None or any(h.exact for h in carry.tensor.holders):
         return None
     runs = []
     for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
@@ -51,10 +52,16 @@ def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> t
         runs.append(used)
     for frame in reversed(runs):
         names = [n for n in bound_names(sources, frame) if n.isidentifier() and _reads(sources, frame, n)]
-        name = next((n for n in names if _outlives(sources, frame, n)), "")
+        held = [n for n in names if all(h.base == n and is_local(h, frame) for h in carry.tensor.holders)]
+        name = next((n for n in held if _outlives(sources, frame, n)), "")
         if name:
             return frame, name
     return None
+
+
+def is_local(holder: Holder, frame: Frame) -> bool:
+    """Whether what holds a value is reached by a name of this function."""
+    return (holder.file, holder.function) == (frame.file, frame.function)
 
 
 def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
@@ -128,7 +135,7 @@ def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> li
     using = user_frames(consumer.stack) if consumer is not None else []
     out = []
     for holder in holders:
-        frames = [f for f in using if (f.file, f.function) == (holder.file, holder.function)]
+        frames = [f for f in using if is_local(holder, f)]
         looks_on = len(holder.steps) == 1 and frames and not any(_reads(sources, f, holder.base) for f in frames)
         out += [] if looks_on else [holder]
     return out or holders

@@ -279,4 +279,6 @@ def element_of(structure: object, path_steps: int) -> object:
             return structure
         inner = next(iter(structure.values()))
         structure = inner[0] if isinstance(inner, list) and inner else inner
+        if isinstance(structure, dict) and "optional" in structure:
+            structure = structure["optional"]  # an entry that holds a tensor is not None
     return structure

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from graphdoc.evidence import Frame, Node, Raised, SourceTexts
+from graphdoc.evidence import Frame, Node, Raised, SourceTexts, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.model import Safety
@@ -32,16 +32,23 @@ def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: 
     return [Remedy("several", title, safety, note, {"edits": distinct})]
 
 
-def out_of_place(sources: SourceTexts, raised: Raised | None, writers: Sequence[Writer]) -> list[Remedy]:
+def out_of_place(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> list[Remedy]:
     """New tensors instead of writes, then clones before the writes: at every writing place.
 
     Where some of them write what a caller passed, which changes its numbers, the others alone come first: a name that
-    is bound to a new tensor takes the later writes along.
+    is bound to a new tensor takes the later writes along. A tensor that none of the others wrote needs them all.
     """
+    writers = found.writers
     own = [w for w in writers if not _of_caller(sources, raised, w)]
-    groups = [own, writers] if 0 < len(own) < len(writers) else [writers]
+    groups = [own, writers] if len(own) < len(writers) and _reach(own, found.stales) else [writers]
     made = [_instead(sources, raised, group) for group in groups]
     return [r for remedies in made for r in remedies[0]] + [r for remedies in made for r in remedies[1]]
+
+
+def _reach(writers: Sequence[Writer], stales: Sequence[Stale]) -> bool:
+    """Whether each of the tensors was written at one of these places."""
+    places = {w.frame.start for w in writers if w.frame is not None}
+    return all(any(f.start in places for write in s.writes for f in write.stack) for s in stales)
 
 
 def _instead(

@@ -13,8 +13,8 @@ from graphdoc.story.not_registered import assigned_in
 def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding for a ``kept-result`` sign; None where its place is not known."""
     cls, attribute = str(sign.facts["class"]), str(sign.facts["attribute"])
-    at = assigned_in(sources, cls.rpartition(".")[2], f"self.{attribute}")
-    whole = bindings.frame_of(sources, *at) if at is not None else None
+    assigned = assigned_in(sources, cls.rpartition(".")[2], f"self.{attribute}")
+    whole = bindings.frame_of(sources, *assigned[0]) if len(assigned) == 1 else None
     made = whole or innermost_user(sign.stack)
     if made is None:
         return None

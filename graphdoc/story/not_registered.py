@@ -35,7 +35,9 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     for facts in sign.facts.get("classes") or [sign.facts]:
         mine = _containers(sources, facts)
         found += mine
-        names += (facts.get("names") or sign.parameters) if mine else []
+        # Which of them lie in a container of which nothing is told is not known.
+        told = {c.attribute for c in mine} == {c["attribute"] for c in facts["containers"]}
+        names += (facts.get("names") or sign.parameters) if mine and told else []
     if not found:
         return None
     name, whose = optimizer_of(optimizers, sign), folded(sorted(set(names)))
@@ -51,11 +53,11 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     attributes = listing(
         [f"{listing([f'`self.{c.attribute}`' for c in found if c.cls == cls])} of `{cls}`" for cls in classes]
     )
+    one = len({(c.cls, c.attribute) for c in found}) == 1
     return Finding(
         0.93,
         "likely",  # that no optimizer holds them is seen; they may be kept out of ``parameters()`` on purpose
-        f"{attributes} {'is' if len(found) == 1 else 'are'} not registered: no optimizer holds "
-        f"{whose or 'what is in it'}",
+        f"{attributes} {'is' if one else 'are'} not registered: no optimizer holds {whose or 'what is in it'}",
         "A module knows the modules and parameters that are its attributes, and those in a ModuleList, ModuleDict, "
         "ParameterList or ParameterDict. It does not look into a list or dict.",
         distinct(
@@ -64,7 +66,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
                     span(
                         "cause" if number < MOST_CAUSES else "related",
                         at,
-                        f"a plain container: `{c.cls}.parameters()` finds nothing in it",
+                        f"{_what(c, found)}: `{c.cls}.parameters()` finds nothing in it",
                         sources,
                     )
                     for number, (at, c) in enumerate(zip(places, found, strict=True))
@@ -85,8 +87,8 @@ def _containers(sources: SourceTexts, facts: dict[str, Any]) -> list[_Container]
     return [
         _Container(cls, str(c["attribute"]), bool(c["parameters"]), *at)
         for c in facts["containers"]
-        if (at := assigned_in(sources, short, f"self.{c['attribute']}")) is not None
-        and (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
+        for at in _plain(assigned_in(sources, short, f"self.{c['attribute']}"))
+        if (int(c["count"]) > 1 or _is_filled(sources, at[0], short, at[1], f"self.{c['attribute']}"))
     ]
 
 
@@ -114,9 +116,24 @@ def _fills(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and bindings.text_of(node.value) == name
 
 
-def assigned_in(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.expr] | None:
-    """The one value that the class assigns to this attribute."""
-    found = [
+def _what(container: _Container, found: list[_Container]) -> str:
+    """What an assignment gives the attribute; of several, in the arms of an ``if`` perhaps, one has run."""
+    alike = [c for c in found if (c.cls, c.attribute) == (container.cls, container.attribute)]
+    return "a plain container" if len(alike) == 1 else "one of the plain containers that it may be given"
+
+
+def _plain(assigned: list[tuple[str, ast.expr]]) -> list[tuple[str, ast.expr]]:
+    """Of the values that a class assigns to an attribute, in the arms of an ``if`` perhaps, those that are written as a
+    container; the only one, however it is written."""
+    if len(assigned) < 2:
+        return assigned
+    written = ast.List | ast.ListComp | ast.Dict | ast.DictComp
+    return [at for at in assigned if isinstance(at[1], written)] if len({file for file, _ in assigned}) == 1 else []
+
+
+def assigned_in(sources: SourceTexts, cls: str, name: str) -> list[tuple[str, ast.expr]]:
+    """The values that the class assigns to this attribute, each with its file."""
+    return [
         (file, node.value)
         for file in sources
         for owner in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
@@ -124,4 +141,3 @@ def assigned_in(sources: SourceTexts, cls: str, name: str) -> tuple[str, ast.exp
         for node in ast.walk(owner)
         if isinstance(node, ast.Assign) and any(bindings.text_of(t) == name for t in node.targets)
     ]
-    return found[0] if len(found) == 1 else None

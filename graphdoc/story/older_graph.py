@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of
 from graphdoc.program.value_reads import bound_names, meeting
-from graphdoc.story.wording import folded, gathered, listing
+from graphdoc.story.wording import folded, gathered, listing, of_entries
 
 MOST_PLACES = 6
 
@@ -29,7 +29,8 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     if carry.tensor.name:
         holders = could_carry(sources, nodes, carry)
         held = any(h.told == carry.tensor.name for h in holders)
-        return f"`{holders[0].told if holders and not held else carry.tensor.name}`"
+        name = holders[0].told if holders and not held else carry.tensor.name
+        return f"`{name if any(h.exact for h in holders) else of_entries(name, [h.told for h in holders])}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
     names = names_taken_up(sources, nodes, carry)
@@ -137,7 +138,8 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
         if holder is not None:
             how = "is held as" if holder.exact else "is kept under the name"
             shape = f" [{', '.join(str(n) for n in c.tensor.shape)}]" if c.tensor.shape else ""  # none is not seen, too
-            fact = f"the tensor{shape} {how} `{holder.told}` in {holder.function}"
+            name = holder.told if holder.exact else of_entries(holder.told, [h.told for h in c.tensor.holders])
+            fact = f"the tensor{shape} {how} `{name}` in {holder.function}"
             if fact not in out:
                 out.append(fact)
     if reuse.behind:

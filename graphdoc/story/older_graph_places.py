@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
-from graphdoc.program.carried_names import stored_on
+from graphdoc.program.carried_names import handed_round, stored_on
 from graphdoc.program.earlier_losses import roots_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
@@ -58,6 +58,8 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
         on_object = bool(holders) and all(any(s.kind == "attribute" for s in h.steps) for h in holders)
         recurs = reuse.lifetime is Lifetime.RECURS and not on_object and not any(h.exact for h in c.tensor.holders)
+        if statements and holders and handed_round(program.sources, program.nodes, c) is not None:
+            continue  # the call that hands it round keeps nothing beside them
         carrying = (reuse.carrying(c) or stored_on(program.sources, program.nodes, c)) if recurs else None
         if carrying is not None:
             kept.append(span("cause", carrying[0], label, program.sources, moment(program.node(c.consumer))))

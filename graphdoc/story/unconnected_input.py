@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.model import Span
+from graphdoc.evidence import Cut, Frame, SourceTexts
+from graphdoc.model import Role, Span
 from graphdoc.program.asked_inputs import OfAnother
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut
@@ -33,6 +33,8 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
                 "take the same part of it; or compute the output from this one.",
                 f"the output was computed from what {name} is made of, and not from {name}",
             )
+        case TakenOut(cut, place) if cut.reason == "no-grad":
+            return _unrecorded(sources, name, cut, place)
         case TakenOut(cut, place):
             return Told(
                 (span("cause", place, f"`{cut.op}` takes the values of {name} out of the graph", sources),),
@@ -50,6 +52,20 @@ def told_of(sources: SourceTexts, name: str, reason: Reason) -> Told:
                 "that. What is computed from a tensor has an edge to it only if it required gradients then.",
                 "the flag was set after the tensor had gone into the output",
             )
+
+
+def _unrecorded(sources: SourceTexts, name: str, cut: Cut, place: Frame) -> Told:
+    """The input goes into an operation while gradient recording is off."""
+    switch, kind = innermost_user(cut.switch), cut.switch_kind or "no_grad"
+    off = f"Gradient recording is switched off at {where(switch)} ({kind}). " if switch is not None else ""
+    marks = (span("cause", switch, "gradient recording is switched off here", sources),) if switch is not None else ()
+    role: Role = "related" if marks else "cause"
+    return Told(
+        (*marks, span(role, place, f"`{cut.op}` takes {name} in here, and is not recorded", sources)),
+        f"{off}`{cut.op}` at {where(place)} takes it in while nothing is recorded, and the output is computed from "
+        "what that gives: for autograd it is a constant.",
+        f"the output was computed from what `{cut.op}` gave at {where(place)}, under {kind}",
+    )
 
 
 def of_another(sources: SourceTexts, another: OfAnother) -> tuple[tuple[Span, ...], str]:

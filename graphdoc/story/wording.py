@@ -58,6 +58,12 @@ def gathered(names: Iterable[str]) -> list[str]:
     return [group[0] if len(group) == 1 else shape.removesuffix("[…]") for shape, group in groups.items()]
 
 
+def of_entries(name: str, every: Iterable[str]) -> str:
+    """A name that may be of any of several entries: ``state[…].v`` for ``state[0].v`` beside ``state[1].v``."""
+    shape = _INDEX.sub("[…]", name)
+    return gathered([name, *(n for n in every if _INDEX.sub("[…]", n) == shape)])[0]
+
+
 def listing(words: Iterable[str], most: int = 3) -> str:
     """``a``, ``a and b``, ``a, b and c``, ``a, b and 4 more``."""
     every = list(dict.fromkeys(words))

@@ -127,6 +127,8 @@ for _ in range(2):
         ("state = State(h * 0, h)", "state.deter", {"namedtuple": ["tensor", "tensor"]}),
         ("bag = Bag([h])", "bag[0]", None),
         ("table = Table(a=h)", "table['a']", {"dict": "tensor"}),
+        ("states = [None, h]", "states[1]", {"list": {"optional": "tensor"}}),
+        ("states = [1, h]", "states[1]", None),
     ],
 )
 def test_a_container_is_read_by_none_of_its_own_methods(

@@ -67,6 +67,17 @@ EXPRESSIONS = [
         "x = (s[0].detach(), [u.detach() for u in s[1]])\n",
     ),
     ("x = «s»\n", {"structure": {"namedtuple": ["tensor", "tensor"]}}, "x = type(s)(*(t.detach() for t in s))\n"),
+    (
+        "x = «s»\n",
+        {"structure": {"list": {"optional": {"namedtuple": ["tensor", "tensor"]}}}},
+        "x = [t if t is None else type(t)(*(u.detach() for u in t)) for t in s]\n",
+    ),
+    (
+        "x = «s»\n",
+        {"structure": {"dict": {"optional": "tensor"}}},
+        "x = {k: v if v is None else v.detach() for k, v in s.items()}\n",
+    ),
+    ("x = f(«s»)\n", {"structure": {"optional": "tensor"}}, "x = f((s if s is None else s.detach()))\n"),
     ("x = «s»\n", {"structure": {"deque": "tensor"}}, "x = type(s)((t.detach() for t in s), s.maxlen)\n"),
     (
         "x = «s»\n",

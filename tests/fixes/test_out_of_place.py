@@ -230,6 +230,8 @@ def test_the_whole_is_cloned_before_a_part_of_it_is_taken(write):
         "for x in xs:\n" + VIEWED.format(write="«slots += g(h)»"),
         "for x in xs:\n" + VIEWED.format(write="k = h.sum()\n    «slots += x»"),
         "for slots in h:\n    «slots += 1»\nprint(h)\n",
+        "def fill(h):\n    for slots in h:\n        «slots += 1»\n    return h\n",
+        "def fill(h, g):\n    for slots, new in zip(h, g):\n        «slots.set_(new)»\n    return h\n",
     ],
 )
 def test_the_whole_is_not_cloned_where_it_is_read_in_between(source):

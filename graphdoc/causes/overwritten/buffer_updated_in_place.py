@@ -101,7 +101,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         facts_of(program, found),
         (
             *clone_operand(program.sources, program.nodes, found),
-            *out_of_place(program.sources, program.raised, found.writers),
+            *out_of_place(program.sources, program.raised, found),
             *move_behind(program, found),
         ),
         because=reason(program, found),

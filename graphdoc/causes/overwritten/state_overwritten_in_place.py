@@ -93,7 +93,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
         facts_of(program, found),
         (
-            *out_of_place(program.sources, program.raised, found.writers),
+            *out_of_place(program.sources, program.raised, found),
             *clone_operand(program.sources, program.nodes, found),
         ),
         because=reason(program, found),
