@@ -88,7 +88,7 @@ class OlderValues(TwoCalls):
         if self.from_one_root or (self.inner and self._is_term):
             return Lifetime.RESULT
         again = any(c.recurrent or c.remade for c in self._crossing)
-        if self.in_one_pass or (not again and self.only_heads_stepped):
+        if self.in_one_pass or self.within_one_call or (not again and self.only_heads_stepped):
             return Lifetime.SAME_PASS
         if self._sums_up:
             return Lifetime.RESULT if self.adds_nothing else Lifetime.SUMMED

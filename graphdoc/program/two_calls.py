@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from graphdoc.evidence import Event, SourceTexts
-from graphdoc.program.calls_in_order import Journal, site
+from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.head_optimizers import only_heads_stepped
 
 
@@ -59,6 +59,15 @@ class TwoCalls:
         freeing, failing = (site(c.stack) for c in self.calls)
         seen = [site(e.stack) for e in self.journal.between(*self.calls)]
         return failing in seen and freeing in seen[seen.index(failing) :]
+
+    @cached_property
+    def within_one_call(self) -> bool:
+        """Whether both were made while one backward call ran, below the backward of a custom Function."""
+        if self.calls is None or not self.journal.is_complete(*self.calls):
+            return False
+        every = [*self.calls, *self.journal.between(*self.calls)]
+        around = {_around(e) for e in every}
+        return len(around) == 1 and () not in around and all(e.kind in ("backward", "grad") for e in every)
 
     @cached_property
     def reached_beside(self) -> set[str]:
@@ -128,3 +137,14 @@ class TwoCalls:
             return False
         mine, theirs = self.works_for[1], self.journal.steps_after(self.calls[0])
         return bool(mine and theirs) and not mine & theirs
+
+
+def _around(event: Event) -> Site:
+    """The frames of the backward call below which a custom Function made this one; empty where none did."""
+    applied = [i for i, f in enumerate(event.stack) if _is_function(f)]
+    return site(event.stack[: applied[-1]]) if applied else ()
+
+
+def _is_function(frame: Frame) -> bool:
+    """Whether the engine calls a custom Function's backward here (``torch.autograd.function``)."""
+    return frame.file.replace("\\", "/").endswith("torch/autograd/function.py") and frame.function.endswith("apply")

@@ -55,7 +55,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.role in CONSTANT:
         return as_constant(program, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
-        first = kept_for_each(reuse) if reuse.read_apart else merge(reuse)
+        first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
         kept = kept_for_second(program.sources, reuse)
         return [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
     return []

@@ -138,10 +138,11 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.92 if exact else 0.8,
         Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED),
-        f"two losses share the graph behind {named}, and the first backward frees it for the second"
+        f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first backward "
+        "frees it for the second"
         if named
         else TITLE,
-        f"Both losses were computed in one forward pass and share the part behind {folded(_common(reuse), 3)}. "
+        f"{_both(reuse)} share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
         f"{_advice(program, reuse)}",
         distinct((*_meeting(program, reuse), *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
@@ -149,6 +150,12 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         remedies_for(program, reuse),
         because=_because(reuse),
     )
+
+
+def _both(reuse: Reuse) -> str:
+    if reuse.within_one_call:
+        return "One backward call runs both, below a custom Function, and what they differentiate"
+    return "Both losses were computed in one forward pass and"
 
 
 def _meeting(program: Program, reuse: Reuse) -> list[Span]:
@@ -192,6 +199,8 @@ def _advice(program: Program, reuse: Reuse) -> str:
             "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
             "call but the last has to keep the graph (one backward on the sum would mix the gradients)."
         )
+    if reuse.within_one_call:
+        return "No optimizer steps in between: every call but the last has to keep the graph."
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
         return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
     meant = _meant(program.owners, reuse)
@@ -215,6 +224,7 @@ def _meant(owners: Owners, reuse: Reuse) -> str:
     return f"The first trains its part of them with {listing(called(theirs))}, the second with {listing(called(mine))}"
 
 
+_WITHIN = "two calls inside one backward call"
 _COMPILE_NETWORKS = Remedy(
     "compile_networks",
     "compile the networks instead of the function that calls backward",
