@@ -83,7 +83,9 @@ def cost_of(path: Path, root: Root) -> int:
     steps = sum(30 if s.key.startswith("_") or s.kind == "cell" else 10 for s in path)
     # The user knows his objects by the names that he gave them: `policy.fc` before `self.fc`.
     # What a loop goes through is known by its place among the others: `optimizers[1]`, not the loop's `opt`.
-    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing)
+    # A class is the name only of what no name leads to.
+    unnamed = 1_000 * (not root.file)
+    return steps + (path[0].key in ("self", "cls")) + 45 * (path[0].key in root.passing) + unnamed
 
 
 def text_of(path: Path) -> str:

@@ -8,6 +8,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import statements
+from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -27,7 +28,8 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
         paths: the names that carry the values on there.
     """
     loop = loop_of(program.sources, call)
-    if loop is None or not through_it_alone(program.evidence.fresh_reaches, reuse):
+    recurs = reuse.lifetime is Lifetime.RECURS
+    if loop is None or not recurs or not through_it_alone(program.evidence.fresh_reaches, reuse):
         return []
     starts = [s for path in paths if path.isidentifier() and (s := _start(program.sources, loop, path)) is not None]
     if not starts or len(starts) < len(paths):

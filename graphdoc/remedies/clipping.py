@@ -117,17 +117,29 @@ def _parameters(program: Program, step: Frame) -> str:
 
 
 def _knows(sources: SourceTexts, step: Frame, name: str) -> bool:
-    """Whether the function that steps reads this name."""
+    """Whether the function that steps reads this name, and it is no class: what no name leads to goes by its class."""
+    whole = bindings.tree(sources, step.file)
+    if whole is None or any(name in _classes(n) for n in ast.walk(whole)):
+        return False
     source = Source(step.file, sources.get(step.file, ""))
     function = source.enclosing_function(step.line, step.column)
     lines = source.text.splitlines()
     if function is not None:
         lines = lines[function.place.line - 1 : function.place.end_line]
     try:
-        tree = ast.parse(textwrap.dedent("\n".join(lines)))
+        inside = ast.parse(textwrap.dedent("\n".join(lines)))
     except SyntaxError:
         return False
-    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(tree))
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(inside))
+
+
+def _classes(node: ast.AST) -> set[str]:
+    """What a statement defines or imports."""
+    if isinstance(node, ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(a.asname or a.name).partition(".")[0] for a in node.names}
+    return set()
 
 
 def _utils(sources: SourceTexts, step: Frame) -> str:
