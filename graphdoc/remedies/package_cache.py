@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from graphdoc.evidence import Frame, OlderEdge
+from graphdoc.evidence import Frame, OlderEdge, Package
 from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Remedy
 from graphdoc.program.installed import Deed, Switch, switches_of
@@ -47,17 +47,17 @@ def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
     """What the user gave to let a package keep this value."""
     producer = program.node(carry.producer)
     for holder in carry.tensor.holders if producer is not None else ():
-        for deed in _keeping(program, producer.stack if producer is not None else [], kept_name(holder)):
+        for deed in _keeping(program.packages, producer.stack if producer is not None else [], kept_name(holder)):
             switches = switches_of(program.sources, deed)
             if switches:
                 return switches
     return []
 
 
-def _keeping(program: Program, stack: list[Frame], name: str) -> Iterator[Deed]:
+def _keeping(packages: list[Package], stack: list[Frame], name: str) -> Iterator[Deed]:
     """Where the package's functions that were under way keep something on an attribute of this name."""
     for frame in reversed(stack):
-        package = None if frame.user else package_of(program.packages, frame.file)
+        package = None if frame.user else package_of(packages, frame.file)
         for number, line in package.sources.get(frame.file, {}).items() if package is not None else ():
             if package is not None and re.search(rf"\bself\.{re.escape(name)}\s*=[^=]", line):
                 at = Frame(frame.file, int(number), 1, int(number), 1, frame.function, False)
