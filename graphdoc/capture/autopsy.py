@@ -78,11 +78,9 @@ class Autopsy:
     def fill_program(self, evidence: Evidence) -> None:
         """Optimizers, parameters and the journal."""
         owners: dict[int, list[int]] = {}
-        for optimizer, _, _ in self.census.optimizers.values():
-            self.journal.optimizer(optimizer)
-        for seen in self.journal.optimizers.values():
+        for seen, objects in self.journal.with_idle(o for o, _, _ in self.census.optimizers.values()):
             told = Optimizer(seen.id, seen.type, steps=seen.steps)
-            self._describe(seen.known(), told, owners)
+            self._describe(objects, told, owners)
             evidence.optimizers.append(told)
         self.owners = owners
         for ident, (name, tensor, buffer) in self.census.parameters.items():

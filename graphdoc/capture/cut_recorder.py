@@ -22,7 +22,6 @@ from graphdoc.capture.cut_records import Origin, Record, draw_behind
 from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.in_threads import watch_each_thread
-from graphdoc.capture.legacy_variable import watch_variables
 from graphdoc.capture.walk import DEEP, nodes_behind
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ class CutRecorder(TorchFunctionMode):
     @classmethod
     def start(cls, witness: Witness) -> Self:
         recorder = cls(witness)
-        witness.undoing.append(watch_variables(witness.torch, recorder.noted))
+        witness.undoing.append(legacy_variable.watch_variables(witness.torch, recorder.noted))
         return watch_each_thread(recorder, witness)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -228,6 +228,18 @@ class Journal:
         self._optimizer_count += 1
         return seen
 
+    def with_idle(self, optimizers: Iterable[Any]) -> list[tuple[Seen, list[Any]]]:
+        """The remembered optimizers with the objects that they are, and of the given ones those that have done nothing
+        yet, each in a record of its own that is not kept."""
+        out = [(seen, seen.known()) for seen in self.optimizers.values()]
+        for optimizer in optimizers:
+            known = next((k for k in out if k[0].is_one_of(optimizer) or k[0].has_groups_of(optimizer)), None)
+            if known is None:
+                out.append((Seen(self._optimizer_count + len(out) - len(self.optimizers), optimizer), [optimizer]))
+            elif all(o is not optimizer for o in known[1]):
+                known[1].append(optimizer)
+        return out
+
     def stepped(self, optimizer: Any) -> Seen:
         """An optimizer has stepped: note which of its parameters have a gradient, in its first steps only."""
         seen = self.optimizers.get(id(optimizer))

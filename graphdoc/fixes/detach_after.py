@@ -9,9 +9,7 @@ Args:
 
 from __future__ import annotations
 
-import ast
-
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, required
 from graphdoc.fixes.structures import rebinding
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.paths import key
@@ -21,10 +19,7 @@ KIND = "detach_after"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    behind = "before" not in args
-    source, anchor = statement(sources, required(args, "after" if behind else "before"))
-    if behind and isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
-        raise CannotFix("nothing behind that statement is ever reached")
+    source, anchor, behind = anchored(sources, args)
     texts: list[str] = []
     edits: list[Edit] = []
     for entry in required(args, "paths"):

@@ -10,9 +10,7 @@ Args:
 
 from __future__ import annotations
 
-import ast
-
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, Sources, anchored, required
 from graphdoc.source.blocks import insert_after
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -21,11 +19,9 @@ KIND = "detach_in_entries"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    source, anchor = statement(sources, required(args, "after"))
-    if isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
-        raise CannotFix("nothing behind that statement is ever reached")
+    source, anchor, _ = anchored(sources, args)
     entries = required(args, "entries")
     last = entries.rpartition(".")[2]
     one = fresh_name(source, last.removesuffix("s") if last.endswith("s") and last.isidentifier() else "entry", "kept")
     lines = [f"for {one} in {entries}:", *(f"    {one}.{k} = {one}.{k}.detach()" for k in required(args, "kept"))]
-    return [*insert_after(source, anchor, ["\n".join(lines)])]
+    return insert_after(source, anchor, ["\n".join(lines)])

@@ -12,9 +12,7 @@ Args:
 
 from __future__ import annotations
 
-import ast
-
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, required
 from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, torch_name
@@ -23,10 +21,7 @@ KIND = "detach_in_modules"
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    behind = "before" not in args
-    source, anchor = statement(sources, required(args, "after" if behind else "before"))
-    if behind and isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
-        raise CannotFix("nothing behind that statement is ever reached")
+    source, anchor, behind = anchored(sources, args)
     torch = torch_name(source, anchor)
     module = fresh_name(source, "module", "one_module")
     value = fresh_name(source, "kept", "kept_value")

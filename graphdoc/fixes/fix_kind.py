@@ -111,6 +111,15 @@ def statements(sources: Sources, args: Args) -> tuple[Source, list[ast.stmt]]:
     return source, block[index : next(i for i, s in enumerate(block) if s is last) + 1]
 
 
+def anchored(sources: Sources, args: Args) -> tuple[Source, ast.stmt, bool]:
+    """The statement behind which (``after``) or in front of which (``before``) something is put; True for behind."""
+    behind = "before" not in args
+    source, anchor = statement(sources, required(args, "after" if behind else "before"))
+    if behind and isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
+        raise CannotFix("nothing behind that statement is ever reached")
+    return source, anchor, behind
+
+
 def replace(source: Source, node: ast.AST, text: str) -> Edit:
     """Put a text in place of a node."""
     start, end = source.span(node)

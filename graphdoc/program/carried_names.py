@@ -79,13 +79,19 @@ def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
 
 
-def _runs_backward(sources: SourceTexts, within: ast.AST, depth: int = 0) -> bool:
+def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     """Whether code runs backward, itself or in a function of the program that it calls by its name."""
-    called = {last_word(n.func) for n in ast.walk(within) if isinstance(n, ast.Call)}
-    if any(name == "grad" or name.endswith("backward") for name in called):
-        return True
-    functions = (n for f in sources for n in ast.walk(tree(sources, f) or within) if isinstance(n, ast.FunctionDef))
-    return depth < _DEEPEST and any(n.name in called and _runs_backward(sources, n, depth + 1) for n in functions)
+    roots = [root for f in sources if (root := tree(sources, f)) is not None]
+    functions = [n for root in roots for n in ast.walk(root) if isinstance(n, ast.FunctionDef)]
+    looked_at: set[str] = set()
+    code = [within]
+    for _ in range(_DEEPEST + 1):
+        called = {last_word(n.func) for c in code for n in ast.walk(c) if isinstance(n, ast.Call)}
+        if any(name == "grad" or name.endswith("backward") for name in called):
+            return True
+        code = [n for n in functions if n.name in called - looked_at]
+        looked_at |= called
+    return False
 
 
 def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:

@@ -32,7 +32,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
     if loop is None or not recurs or not through_it_alone(program.evidence.fresh_reaches, reuse):
         return []
     starts = [s for path in paths if path.isidentifier() and (s := _start(program.sources, loop, path)) is not None]
-    if not starts or len(starts) < len(paths):
+    if len(starts) < len(paths):
         return []
     shown = ", ".join(f"`{p}`" for p in paths[:4])
     lines = " and ".join(dict.fromkeys(where(s) for s in starts))

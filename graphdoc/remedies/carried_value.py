@@ -65,8 +65,8 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths = _paths_in(program, reuse, call)
         anchor, step = behind_the_step(program.sources, program.evidence.events, call)
         if len(paths) > FEW or not paths:
-            out += detach_in_modules(program, reuse, call, anchor, step) if not between else []
-            out += detach_in_entries(program, reuse, call, anchor, step) if not between else []
+            for in_one_loop in (detach_in_modules, detach_in_entries) if not between else ():
+                out += in_one_loop(program, reuse, call, anchor, step)
         if not paths:
             continue
         paths += [p for p in _held_in(program, call, paths) if p not in paths]

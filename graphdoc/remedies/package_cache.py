@@ -46,8 +46,10 @@ def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:
 def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
     """What the user gave to let a package keep this value."""
     producer = program.node(carry.producer)
-    for holder in carry.tensor.holders if producer is not None else ():
-        for deed in _keeping(program.packages, producer.stack if producer is not None else [], kept_name(holder)):
+    if producer is None:
+        return []
+    for holder in carry.tensor.holders:
+        for deed in _keeping(program.packages, producer.stack, kept_name(holder)):
             switches = switches_of(program.sources, deed)
             if switches:
                 return switches
@@ -58,7 +60,9 @@ def _keeping(packages: list[Package], stack: list[Frame], name: str) -> Iterator
     """Where the package's functions that were under way keep something on an attribute of this name."""
     for frame in reversed(stack):
         package = None if frame.user else package_of(packages, frame.file)
-        for number, line in package.sources.get(frame.file, {}).items() if package is not None else ():
-            if package is not None and re.search(rf"\bself\.{re.escape(name)}\s*=[^=]", line):
+        if package is None:
+            continue
+        for number, line in package.sources.get(frame.file, {}).items():
+            if re.search(rf"\bself\.{re.escape(name)}\s*=[^=]", line):
                 at = Frame(frame.file, int(number), 1, int(number), 1, frame.function, False)
                 yield Deed(package, at, innermost_user(stack))

@@ -21,7 +21,7 @@ from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import calls_of, facts_of, flow, names_of, steps_of, trained_by
+from graphdoc.story.older_graph import calls_of, facts_of, flow, names_of, several, steps_of, trained_by
 from graphdoc.story.older_graph_places import constant_places, earlier_uses, made_places
 from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
 from graphdoc.story.overwrite import facts_of as versions_of
@@ -170,14 +170,14 @@ def _taken_in(reuse: Reuse, earlier: list[Span]) -> str:
 def _data_of_both(program: Program, reuse: Reuse) -> Finding:
     """What two losses share, and neither of them is to train."""
     what = names_of(program.sources, program.nodes, reuse.carries, 2)
-    several = " and " in what
+    plural = several(what)
     ours = listing(_called(program.owners, reuse))
     behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     made = made_places(program.sources, program.nodes, reuse.carries, "made here with a graph that neither loss trains")
     return Finding(
         0.93,
         Proof.OLDER_EDGE.where(reuse.both_seen),
-        f"{what} bring{'' if several else 's'} a graph into two losses that neither of them trains" if what else TITLE,
+        f"{what} bring{'' if plural else 's'} a graph into two losses that neither of them trains" if what else TITLE,
         f"Both losses take {what or 'a value'} with the graph that made it, behind which lie {behind}. The losses are "
         f"for {ours}: for them it is data. The first backward call has used that graph up. Take the numbers only.",
         distinct((*made, *flow(program.sources, program.nodes, reuse), *calls_of(program, reuse))),
@@ -190,7 +190,7 @@ def _data_of_both(program: Program, reuse: Reuse) -> Finding:
 def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     """The connection is the fault, and the write only what made it fail: a number needs no old values."""
     names = names_of(program.sources, program.nodes, reuse.carries, 2)
-    what, several = names or "a value", " and " in names
+    what, plural = names or "a value", several(names)
     behind = f"{folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     versions = versions_of(program, found)
     places = constant_places(program, reuse.carries, "a constant for this loss, with its graph")[:2]
@@ -198,8 +198,8 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
     return Finding(
         trust(found, 0.96)[0],
         Proof.OLDER_EDGE.where(reuse.owned_by_others and found.exact),
-        f"{what} bring{'' if several else 's'} the graph of an overwritten network into this loss",
-        f"This loss takes {what} with the graph that made {'them' if several else 'it'}, behind which lie {behind}. "
+        f"{what} bring{'' if plural else 's'} the graph of an overwritten network into this loss",
+        f"This loss takes {what} with the graph that made {'them' if plural else 'it'}, behind which lie {behind}. "
         f"For this loss they are constants. {first_writer(found)} overwrote {called(found.stale)} after that graph had "
         "saved it, and this backward asks for the old values. Numbers without a graph ask for none.",
         distinct(
@@ -225,11 +225,11 @@ def _called(owners: Owners, reuse: Reuse) -> list[str]:
 
 def _title(reuse: Reuse, what: str) -> str:
     """The value by its name, and the loss that it has no business in."""
-    several = " and " in what
+    plural = several(what)
     loss = "an earlier loss" if reuse.in_earlier_loss else "this loss"
     if what == "a value":
         return TITLE
-    return f"{what} bring{'' if several else 's'} another network's graph into {loss}"
+    return f"{what} bring{'' if plural else 's'} another network's graph into {loss}"
 
 
 def _because(program: Program, reuse: Reuse) -> str:
