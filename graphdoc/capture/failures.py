@@ -13,7 +13,7 @@ from graphdoc.capture.engine_calls import EngineCalls
 from graphdoc.capture.facts import frames_of_traceback, user_frames
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import DEPTH, Entry, Place
-from graphdoc.capture.local_tensors import locals_of
+from graphdoc.capture.local_tensors import locals_of, parameters_within
 from graphdoc.capture.ours import chain_of, is_ours, text_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
@@ -135,6 +135,7 @@ class Failures:
             autopsy.fill_program(evidence)
             now = Glimpse(witness.torch, witness.switches, witness.journal.count, None, "")
             self.fill_extras(evidence, autopsy, now)
+            evidence.extras["parameters_within"] = parameters_within(autopsy, frames[0]) if frames else {}
             for probe in witness.probes:
                 probe.fill(evidence, autopsy, [], [])
             witness.frames = frames

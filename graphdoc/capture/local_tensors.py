@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture.access_paths import text_of
+from graphdoc.capture.code_places import function_of
 from graphdoc.capture.facts import grad_fn_of, shape_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.evidence import Frame
@@ -42,4 +45,15 @@ def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
         )
         if len(out) >= MOST:
             break
+    return out
+
+
+def parameters_within(seen: Autopsy, frame: FrameType) -> dict[str, str]:
+    """The parameters that a frame reaches, by how it reaches them: ``p`` in a loop is ``net.fc.weight``."""
+    here = function_of(frame.f_code), frame.f_code.co_filename
+    out: dict[str, str] = {}
+    for ident, name in seen.census.parameter_names.items():
+        for root, path in seen.census.tensor_paths.get(ident, ()):
+            if (root.function, root.file) == here and len(out) < MOST:
+                out[text_of(path)] = name
     return out

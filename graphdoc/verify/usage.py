@@ -64,13 +64,18 @@ def never_reached(base: Trace, patched: Trace, reached_from: Mapping[Line, froze
     backward calls from these places alone, what lay behind none of them has lost nothing: the program itself throws
     away what is computed with it.
     """
-    known = {s.optimizer for s in base.steps}
-    stepped = {s.optimizer for s in patched.steps} - known
-    reached = {key for step in patched.steps for key in step.each} | patched.frozen
-    silent = {name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped}
+    silent = unused_by_steps(base, patched)
     if reached_from and all(c.place in reached_from for c in patched.backwards):
         silent &= frozenset().union(*reached_from.values())
     return sorted(silent)
+
+
+def unused_by_steps(base: Trace, patched: Trace) -> frozenset[str]:
+    """Names of the parameters that no step had a gradient for, of optimizers that only the patched run has stepped."""
+    known = {s.optimizer for s in base.steps}
+    stepped = {s.optimizer for s in patched.steps} - known
+    reached = {key for step in patched.steps for key in step.each} | patched.frozen
+    return frozenset(name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped)
 
 
 def differentiated_away(base: Trace, patched: Trace, names: list[str]) -> set[str]:

@@ -27,6 +27,7 @@ from graphdoc.verify.usage import (
     never_reached,
     not_compared,
     reference_gap,
+    unused_by_steps,
 )
 from graphdoc.verify.verdict_words import (
     fails_otherwise,
@@ -162,6 +163,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
+    if unused_by_steps(base, trace) - {*missed}:
+        data["left_out"] = True
     if missed and not outcome.cuts:
         data["never_reached"] = missed
     elif missed:

@@ -85,7 +85,8 @@ def reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str
     if trace.steps:
         away = data.get("differentiated_away", [])
         but = f" but {folded(away)}, on which no derivative depends" if away else ""
-        return f"every parameter of its optimizers receives gradient{but}"
+        of = " that a loss reaches" if data.get("left_out") and not away else ""
+        return f"every parameter of its optimizers{of} receives gradient{but}"
     return "" if trace.optimizers else "as many leaves receive gradient as before"
 
 

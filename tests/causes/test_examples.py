@@ -25,7 +25,7 @@ SLUGS = {
     "state-overwritten-in-place buffer-updated-in-place parameter-overwritten inplace-on-leaf inplace-on-view "
     "inplace-on-inference-tensor",
     "GD3": "cut-by-conversion cut-by-detach cut-by-no-grad nondifferentiable-op frozen-parameters input-needs-grad "
-    "unused-in-graph non-leaf-parameter",
+    "unused-in-graph non-leaf-parameter grad-is-none",
     "GD4": "missing-create-graph no-double-backward",
     "GD5": "non-scalar-loss numpy-on-grad-tensor deepcopy-non-leaf integer-requires-grad requires-grad-on-non-leaf "
     "custom-function-bad-gradient custom-function-saved-misuse amp-scaler-misuse",

@@ -96,6 +96,30 @@ CASES = [
         right=HEAD_ALONE,
     ),
     Case(
+        "grad_if_any",
+        start=FROZEN_ENCODER,
+        sick="""\
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad()
+            head(x @ torch.ones(4, 6)).square().mean().backward()
+            norm = sum(p.grad.norm() for p in model.parameters())
+            for p in head.parameters():
+                p.grad /= norm
+            opt.step()
+        """,
+        right="""\
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad()
+            head(x @ torch.ones(4, 6)).square().mean().backward()
+            norm = sum(p.grad.norm() for p in head.parameters())
+            for p in head.parameters():
+                p.grad /= norm
+            opt.step()
+        """,
+    ),
+    Case(
         "torch_instead_of_numpy",
         start="""\
         import numpy as np

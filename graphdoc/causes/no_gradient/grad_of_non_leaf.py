@@ -60,8 +60,7 @@ it is to learn.
 """,
     not_this="""\
 - The tensor is a leaf and does not require gradients: `input-needs-grad`.
-- A parameter's `.grad` is None although it is a leaf: it is not part of this loss (`unused-in-graph`,
-  `parameters-never-reached`), no backward has run yet, or `zero_grad()` has just reset it to None.
+- A parameter's `.grad` is None although it is a leaf: `grad-is-none`.
 - The tensor is meant to be trained: `non-leaf-parameter`.
 """,
     references=(

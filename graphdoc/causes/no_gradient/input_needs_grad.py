@@ -63,6 +63,7 @@ gradient stops at `x`, which is usually what is meant, and the other network get
     not_this="""\
 - The input has the flag, and the message is *appears to not have been used in the graph*: `unused-in-graph`.
 - The tensor is the result of an operation on a leaf with the flag; then its `.grad` is None too: `grad-of-non-leaf`.
+- It is a parameter: `grad-is-none`.
 - The tensor is of an integer dtype (token ids): differentiate with respect to the embeddings, see
   `integer-requires-grad`.
 """,
@@ -219,13 +220,21 @@ def _finding(
         else "likely"
         if strength > 0.5 and not program.evidence.from_text
         else "possible",
-        f"the gradient of `{inputs[0]}` is asked for, and it {label}"
-        if inputs and (seen or len(inputs) == 1)
-        else TITLE,
+        _title(inputs, label, seen, program.met_none),
         (_UNFLAGGED if seen else _ONE_OF if program.raised and not program.met_none else _UNSEEN).format(told=told),
         (*spans, *(() if frame else program.raised_span("there is no gradient here"))),
         (),
         remedies,
+    )
+
+
+def _title(inputs: list[str], label: str, seen: bool, met_none: bool) -> str:
+    if inputs and met_none and not seen:
+        return f"`{inputs[0]}.grad` is None where it is used"
+    return (
+        f"the gradient of `{inputs[0]}` is asked for, and it {label}"
+        if inputs and (seen or len(inputs) == 1)
+        else TITLE
     )
 
 

@@ -1,0 +1,84 @@
+"""What may be done about a gradient that is None where it is read."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.program.observed import Program
+from graphdoc.program.spans import in_function, innermost_user, place
+from graphdoc.program.unset_gradients import Unset, Why
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+from graphdoc.source.read_gradients import Use, use_of
+
+_TITLES = {
+    Use.VALUE: "count `{read}` as zero where it is None",
+    Use.CHANGE: "leave out what has no gradient here",
+    Use.DATA: "set `{read}` itself, so that there need be none before",
+}
+_NOTES = {
+    Use.VALUE: "a parameter without a gradient counts with zeros; all others count as they do now",
+    Use.CHANGE: "only what has a gradient is changed here",
+    Use.DATA: "the gradient is what is given here, as it is for the others",
+}
+
+
+def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
+    """Best first. None hides a gradient that was computed and thrown away."""
+    if unset.why is Why.CLEARED:
+        return _read_first(program, unset)
+    use = _use(program.sources, unset)
+    if use is None or (unset.why is Why.UNCALLED and use is not Use.CHANGE):
+        return ()
+    if unset.why is Why.TAKEN and unset.last is unset.calls[-1]:
+        return ()
+    words = {"read": f"{unset.name}.grad"}
+    args = {"place": place(unset.read)}
+    first = Remedy("grad_if_any", _TITLES[use].format(**words), "safe", _NOTES[use], args)
+    return (first, *_zeros(unset))
+
+
+def _use(sources: SourceTexts, unset: Unset) -> Use | None:
+    text = sources.get(unset.read.file)
+    source = Source(unset.read.file, text) if text else None
+    node = source.node_expression(Place.of(unset.read)) if source is not None else None
+    return use_of(source, node) if source is not None and node is not None else None
+
+
+def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
+    """Clear behind what reads the gradient, where both stand in one function."""
+    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    reader = in_function(program.raised.stack if program.raised else [], clear) if clear is not None else None
+    if clear is None or reader is None:
+        return ()
+    at = _beside(program.sources, clear, reader)
+    if at is None:
+        return ()
+    args = {"place": place(clear), "after": vars(at)}
+    note = "the gradients stay until they have been read; the next backward call finds them cleared, as before"
+    return (Remedy("move_statement", "clear the gradients after they have been read", "unsafe", note, args),)
+
+
+def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
+    """The statement around the reader that stands in the block of the clearing, behind it."""
+    text = sources.get(clear.file)
+    source = Source(clear.file, text) if text else None
+    own = source.node_statement(Place.of(clear)) if source is not None else None
+    at = source.node_statement(Place.of(reader)) if source is not None else None
+    found = source.node_block(own) if source is not None and own is not None else None
+    if source is None or at is None or found is None:
+        return None
+    behind = found[0][found[1] + 1 :]
+    return next((source.place(s) for s in (at, *source.node_ancestors(at)) if s in behind), None)
+
+
+def _zeros(unset: Unset) -> tuple[Remedy, ...]:
+    """Zeros instead of None, as ``zero_grad`` left them before PyTorch 2.0; they are only there after a gradient."""
+    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    if clear is None or unset.last is None or unset.why is not Why.LEFT_OUT:
+        return ()
+    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
+    note = (
+        "the optimizer then steps what the loss does not reach by a gradient of zero: momentum and weight decay move it"
+    )
+    return (Remedy("set_keyword", "let zero_grad() fill the gradients with zeros", "unsafe", note, args),)

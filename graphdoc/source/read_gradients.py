@@ -1,0 +1,46 @@
+"""What a statement does with a gradient that it reads: takes its value, changes it in place, or sets its ``.data``."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum
+
+from graphdoc.source.module import Source
+from graphdoc.source.paths import is_path
+
+
+class Use(Enum):
+    """What becomes of ``p.grad`` in its statement."""
+
+    VALUE = "its value is taken: ``total += p.grad.norm()``"
+    CHANGE = "it is changed in place, and nothing else happens: ``p.grad.data.clamp_(-1, 1)``"
+    DATA = "it is given another content: ``p.grad.data = g``"
+
+
+def use_of(source: Source, node: ast.expr) -> Use | None:
+    """How the statement around ``p.grad`` uses it; None where it cannot be said, or where naming ``p`` has effects."""
+    if not isinstance(node, ast.Attribute) or not is_path(node.value):
+        return None
+    top, method = _chain(source, node)
+    above = source.parents.get(top)
+    if isinstance(above, ast.Expr) and method.endswith("_") and not method.endswith("__"):
+        return Use.CHANGE
+    if isinstance(above, ast.AugAssign) and above.target is top:
+        return Use.CHANGE
+    if isinstance(getattr(top, "ctx", ast.Load()), ast.Load):
+        return Use.VALUE
+    simple = isinstance(above, ast.Assign) and above.targets == [top]
+    return Use.DATA if simple and source.parents.get(node) is top and getattr(top, "attr", "") == "data" else None
+
+
+def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:
+    """The outermost expression that goes on from a node by attributes, entries and calls; the last method's name."""
+    top, method = node, ""
+    while True:
+        above = source.parents.get(top)
+        if isinstance(above, ast.Attribute | ast.Subscript) and above.value is top:
+            top = above
+        elif isinstance(above, ast.Call) and above.func is top:
+            method, top = getattr(top, "attr", ""), above
+        else:
+            return top, method
