@@ -234,6 +234,18 @@ class Census:
         """How many steps the shortest way to the tensor with this id has."""
         return min((len(path) for _, path in self.tensor_paths.get(ident, ())), default=DEEPEST)
 
+    def held_twice(self) -> list[str]:
+        """The parameters of modules that stand under several names, as in ``self.conv1 = self.features = Conv()``."""
+        places: dict[int, int] = {}
+        for module, _, _ in self.modules.values():
+            for child in _children(module):
+                places[id(child)] = places.get(id(child), 0) + 1
+        twice = [m for ident, (m, _, _) in self.modules.items() if places.get(ident, 0) > 1]
+        for module in twice:  # and what they hold in turn
+            twice += [m for m in _children(module) if all(m is not known for known in twice)]
+        held = [p for m in twice for p in dict.values(object.__getattribute__(m, "__dict__").get("_parameters", {}))]
+        return sorted({self.parameter_names[id(p)] for p in held if id(p) in self.parameter_names})
+
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""

@@ -31,6 +31,8 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
                 # The write would go into the clones as well, if the call that does both ran on them.
                 above = max(above, shared_levels(node.stack, write.stack))
         edit, frame = _clone_edit(program.sources, program.nodes, stale, above)
+        if edit is not None and edit["kind"] == "clone_parameters" and program.evidence.extras.get("held_twice"):
+            edit["args"]["names_apart"] = True
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))

@@ -96,6 +96,52 @@ CASES = [
         right=HEAD_ALONE,
     ),
     Case(
+        "clone_parameters",
+        start="""\
+        import torch
+        from torch import nn
+
+        class Critic(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.features = self.first = nn.Sequential(nn.Linear(4, 6))
+                self.last = nn.Linear(6, 1)
+
+            def forward(self, x):
+                return self.last(self.features(x).tanh())
+
+        torch.manual_seed(0)
+        made, critic = nn.Linear(4, 4), Critic()
+        nets, x = [made, critic], torch.randn(8, 4)
+        opt_made = torch.optim.SGD(made.parameters(), lr=0.1)
+        opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+        """,
+        sick="""\
+        for step in range(4):
+            fake = made(x)
+            score = critic(fake)
+            opt.zero_grad()
+            (critic(fake.detach()) - critic(x)).tanh().mean().backward()
+            opt.step()
+            opt_made.zero_grad()
+            (-score).mean().backward()
+            opt_made.step()
+        """,
+        right="""\
+        for step in range(4):
+            fake = made(x)
+            weights = [p.clone() for layer in (critic.first[0], critic.last) for p in (layer.weight, layer.bias)]
+            score = nn.functional.linear(fake, weights[0], weights[1]).tanh()
+            score = nn.functional.linear(score, weights[2], weights[3])
+            opt.zero_grad()
+            (critic(fake.detach()) - critic(x)).tanh().mean().backward()
+            opt.step()
+            opt_made.zero_grad()
+            (-score).mean().backward()
+            opt_made.step()
+        """,
+    ),
+    Case(
         "grad_if_any",
         start=FROZEN_ENCODER,
         sick="""\
