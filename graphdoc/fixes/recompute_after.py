@@ -62,6 +62,7 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
     """The statements to run again: those through which the value reaches what is read behind the anchor."""
     tainted: set[str] = set()
     passed: list[int] = []
+    within: set[str] = set()
     for i in range(found.seeds[0], found.anchor):
         node = found.block[i]
         touched = i in found.seeds or bool(reads(node) & tainted)
@@ -76,7 +77,11 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
             tainted.add(key(node.target))
         elif i in found.seeds:
             raise CannotFix("the forward stands in a loop, a branch or a call of its own")
-    live = wanted_behind(found.following, backward, tainted)
+        elif touched:
+            within |= changes(node)
+    live = wanted_behind(found.following, backward, tainted | within)
+    if backward is not None and (behind := live & within - tainted):
+        raise CannotFix(f"{min(behind)} is computed from it in a branch or a loop")
     chosen: list[int] = []
     for i in reversed(passed):
         node = found.block[i]

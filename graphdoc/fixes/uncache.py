@@ -17,7 +17,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required,
 from graphdoc.fixes.remove_decorator import removal
 from graphdoc.source.blocks import delete, unwrap
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import same
+from graphdoc.source.paths import same, targets_of
 from graphdoc.source.places import Edit
 
 KIND = "uncache"
@@ -30,7 +30,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     for above in (node, *source.node_ancestors(node)):
         if isinstance(above, ast.If):
             present = _present(above.test)
-            if present is not None:
+            if present is not None and (present or _fills(above)):
                 return _without(source, above, present)
         if isinstance(above, Function):
             for decorator in above.decorator_list:
@@ -44,6 +44,19 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
                 return _without(source, returning, True)
             break
     raise CannotFix("no cache is recognised around that place")
+
+
+def _fills(node: ast.If) -> bool:
+    """Whether the branch for a missing value stores what its test asks for; of a key or attribute that is known."""
+    test = node.test
+    if isinstance(test, ast.UnaryOp):
+        asked: ast.expr | None = test.operand
+    else:
+        asked = test.left if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.Eq) else None
+    if not isinstance(asked, ast.Name | ast.Attribute):
+        return True
+    stored = [t for s in node.body for n in ast.walk(s) for t in targets_of(n)]
+    return any(same(t, asked) or (isinstance(t, ast.Subscript) and same(t.value, asked)) for t in stored)
 
 
 def _returning(source: Source, function: Function, stored: ast.stmt) -> ast.If | None:

@@ -138,6 +138,11 @@ NOT_RECOMPUTED = [
     ("«y = net(x)»\n«opt.step()»\nuse(y)\n", {**ONE, "constants": ["@0"]}, "nothing that was computed"),
     ("«y = net(x)»\nz = y.shape\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "by its name"),
     ("«y = net(z := x)»\n«opt.step()»\nuse(y)\n", ONE, "more than compute"),
+    (
+        "«y = net(x)»\nif mean:\n    loss = f(y)\nelse:\n    loss = g(y)\n«opt.step()»\n«loss.backward()»\n",
+        {**ONE, "backward": "@2"},
+        "loss is computed from it in a branch",
+    ),
 ]
 
 

@@ -87,6 +87,8 @@ REFUSED = [
     ("uncache", "if a > b:\n    «x = 1»\n", {}, "no cache"),
     ("uncache", "if k in c:\n    «x = c[k]»\n", {}, "nothing would compute"),
     ("uncache", "def f(k):\n    if k in d:\n        return d[k]\n    «c[k] = g()»\n    return c[k]\n", {}, "no cache"),
+    ("uncache", "if not self.frozen:\n    self.x = «f()»\n", {}, "no cache"),
+    ("uncache", "if goal is None:\n    self.x = «f()»\n", {}, "no cache"),
     ("uncache", "if a and k not in c:\n    «c[k] = f(k)»\n", {}, "no cache"),
     ("accumulate_number", "«total += 1»\n", {}, "a number already"),
     ("accumulate_number", "«total += loss.item()»\n", {"mode": "item"}, "already"),
@@ -222,6 +224,8 @@ FIXED = [
         {},
         "def f(self):\n    self.x = g()\n    return self.x\n",
     ),
+    ("uncache", "if not self.known:\n    self.x, self.known = «f()», True\n", {}, "self.x, self.known = f(), True\n"),
+    ("uncache", "if not self.x:\n    self.x['a'] = «f()»\n", {}, "self.x['a'] = f()\n"),
     ("uncache", "if not hasattr(self, 'x'):\n    self.x = «f()»\n", {}, "self.x = f()\n"),
     (
         "uncache",
