@@ -9,7 +9,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.carried_names import stored_on
+from graphdoc.program.carried_names import could_carry, stored_on
 from graphdoc.program.expression_values import UNKNOWN, known, value_at
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
@@ -149,7 +149,8 @@ def _verb(sources: SourceTexts, anchor: Frame, call: Frame) -> str:
 def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, Any]]:
     paths: list[tuple[str, Any]] = []
     for c in reuse.carries:
-        here = [h for h in c.tensor.holders if program.reaches_in(h, call) and h.structure is not None]
+        holders = could_carry(program.sources, program.nodes, c)  # what merely looks on would be cut in vain
+        here = [h for h in holders if program.reaches_in(h, call) and h.structure is not None]
         if not here:
             found = _carried_in(program, reuse.carrying(c), call)
             if found is None:

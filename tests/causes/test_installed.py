@@ -363,3 +363,51 @@ def test_cache_that_the_user_has_switched_on_is_switched_off_in_his_call(tmp_pat
     kind, texts = told.patches()[0]
     assert kind == "several"
     assert texts["train.py"] == (tmp_path / "train.py").read_text().replace("cached=True", "cached=False")
+
+
+RECURRENT = {
+    "tinyrecurrent.py": """\
+        import torch
+        from torch import nn
+
+
+        class Layers(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.cells = nn.ModuleList(nn.LSTM(3, 3) for _ in range(2))
+
+            def forward(self, x, states=None):
+                kept = []
+                for cell, state in zip(self.cells, states or [None, None]):
+                    x, after = cell(x, state)
+                    kept.append(after)
+                return x, kept
+    """
+}
+HANDED_ROUND = (
+    ON_PATH
+    + """
+import torch
+from tinyrecurrent import Layers
+
+torch.manual_seed(0)
+layers = Layers()
+optimizer = torch.optim.SGD(layers.parameters(), lr=0.1)
+states = None
+for x in torch.randn(4, 1, 2, 3):
+    optimizer.zero_grad()
+    output, states = layers(x, states)
+    loss = output.pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+def test_result_that_no_later_pass_reads_is_not_cut_for_the_states_beside_it(tmp_path: Path) -> None:
+    install(tmp_path, "tiny-recurrent", "1.2", RECURRENT)
+    told = observe(tmp_path, HANDED_ROUND)
+    assert told.slugs[0] == "carried-state"
+    _, texts = told.patches()[0]
+    cut = texts["train.py"].partition("optimizer.step()")[2]
+    assert "states = [" in cut and "output" not in cut
