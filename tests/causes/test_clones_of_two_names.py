@@ -69,8 +69,8 @@ def test_the_parameters_stay_those_of_the_optimizer(tmp_path, layers, tie, untie
     assert seen.slugs == ["optimizer-step-before-backward"], seen.result.stderr
     remedy = next(r for r in seen.found[0].finding.remedies if r.kind == "clone_parameters")
     assert remedy.args.get("untied", False) is untied
+    assert seen.evidence is not None and remedy.kind
     sources = {f: Source(f, t) for f, t in seen.evidence.sources.items()}
-    assert seen.evidence is not None
     (patched,) = build(remedy.kind, sources, remedy.args).values()
     names: dict[str, Any] = {}
     exec(compile(patched, "train.py", "exec"), names)
