@@ -138,7 +138,8 @@ class Census:
                     break
                 if type(k) in (str, int, bool, float, tuple, type(None)):
                     text = _ADDRESS.sub("…", repr(k))
-                    yield Step("key", text if len(text) < 80 else "…", type(v).__name__), v
+                    most = 40 if type(k) is tuple else 80  # a memo's key, made of a call's arguments, is no name
+                    yield Step("key", text if len(text) < most else "…", type(v).__name__), v
         elif kind == "sequence":
             fields = getattr(type(value), "_fields", None) if tuple in type(value).__mro__ else None
             for i, v in enumerate(elements(value, MOST_PER_CONTAINER)):
@@ -163,7 +164,7 @@ class Census:
                     for inner, w in list(dict.items(v)) if isinstance(v, dict) else ():
                         yield Step("attribute", inner, type(w).__name__), w
                 elif not (kind == "module" and name.startswith("_") and name.endswith(("_hooks", "_pre_hooks"))):
-                    yield self._privates.note(value, Step(word, str(name), type(v).__name__)), v
+                    yield self._privates.note(value, Step(word, str(name), type(v).__name__), kind == "module"), v
         for cls in type(value).__mro__:
             names = cls.__dict__.get("__slots__", ())
             for name in (names,) if isinstance(names, str) else names:

@@ -16,12 +16,15 @@ class Privates:
 
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
+        self._of_modules: set[int] = set()
         self._libraries: dict[type, bool] = {}
 
-    def note(self, owner: Any, step: Step) -> Step:
+    def note(self, owner: Any, step: Step, module: bool = False) -> Step:
         """Look at a step that was made from ``owner``. A step that counts is kept, so that its id stays its own."""
         if step.key.startswith("_") and self._is_librarys(type(owner)):
             self._steps[id(step)] = step
+            if module:
+                self._of_modules.add(id(step))
         return step
 
     def _is_librarys(self, cls: type) -> bool:
@@ -50,7 +53,10 @@ class Privates:
     def owner(self, path: Path) -> Path | None:
         """The way to the object that keeps a value to itself, where that is the one private step; None elsewhere.
 
-        What a distribution computes from its arguments is to its user the distribution.
+        What a distribution computes from its arguments is to its user the distribution. What a module keeps of its
+        passes is not the module: that was not computed.
         """
         private = [i for i, step in enumerate(path) if id(step) in self._steps]
-        return path[:-1] if private == [len(path) - 1] and len(path) > 1 else None
+        if private != [len(path) - 1] or len(path) < 2 or id(path[-1]) in self._of_modules:
+            return None
+        return path[:-1]

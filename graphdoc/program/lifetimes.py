@@ -10,7 +10,7 @@ from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.earlier_losses import roots_of
-from graphdoc.program.first_use import kept_since_first_use
+from graphdoc.program.first_use import kept_by_package, kept_since_first_use
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.two_calls import TwoCalls
 from graphdoc.program.value_reads import grows_at
@@ -98,7 +98,7 @@ class OlderValues(TwoCalls):
             return Lifetime.SAME_PASS
         if again:
             return Lifetime.RECURS if self._made_per_call == 1 and not self._drawn_from_a_store else Lifetime.STORED
-        if self._kept_since_first_use:
+        if self._kept_since_first_use or self.kept_by_package:
             return Lifetime.MADE_ONCE
         if self._renewed_since and not self._left_a_list:
             return Lifetime.RECURS
@@ -116,6 +116,13 @@ class OlderValues(TwoCalls):
             return False
         pairs = [(node(c.producer), node(c.consumer)) for c in self._crossing]
         return all(kept_since_first_use(sources, made, taken, freeing) for made, taken in pairs)
+
+    @cached_property
+    def kept_by_package(self) -> bool:
+        """Whether a package keeps all of the values to itself, and a later pass has taken them up again."""
+        node, sources = self._evidence.node, self._evidence.sources
+        kept = [(c.tensor.holders, node(c.producer), node(c.consumer), self.freeing) for c in self._crossing]
+        return bool(kept) and all(kept_by_package(sources, *k) for k in kept)
 
     @cached_property
     def _of_one_making(self) -> Lifetime:

@@ -18,6 +18,8 @@ from graphdoc.program.stored_values import user_frames
 from graphdoc.remedies.constant_value import frame_at, together
 from graphdoc.story.older_graph import distinct_carries
 
+DATA = "What is stored is data for the updates; no gradient goes through it."
+
 
 def tuple_of(kind: str) -> Any:
     return {"tuple": ["tensor", "tensor"]} if kind == "tuple" else {"list": "tensor"} if kind == "list" else None
@@ -53,7 +55,7 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
         together(
             edits,
             f"store it detached, at {line}",
-            "What is stored is data for the updates; they train on their own passes.",
+            DATA,
         )
     ]
 
@@ -85,7 +87,8 @@ def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:
                     "no_grad_decorator",
                     f"fill the store without gradients: @torch.no_grad() on {frame.function}",
                     "unsafe",
-                    "Nothing that is stored has a graph; what the updates compute themselves is trained as before.",
+                    f"What {frame.function} gives has no graph then; what the updates compute themselves is trained as "
+                    "before.",
                     {"place": place(frame)},
                 )
             ]

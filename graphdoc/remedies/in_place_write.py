@@ -76,14 +76,13 @@ def _instead(
 def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
     """Whether a write goes into what the function around was given: its caller's tensor gets other numbers."""
     target = target_of(sources, raised, writer.frame)
-    return target.parameter and not target.local
+    return target.alias or (target.parameter and not target.local)
 
 
 def _gives_back(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
     """Whether a function writes into what it was given while its caller takes up what it returns: that the caller's
     tensor changes too need not be meant."""
-    target = target_of(sources, raised, writer.frame)
-    if writer.frame is None or not (target.alias or _of_caller(sources, raised, writer)):
+    if writer.frame is None or not _of_caller(sources, raised, writer):
         return False
     around = [f for f in writer.stack if f.user and f.function != writer.frame.function]
     source = Source(around[-1].file, sources.get(around[-1].file, "")) if around else None

@@ -66,8 +66,13 @@ def constant_note(reuse: Reuse, fresh: list[str]) -> str:
     whose = folded(reuse.behind, beside=fresh)
     if reuse.role is Role.DATA:
         return f"It becomes a constant: {whose} get no gradient, and no optimizer steps them here."
-    behind = f"{whose} get no gradient from it" if whose else "nothing behind it gets gradient"
-    return f"It becomes a constant for this loss: {behind}, and keep what their own loss gives them."
+    if not whose:
+        return "It becomes a constant for this loss: nothing behind it gets gradient."
+    one = len(reuse.behind) == 1
+    kept = f", and keep{'s' if one else ''} what {'its' if one else 'their'} own loss gives {'it' if one else 'them'}"
+    # Only where another loss trains them: in their own one they may well get gradient through this value alone.
+    beside = kept if reuse.role is Role.TARGET or reuse.coupling is not None else ""
+    return f"It becomes a constant for this loss: {whose} get{'s' if one else ''} no gradient from it{beside}."
 
 
 def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:

@@ -77,7 +77,9 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     missing = lost(program.evidence.fresh_reaches, reuse)
     ways = [*without_cache(program, reuse), *compute_again(program, reuse)]
     context = cached_with(program.sources, program.nodes, reuse)
-    if missing:
+    if reuse.kept_by_package:  # a cut where the pass calls the package would cut this pass as well
+        out = ways or ([_cleared(program, reuse)] if context is None else [])
+    elif missing:
         out = ways or (_in_words(program, reuse, missing) if context is None else [])
     else:
         cuts = constant_at_use(program, reuse.carries, constant)
@@ -128,6 +130,22 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
             {"place": place((kept or made)[0])},
         )
     ]
+
+
+def _cleared(program: Program, reuse: Reuse) -> Remedy:
+    """What no patch can do where a package keeps the values: it has to let go of them before the pass."""
+    name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "what it keeps")
+    takers = [program.node(c.consumer) for c in reuse.carries]
+    uses = [innermost_user(t.stack) for t in takers if t is not None]
+    taken = next((f for f in uses if f is not None), None)
+    at = f"{where(taken)} " if taken is not None else "the pass "
+    return Remedy(
+        "clear_what_is_kept",
+        f"have the package clear {name} before each pass that is differentiated",
+        "display",
+        f"{at}takes what was kept in an earlier pass; cleared, it is computed with the weights of now.",
+        {"place": place(taken)} if taken is not None else {},
+    )
 
 
 def sensible(sources: SourceTexts, remedies: list[Remedy]) -> tuple[Remedy, ...]:

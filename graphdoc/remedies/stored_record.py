@@ -13,6 +13,7 @@ from graphdoc.program.container_entries import MOST_PUTS, statements
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
 from graphdoc.remedies.constant_value import frame_at, together
+from graphdoc.remedies.filled_store import DATA
 from graphdoc.source.paths import last_word
 
 _PUTTING = frozenset({"append", "appendleft", "insert"})
@@ -34,8 +35,7 @@ def stored_records(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
         ]
         if 0 < len(cuts) <= MOST_PUTS:
             line = where(frame_at(cuts[0]["args"]["place"]))
-            note = "What is stored is data for the updates; they train on their own passes."
-            return [together(cuts, f"store it detached, at {line}", note)]
+            return [together(cuts, f"store it detached, at {line}", DATA)]
     return []
 
 

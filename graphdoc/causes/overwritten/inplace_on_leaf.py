@@ -95,7 +95,8 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     )
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
-    learns = learns_through(program.sources, frame, target.path, program.tensors)
+    training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
+    learns = training and learns_through(program.sources, frame, target.path, program.tensors)
     update = not learns and _is_update(program.sources, program.parameters, frame, target)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
@@ -110,7 +111,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target, update),
-        _remedies(program.sources, frame, target, write.built, update, learns),
+        _remedies(program.sources, write, update, learns, training),
     )
 
 
@@ -139,17 +140,33 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 
 def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
-    name = target.path.rpartition(".")[2]
-    found = [p for p in parameters if p.name.rpartition(".")[2] == name and not p.buffer] if name else []
+    """What is written, where the path leads to one parameter alone: ``layer.weight`` may be that of any layer."""
+    found = [p for p in parameters if not p.buffer and _leads_to(target.path, p.name)]
     held = [p for p in found if update or p.owners or "." in p.name]
-    return tuple(f"{p.name}, a parameter of shape {p.shape}" for p in held[:2])
+    if len(found) != 1 or not held:
+        return ()
+    word = "a parameter" if held[0].owners or "." in held[0].name else "a leaf"
+    return (f"{held[0].name}, {word} of shape {held[0].shape}",)
+
+
+def _leads_to(path: str, name: str) -> bool:
+    """Whether a path of the program may be that of a parameter: but for the name of the object that it starts from,
+    and for what indexes a container, its steps are the last ones of the parameter's."""
+    steps = [s for part in path.split(".") for s in (part.partition("[")[0], *(["*"] * part.count("[")))]
+    known = name.split(".")
+    if len(steps) > 1 and steps != known:
+        steps = steps[1:]
+    ends = known[-len(steps) :]
+    return bool(path) and len(ends) == len(steps) and all(s in ("*", k) for s, k in zip(steps, ends, strict=True))
 
 
 def _remedies(
-    sources: SourceTexts, frame: Frame, target: Target, built: list[Frame], update: bool, learns: bool
+    sources: SourceTexts, write: RefusedWrite, update: bool, learns: bool, training: bool
 ) -> tuple[Remedy, ...]:
+    frame, target, built = write.frame, write.target, write.built
     at = place(frame)
-    trained = not frozen_behind(sources, frame, target.path) and not parameter_behind(sources, frame, target.path)
+    kept = frozen_behind(sources, frame, target.path) or parameter_behind(sources, frame, target.path)
+    trained = training and not kept
     last = writes_on(sources, frame, target.path)
     no_grad = Remedy(
         "under_no_grad_update",
@@ -176,7 +193,11 @@ def _remedies(
     if update:
         return (no_grad, anew, *out)
     # Not recorded, a value that something is to learn through would be lost, and no trial could tell.
-    return (*out[:1], anew, *out[1:], *(() if learns else (no_grad,)))
+    ways = (*out[:1], anew, *out[1:])
+    if learns:
+        return ways
+    # An attribute that is a parameter takes no other tensor: bound anew, it would be refused.
+    return (no_grad, *ways) if "." in target.path and is_statement(sources, frame) else (*ways, no_grad)
 
 
 def _from_text(program: Program) -> Finding | None:

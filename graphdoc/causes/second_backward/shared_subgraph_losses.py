@@ -155,7 +155,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 def _both(reuse: Reuse) -> str:
     if reuse.within_one_call:
         return "One backward call runs both, below a custom Function, and what they differentiate"
-    return "Both losses were computed in one forward pass and"
+    return "Both losses were computed in one forward pass and" if reuse.in_one_pass else "Both losses"
 
 
 def _meeting(program: Program, reuse: Reuse) -> list[Span]:
