@@ -104,15 +104,27 @@ def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tupl
     if pair is None or not _renewed(carry, *pair):
         return None
     made, used = pair
+    consumer = node_with(nodes, carry.consumer)
+    consumers = user_frames(consumer.stack) if consumer is not None else []
     root = tree(sources, made.file)
     scope: ast.AST | None = (function_around(root, made.line) or root) if root is not None else None
     names = bound_names(sources, made)
     for s in reversed(list(statements(scope))) if scope is not None else ():
         for target, value in pairs(s):
             path = ast.unparse(target)
-            if ast.unparse(value) in names and path not in names and operands_in(sources, used, [path]):
+            if ast.unparse(value) in names and path not in names and _takes_up(sources, consumers, used, path):
                 return frame_of(sources, made.file, s, made.function), path
     return None
+
+
+def _takes_up(sources: SourceTexts, frames: list[Frame], used: Frame, path: str) -> bool:
+    """Whether a path is read where a value is taken up: in the function that made it, or in a method that this calls on
+    its own object, where an attribute goes by the same path."""
+    if operands_in(sources, used, [path]):
+        return True
+    owner = used.function.rpartition(".")[0]
+    own = [f for f in frames if owner and f.file == used.file and f.function.rpartition(".")[0] == owner]
+    return path.startswith("self.") and any(operands_in(sources, f, [path]) for f in own)
 
 
 def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[str]:
