@@ -69,14 +69,19 @@ def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     above it in the loop always gives the name another value.
 
     Between the two a backward call has run. A loop below that runs none is entered anew in each pass, with names that
-    its function has got anew.
+    its function has got anew; not one that yields, which stands still while its user runs backward.
     """
     loop = node_loop_of(sources, frame)
-    if loop is None or not _runs_backward(sources, loop):
+    if loop is None or not (_runs_backward(sources, loop) or yields(loop)):
         return False
     above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
     always = [loop, *(s for s in above if isinstance(s, ast.Assign | ast.AnnAssign))]
     return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
+
+
+def yields(loop: ast.AST) -> bool:
+    """Whether a loop is one of a generator, which hands out a value in each of its rounds."""
+    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(loop))
 
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
@@ -193,9 +198,16 @@ def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     around = [s for s in every if covers(s, frame.line)]
     if not around:
         return False
-    read = _loaded(around[-1])
+    read = set[str]().union(*map(_loaded, _head(around[-1])))
     also = {ast.unparse(t) for s in every for t, value in pairs(s) if name in _loaded(value)}
     return name in read or bool(also & read)
+
+
+def _head(statement: ast.stmt) -> list[ast.AST]:
+    """What a statement computes itself: of a loop or a block the header, not what stands in it."""
+    parts = list(ast.iter_child_nodes(statement))
+    own: list[ast.AST] = [p for p in parts if not isinstance(p, ast.stmt | ast.ExceptHandler | ast.match_case)]
+    return own if len(own) < len(parts) else [statement]
 
 
 def _loaded(node: ast.AST) -> set[str]:

@@ -14,6 +14,7 @@ from graphdoc.program.expression_values import UNKNOWN, known, value_at
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
+from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again
 from graphdoc.program.stored_values import element_of, kept_at, kept_name, user_frames
@@ -21,8 +22,10 @@ from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.begun_anew import begun_anew
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
+from graphdoc.remedies.generator_state import detach_behind_yield
 from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_modules
 from graphdoc.remedies.lost_gradient import stops_there
+from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
 from graphdoc.remedies.sum_of_one_pass import sum_started_anew
 from graphdoc.source.paths import covers
@@ -37,9 +40,11 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     at_use = constant_at_use(program, reuse.carries, constant)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     return [
+        *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *copy_of_entry(program.sources, program.nodes, reuse),
         *detach_behind_step(program, reuse),
+        *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
 

@@ -29,15 +29,23 @@ from graphdoc.story.wording import listing
 
 
 def constant_at_use(
-    program: Program, carries: Iterable[OlderEdge], note: str, *, use_only: bool = False
+    program: Program,
+    carries: Iterable[OlderEdge],
+    note: str,
+    *,
+    use_only: bool = False,
+    otherwise: Iterable[str] = (),
 ) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
     None where all that the failing loss is to train lies behind it: then the connection is needed. With ``use_only``
     the other loss trains what lies behind through the same value: cut where it is computed, it would teach nothing.
+    ``otherwise`` are parameters that the failing loss is known to reach without the value.
     """
     carries = list(carries)
-    if is_needed(program.evidence.fresh_reaches, program.evidence.earlier_edges, carries, program.trained):
+    if is_needed(
+        [*program.evidence.fresh_reaches, *otherwise], program.evidence.earlier_edges, carries, program.trained
+    ):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
