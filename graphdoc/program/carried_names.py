@@ -99,6 +99,19 @@ def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     return False
 
 
+def carrier_of(sources: SourceTexts, call: Frame, name: str) -> str:
+    """The name that goes on to the next round of the loop around a call, where another is given its value in each:
+    ``answer`` for the ``old`` of ``old, answer = answer, model(x, answer)``; else the name itself."""
+    loop = node_loop_of(sources, call)
+    above = [s for s in (statements(loop) if loop is not None else ()) if s.lineno < call.line]
+    given = [(ast.unparse(target), value) for s in above for target, value in pairs(s)]
+    bound = {target for target, _ in given}
+    sources_of = [value for target, value in given if target == name]
+    if len(sources_of) == 1 and isinstance(sources_of[0], ast.Name) and sources_of[0].id in bound - {name}:
+        return sources_of[0].id
+    return name
+
+
 def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
 

@@ -9,7 +9,7 @@ from typing import Any
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.carried_names import stored_on
+from graphdoc.program.carried_names import carrier_of, is_local, stored_on
 from graphdoc.program.expression_values import UNKNOWN, known, value_at
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
@@ -166,8 +166,9 @@ def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, An
         # Of a list of layers, all of which keep a state under this name, none is the only one.
         alike = [best] if best.exact else [h for h in here if _kind_of(h.base) == _kind_of(best.base)]
         for h in sorted(alike, key=lambda h: (len(h.base), h.base)):
-            if (h.base, h.structure) not in paths:
-                paths.append((h.base, h.structure))
+            base = carrier_of(program.sources, call, h.base) if is_local(h, call) and len(h.steps) == 1 else h.base
+            if (base, h.structure) not in paths:
+                paths.append((base, h.structure))
     return paths
 
 

@@ -135,8 +135,11 @@ def _use(
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
         read = operands_in(program.sources, frame, [*bound, *local, *paths_of(c)])
-        for name in dict.fromkeys([*read, *slices_in(program.sources, frame, kept)]):
+        parts = slices_in(program.sources, frame, [*kept, *bound, *paths_of(c)])
+        for name in dict.fromkeys([*read, *parts]):
             structure = known(program, frame.file, frame.function, name)
+            if name in parts and name not in (*read, *kept) and structure != "tensor":
+                continue  # an entry of a list, and not a part of a tensor
             if structure is UNKNOWN and name in (*bound, *local):
                 structure = named_value_at(program, producer.stack, made, name) if len(bound) == 1 else UNKNOWN
             if structure is UNKNOWN and name in kept:

@@ -75,6 +75,36 @@ for _ in range(4):
     opt.step()
 """
 
+PATH = """
+class Sim:
+    def __init__(self):
+        self.force = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+        self.path = torch.zeros(4, 5, 2)
+
+    def rollout(self, start):
+        self.path[0] = start
+        for t in range(3):
+            self.path[t + 1] = self.path[t] + self.force(self.path[t])
+        return self.path[-1]
+
+
+sim = Sim()
+end = sim.rollout(torch.randn(5, 2))
+end.square().mean().backward()
+"""
+
+PREVIOUS = """
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+opt = torch.optim.Adam(net.parameters())
+answer = torch.zeros(3, 2)
+for _ in range(3):
+    old, answer = answer, net(torch.cat([torch.randn(3, 2), answer], 1))
+    loss = (answer - old).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 
 def told(tmp_path: Path, code: str) -> Seen:
     return observe(tmp_path, HEAD + code)
@@ -111,3 +141,14 @@ def test_a_state_that_goes_on_behind_the_step_is_carried(tmp_path):
 
 def test_a_state_of_one_number_is_no_sum_of_losses(tmp_path):
     assert told(tmp_path, POSITION).slugs[0] == "carried-state"
+
+
+def test_a_row_of_a_buffer_is_not_called_by_the_name_of_another_row(tmp_path):
+    seen = told(tmp_path, PATH)
+    assert seen.slugs[0] == "state-overwritten-in-place"
+    assert "saves sim.path at version" in seen.said and "saves end" not in seen.said
+
+
+def test_the_name_that_goes_on_to_the_next_round_is_detached(tmp_path):
+    finding = told(tmp_path, PREVIOUS).found[0].finding
+    assert finding.remedies[0].title.startswith("detach `answer` once each iteration")
