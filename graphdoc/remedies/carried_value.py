@@ -77,7 +77,9 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
-        out += begun_anew(program, reuse, call, [p for p, _ in paths])
+        holders = [h for c in reuse.carries for h in c.tensor.holders]
+        if all(_carrier(program.sources, call, h) == h.base for h in holders):
+            out += begun_anew(program, reuse, call, [p for p, _ in paths])
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         if between:
             out += detach_behind_renewal(program, reuse, call, anchor, paths)
@@ -166,10 +168,16 @@ def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, An
         # Of a list of layers, all of which keep a state under this name, none is the only one.
         alike = [best] if best.exact else [h for h in here if _kind_of(h.base) == _kind_of(best.base)]
         for h in sorted(alike, key=lambda h: (len(h.base), h.base)):
-            base = carrier_of(program.sources, call, h.base) if is_local(h, call) and len(h.steps) == 1 else h.base
+            base = _carrier(program.sources, call, h)
             if (base, h.structure) not in paths:
                 paths.append((base, h.structure))
     return paths
+
+
+def _carrier(sources: SourceTexts, call: Frame, holder: Holder) -> str:
+    """What goes on to the next round of what a holder holds, by name."""
+    plain = is_local(holder, call) and len(holder.steps) == 1
+    return carrier_of(sources, call, holder.base) if plain else holder.base
 
 
 def _carried_in(program: Program, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:
