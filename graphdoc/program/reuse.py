@@ -101,6 +101,17 @@ class Reuse(OlderValues):
         return self.owners <= elsewhere
 
     @cached_property
+    def fitted_by_one(self) -> bool:
+        """Whether one of two losses of a pass trains what they share and nothing else, and the other one more.
+
+        What the first fits may be data for the second, as an advantage is for the policy that it weights.
+        """
+        if self.lifetime is not Lifetime.SAME_PASS or self.calls is None:
+            return False
+        first, second = (set(self.journal.reaches(c)) for c in self.calls)
+        return bool(first & second) and (first < second or second < first)
+
+    @cached_property
     def in_earlier_loss(self) -> bool:
         """Whether it is the earlier loss for which the values are constants, not the one that failed."""
         if self.lifetime is not Lifetime.SAME_PASS or self.role is not Role.TARGET:

@@ -29,15 +29,23 @@ from graphdoc.story.wording import listing
 
 
 def constant_at_use(
-    program: Program, carries: Iterable[OlderEdge], note: str, *, use_only: bool = False
+    program: Program,
+    carries: Iterable[OlderEdge],
+    note: str,
+    *,
+    use_only: bool = False,
+    otherwise: Iterable[str] = (),
 ) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
     None where all that the failing loss is to train lies behind it: then the connection is needed. With ``use_only``
     the other loss trains what lies behind through the same value: cut where it is computed, it would teach nothing.
+    ``otherwise`` are parameters that the failing loss is known to reach without the value.
     """
     carries = list(carries)
-    if is_needed(program.evidence.fresh_reaches, program.evidence.earlier_edges, carries, program.trained):
+    if is_needed(
+        [*program.evidence.fresh_reaches, *otherwise], program.evidence.earlier_edges, carries, program.trained
+    ):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
@@ -127,8 +135,11 @@ def _use(
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
         read = operands_in(program.sources, frame, [*bound, *local, *paths_of(c)])
-        for name in dict.fromkeys([*read, *slices_in(program.sources, frame, kept)]):
+        parts = slices_in(program.sources, frame, [*kept, *bound, *paths_of(c)])
+        for name in dict.fromkeys([*read, *parts]):
             structure = known(program, frame.file, frame.function, name)
+            if name in parts and name not in (*read, *kept) and structure != "tensor":
+                continue  # an entry of a list, and not a part of a tensor
             if structure is UNKNOWN and name in (*bound, *local):
                 structure = named_value_at(program, producer.stack, made, name) if len(bound) == 1 else UNKNOWN
             if structure is UNKNOWN and name in kept:

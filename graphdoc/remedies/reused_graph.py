@@ -57,7 +57,8 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
         kept = kept_for_second(program.sources, reuse)
-        return [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
+        ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
+        return [*ways, *as_fitted(program, reuse, note)]
     return []
 
 
@@ -88,6 +89,15 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
     return [*(value_computed_anew(program.sources, ways[0]) if ways else []), *ways]
+
+
+def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+    """Take what the earlier loss alone fits as data for this one, where no step lies between: both may be meant."""
+    if not reuse.fitted_by_one or reuse.calls is None or not reuse.calm:
+        return []
+    beyond = set(reuse.journal.reaches(reuse.calls[1])) - reuse.behind
+    ways = constant_at_use(program, reuse.carries, note, otherwise=beyond) if beyond else []
+    return [r for r in ways[:1] if "uses it" in r.title]
 
 
 def kept_for_each(reuse: Reuse) -> list[Remedy]:
