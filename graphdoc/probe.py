@@ -81,7 +81,7 @@ def question(evidence: Evidence) -> str:
     if message_of(evidence.raised, *VERSION):
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
     # The graph has shown how the input came about; where the program reads it besides, a cut may be the reason still.
-    beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence)
+    beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence.sources, evidence.raised)
     return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
 
 

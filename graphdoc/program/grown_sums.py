@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Evidence, Folded, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Folded, Node, OlderEdge, SourceTexts
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.value_reads import grows_at
 
@@ -28,15 +28,16 @@ def grows(sources: SourceTexts, node: Node) -> bool:
     return frame is not None and grows_at(sources, frame)
 
 
-def is_sum_that_goes_on(evidence: Evidence, carry: OlderEdge) -> bool:
+def is_sum_that_goes_on(sources: SourceTexts, folded: Folded | None, carry: OlderEdge, consumer: Node | None) -> bool:
     """Whether the failing loss is a sum, up to a factor, and the older value is what that sum came to before.
+
+    ``consumer`` is the node that takes the older value in.
 
     A state of one number that each round adds to is no such sum: the loss makes more of it than a mean.
     """
-    consumer = evidence.node(carry.consumer)
     if consumer is None or not carry.recurrent or not consumer.op.startswith("Add"):
         return False
-    return grows(evidence.sources, consumer) and _is_scaled(evidence.folded, carry.consumer)
+    return grows(sources, consumer) and _is_scaled(folded, carry.consumer)
 
 
 def _is_scaled(folded: Folded | None, node: int) -> bool:

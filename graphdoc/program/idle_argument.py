@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import innermost_user
 
@@ -35,13 +35,12 @@ def asked_names(sources: SourceTexts, frame: Frame | None) -> set[str]:
     return names
 
 
-def read_besides(evidence: Evidence) -> bool:
+def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
     """Whether the function that asks for a gradient reads the input outside of what a ``grad`` call is given, too."""
-    raised = evidence.raised
     frame = innermost_user(raised.stack) if raised is not None else None
-    call = bindings.call_at(evidence.sources, frame)
+    call = bindings.call_at(sources, frame)
     inputs = bindings.argument(call, 1, "inputs")
-    root = bindings.tree(evidence.sources, frame.file) if frame is not None else None
+    root = bindings.tree(sources, frame.file) if frame is not None else None
     if frame is None or root is None or not isinstance(inputs, ast.Name):
         return False
     scope = bindings.function_around(root, frame.line) or root

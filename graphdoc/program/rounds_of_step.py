@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -23,7 +23,7 @@ def of_one_step(program: Program, reuse: Reuse) -> bool:
         return False
     if reuse.journal.zeroed_before(reuse.failing):
         return False
-    frame, loop = _loop_around(program, reuse)
+    frame, loop = _loop_around(program.sources, reuse)
     if frame is None or loop is None:
         return False
     ends = [e for e in program.evidence.events if e.kind in ("step", "zero_grad")]
@@ -31,10 +31,10 @@ def of_one_step(program: Program, reuse: Reuse) -> bool:
     return not seen and not any(_ends_step(n) for n in ast.walk(loop))
 
 
-def _loop_around(program: Program, reuse: Reuse) -> tuple[Frame | None, Loop | None]:
+def _loop_around(sources: SourceTexts, reuse: Reuse) -> tuple[Frame | None, Loop | None]:
     """The innermost loop that the failing call runs in, and the place in it."""
     for frame in user_frames(reuse.failing.stack) if reuse.failing is not None else ():
-        loop = node_loop_of(program.sources, frame)
+        loop = node_loop_of(sources, frame)
         if loop is not None:
             return frame, loop
     return None, None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of
 from graphdoc.program.expression_values import value_at
@@ -24,7 +24,7 @@ def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
         found, producer = reuse.carrying(c), program.node(c.producer)
         if found is None or producer is None:
             return []
-        at = _yield_of(program, found[0])
+        at = _yield_of(program.sources, found[0])
         made = next((f for f in user_frames(producer.stack) if f.function == found[0].function), None)
         structure = value_at(program, producer.stack, made) if made is not None else None
         if at is None or not isinstance(structure, str) or (behind is not None and at != behind):
@@ -46,12 +46,12 @@ def detach_behind_yield(program: Program, reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def _yield_of(program: Program, frame: Frame) -> Frame | None:
+def _yield_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     """The statement that hands out a value in the loop around a place, and in every round of it."""
-    loop = node_loop_of(program.sources, frame)
+    loop = node_loop_of(sources, frame)
     yielding = [
         s
         for s in (loop.body if loop is not None else ())
         if isinstance(s, ast.Expr | ast.Assign) and isinstance(s.value, ast.Yield)
     ]
-    return frame_of(program.sources, frame.file, yielding[-1], frame.function) if yielding else None
+    return frame_of(sources, frame.file, yielding[-1], frame.function) if yielding else None

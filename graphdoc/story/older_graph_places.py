@@ -209,7 +209,9 @@ def adding(program: Program, reuse: Reuse) -> list[Frame]:
         producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        if producer.sequence not in roots and not is_sum_that_goes_on(program.evidence, c):
+        if producer.sequence not in roots and not is_sum_that_goes_on(
+            program.sources, program.evidence.folded, c, program.node(c.consumer)
+        ):
             continue
         frame = innermost_user(consumer.stack)
         if frame is not None and frame not in out:
