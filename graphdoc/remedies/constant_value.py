@@ -25,7 +25,10 @@ from graphdoc.program.value_reads import (
 from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
-from graphdoc.story.wording import listing
+from graphdoc.story.wording import folded, listing
+
+OF_THIS_LOSS = "a constant for this loss"
+"""In a note on what becomes of a value that one loss takes as it is: others go on to train what lies behind."""
 
 
 def constant_at_use(
@@ -87,7 +90,7 @@ def constant_at_use(
         loss = "the earlier loss" if use_only else "this loss"
         out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
     if at_making:
-        whole = "The same for every use of the value." if out else note
+        whole = "The same for every use of the value." if out else _made_constant(program, carries, note)
         are = "it is" if len(at_making) == 1 else "they are"
         out.append(
             together(at_making, f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}", whole)
@@ -96,6 +99,15 @@ def constant_at_use(
         whole = "The same, and the operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
+
+
+def _made_constant(program: Program, carries: list[OlderEdge], note: str) -> str:
+    """What a cut where the value is made takes from whom: of a note on this loss alone, what holds for every loss."""
+    if OF_THIS_LOSS not in note:
+        return note
+    behind = folded({name for c in carries for name in c.behind}, beside=program.evidence.fresh_reaches)
+    whose = f"{behind} get no gradient through it" if behind else "nothing behind it gets gradient through it"
+    return f"It becomes a constant for every loss that uses it: {whose}."
 
 
 def _where_made(program: Program, c: OlderEdge, frame: Frame, structure: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew
-from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
@@ -68,12 +68,12 @@ def constant_note(reuse: Reuse, fresh: list[str]) -> str:
     if reuse.role is Role.DATA:
         return f"It becomes a constant: {whose} get no gradient, and no optimizer steps them here."
     if not whose:
-        return "It becomes a constant for this loss: nothing behind it gets gradient."
+        return f"It becomes {OF_THIS_LOSS}: nothing behind it gets gradient."
     one = len(reuse.behind) == 1
     kept = f", and keep{'s' if one else ''} what {'its' if one else 'their'} own loss gives {'it' if one else 'them'}"
     # Only where another loss trains them: in their own one they may well get gradient through this value alone.
     beside = kept if reuse.role is Role.TARGET or reuse.coupling is not None else ""
-    return f"It becomes a constant for this loss: {whose} get{'s' if one else ''} no gradient from it{beside}."
+    return f"It becomes {OF_THIS_LOSS}: {whose} get{'s' if one else ''} no gradient from it{beside}."
 
 
 def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
