@@ -107,7 +107,7 @@ class CutRecorder(TorchFunctionMode):
 
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         name = self._name(func)
-        if name in QUIET:
+        if name in QUIET or _is_nothing(name, args, result):
             return
         if name == "requires_grad_" or name == "__set__":
             self._note_freezing(func, args, kwargs)
@@ -259,6 +259,11 @@ class CutRecorder(TorchFunctionMode):
         if record is not None:
             self._keep(value, record)
         return record
+
+
+def _is_nothing(name: str, args: Any, result: Any) -> bool:
+    """Whether an operation has given back what it was given, unwritten: ``x.to(device)`` of what is there."""
+    return bool(args) and result is args[0] and not name.endswith("_") and name != legacy_variable.NAME
 
 
 def _viewed(tensor: torch.Tensor) -> torch.Tensor:

@@ -179,6 +179,8 @@ def _marks(program: Program, said: Match, at: Method | None, returns: list[Frame
     label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
     if said.id == _COUNT and len(returns) == 1:
         label = f"{_counted(int(said.fields['got']), 'value')} returned"
+    if at is not None and not any(isinstance(n, ast.Return) and n.value is not None for n in bindings.shallow(at[1])):
+        label = "no value is returned here"  # None, which the message counts as one
     frame = program.raised_at
     if not returns and frame is not None and frame.function == "backward":
         return [span("cause", frame, "raised in this backward", program.sources)]
