@@ -10,6 +10,7 @@ from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.earlier_terms import EarlierTerms
 from graphdoc.program.first_use import kept_by_package, kept_since_first_use
+from graphdoc.program.made_each_round import made_each_round
 from graphdoc.program.spans import innermost_user
 
 
@@ -125,7 +126,7 @@ class OlderValues(EarlierTerms):
                 return Lifetime.STORED
             once = self.made_before_all and not several and not self.for_different_optimizers
             return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
-        if (several and self._in_store) or self._one_of_a_list or self._left_a_list:
+        if (several and self._in_store) or self._one_of_a_list or self._left_a_list or self._each_round_makes_one:
             return Lifetime.STORED
         return Lifetime.RECURS if self._renewed else Lifetime.MADE_ONCE
 
@@ -145,9 +146,23 @@ class OlderValues(EarlierTerms):
         return self.carrying(carry) is not None or any(c.recurrent or c.remade for c in self._crossing)
 
     @cached_property
+    def _each_round_makes_one(self) -> bool:
+        """Whether the failing round has made such values too: what it took instead was kept from an earlier one."""
+        makers = [self._evidence.node(c.producer) for c in self._crossing]
+        sources, failing = self._evidence.sources, self.failing
+        return bool(makers) and failing is not None and all(made_each_round(sources, n, failing) for n in makers)
+
+    @cached_property
+    def asks_for_it(self) -> bool:
+        """Whether the failing call is an ``autograd.grad`` that asks for a gradient behind the values."""
+        asked = {n for n in self._evidence.extras.get("asked") or () if n}
+        return self.failing is not None and self.failing.kind == "grad" and bool(asked & self._all_behind)
+
+    @cached_property
     def _foreign(self) -> bool:
         """Whether the failing call is known to train nothing of what lies behind."""
-        return self._meant is not None and bool(self._all_behind) and not self._all_behind & self._meant
+        known = self._meant is not None and bool(self._all_behind) and not self.asks_for_it
+        return known and not self._all_behind & (self._meant or frozenset())
 
     @cached_property
     def _in_turn(self) -> bool:

@@ -64,6 +64,8 @@ class Reuse(OlderValues):
             return Role.UNKNOWN
         if self.only_heads_stepped:
             return Role.TRAINED
+        if self.asks_for_it:
+            return Role.TRAINED if self.calm else Role.UNKNOWN
         if self._of_one_side:
             return Role.TARGET
         if self._of_neither_side:
@@ -123,7 +125,7 @@ class Reuse(OlderValues):
     @cached_property
     def coupling(self) -> Coupling | None:
         """Where one of two losses only aims at what the other one trains; None where the losses do not show that."""
-        if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped:
+        if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped or self.asks_for_it:
             return None
         if self._of_one_side or self._of_neither_side:
             return None  # the owners alone decide

@@ -124,14 +124,23 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
     if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(sources, reuse):
         return []
-    if reuse.freeing is None or reuse.freeing.kind != "backward" or reuse.journal.zeroed_before(reuse.failing):
+    if reuse.freeing is None or reuse.freeing.kind != "backward":
         return []
+    if reuse.asks_for_it:
+        note = "Nothing is stepped between the two calls: the second differentiates the graph as it was made."
+    elif reuse.journal.zeroed_before(reuse.failing):
+        return []
+    else:
+        note = (
+            "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses."
+        )
+    second = "gradient that is asked for" if reuse.asks_for_it else "second loss"
     return [
         Remedy(
             "set_keyword",
-            f"keep the graph for the second loss, at {where(call)}",
+            f"keep the graph for the {second}, at {where(call)}",
             "safe",
-            "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses.",
+            note,
             {"place": place(call), "name": "retain_graph", "value": "True"},
         )
     ]
