@@ -14,6 +14,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
+from graphdoc.program.idle_argument import read_besides
 from graphdoc.program.signs import first_sign
 from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
@@ -79,7 +80,8 @@ def question(evidence: Evidence) -> str:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence.raised, *VERSION):
         return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
-    beside = evidence.extras.get("unreached", {}).get("shares")  # the graph has shown how the input came about
+    # The graph has shown how the input came about; where the program reads it besides, a cut may be the reason still.
+    beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence.sources, evidence.raised)
     return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
 
 

@@ -114,6 +114,7 @@ class Autopsy:
             self.owners.get(ident, []),
             grad,
             self.journal.with_grad.get(ident, 0),
+            ident in self.census.several_names,
         )
 
     def _event(self, entry: Entry) -> Event:

@@ -62,3 +62,13 @@ def storage_of(tensor: Any) -> int | None:
         return int(tensor.untyped_storage()._cdata)
     except Exception:
         return None  # sparse and other tensors without storage
+
+
+def extent_of(tensor: Any) -> tuple[int, int] | None:
+    """Where in its storage the elements of a tensor lie: the first, and one behind the last."""
+    try:
+        first = int(tensor.storage_offset())
+        pairs = list(zip(tensor.size(), tensor.stride(), strict=True))
+        return first, first + (sum((n - 1) * step for n, step in pairs) + 1 if all(n for n, _ in pairs) else 0)
+    except Exception:
+        return None

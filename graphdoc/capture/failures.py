@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
 MOST_ASKED = 64
-"""Inputs of a call of autograd.grad, and parameters held twice, whose names are told."""
+"""Inputs of a call of autograd.grad whose names are told."""
 MOST_KINDS = 25
 """Kinds of failure, by place and words, of which one each is examined before it is known whether the program ends by
 it: it may be killed first, or wait for ever for other ranks."""
@@ -151,7 +151,6 @@ class Failures:
             kind: [vars(f) for f in frames_of_place(at, self._witness.cwd)] for kind, at in glimpse.switches.items()
         }
         evidence.extras["grad_enabled"] = glimpse.recording
-        evidence.extras["held_twice"] = autopsy.census.held_twice()[:MOST_ASKED]
 
     def _watch(self) -> Any:
         """The probe that has seen who wrote, if one runs."""

@@ -6,12 +6,12 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
-from graphdoc.capture.facts import grad_fn_of, shape_of, storage_of, version_of
+from graphdoc.capture.facts import extent_of, grad_fn_of, shape_of, storage_of, version_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.given_out import GivenOut
 from graphdoc.capture.saved_contents import stale_contents
 from graphdoc.capture.step_writes import UNKNOWN, versions_of
-from graphdoc.evidence import Evidence, Stale, Tensor, Write
+from graphdoc.evidence import Evidence, Holder, Stale, Tensor, Write
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
@@ -60,7 +60,11 @@ class Mismatches:
         return -1
 
     def _identify(self, tensor: Any) -> tuple[Tensor, Any]:
-        """Tell which parameter, buffer or reachable tensor shares this tensor's storage."""
+        """Tell which parameter, buffer or reachable tensor shares this tensor's storage.
+
+        Another part of the memory (the last row, where the first was saved) lends it its name only where nothing that
+        has a part in common does.
+        """
         told = Tensor(
             "activation", "", shape_of(tensor), str(tensor.dtype), version_of(tensor), bool(tensor.requires_grad)
         )
@@ -77,12 +81,14 @@ class Mismatches:
                 told.holders = self.seen.census.holders(ident, True, self.seen.cwd)
                 return told, parameter
         best = None
+        beside: list[Holder] = []
         for ident, other in self.seen.census.tensors.items():
             if storage_of(other) == storage:
-                told.holders += self.seen.census.holders(ident, True, self.seen.cwd)
+                holders = self.seen.census.holders(ident, True, self.seen.cwd)
+                (told.holders if _overlap(tensor, other) else beside).extend(holders)
                 if best is None or other.is_leaf:
                     best = other
-        told.holders = told.holders[:8]
+        told.holders = (told.holders or beside)[:8]
         if told.holders:
             told.name = min(told.holders, key=lambda h: (len(h.steps), len(h.path))).told
         if best is not None and best.is_leaf:
@@ -141,6 +147,12 @@ def _sharing(torch: Any, storage: int | None) -> list[Any]:
         return []
     wanted = (torch.Tensor, torch.nn.Parameter)
     return [o for o in gc.get_objects() if type(o) in wanted and storage_of(o) == storage]
+
+
+def _overlap(tensor: Any, other: Any) -> bool:
+    """Whether two tensors of one storage may have elements in common; True where that is not known."""
+    one, two = extent_of(tensor), extent_of(other)
+    return one is None or two is None or (one[0] < two[1] and two[0] < one[1])
 
 
 def _in_place(name: str) -> bool:

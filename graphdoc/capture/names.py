@@ -6,7 +6,7 @@ import functools
 import gc
 import re
 import types
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -42,6 +42,7 @@ class Census:
         self.parameter_names: dict[int, str] = {}
         self.parameters: dict[int, tuple[str, Any, bool]] = {}
         self._name_parameters()
+        self.several_names = self._held_twice()
 
     # -- searching -----------------------------------------------------------------------------------------------
 
@@ -198,17 +199,25 @@ class Census:
                 self.parameters[ident] = (name, tensor, False)
 
     def _take(self, module: Any, prefix: str) -> None:
-        try:
-            own = object.__getattribute__(module, "__dict__")
-            for table, buffer in (("_parameters", False), ("_buffers", True)):
-                held = own.get(table)
-                for name, tensor in list(dict.items(held)) if isinstance(held, dict) else ():
-                    if tensor is not None and id(tensor) not in self.parameter_names:
-                        full = f"{prefix}.{name}"
-                        self.parameter_names[id(tensor)] = full
-                        self.parameters[id(tensor)] = (full, tensor, buffer)
-        except Exception:
-            return
+        for name, tensor, buffer in _own_tensors(module):
+            if id(tensor) not in self.parameter_names:
+                full = f"{prefix}.{name}"
+                self.parameter_names[id(tensor)] = full
+                self.parameters[id(tensor)] = (full, tensor, buffer)
+
+    def _held_twice(self) -> frozenset[int]:
+        """The parameters and buffers that have two names by modules: one module stands in two places of the tree."""
+        held = Counter(id(child) for module, _, _ in self.modules.values() for child in _children(module))
+        twice = [module for ident, (module, _, _) in self.modules.items() if held[ident] > 1]
+        found: set[int] = set()
+        seen: set[int] = set()
+        while twice:
+            module = twice.pop()
+            if id(module) not in seen:
+                seen.add(id(module))
+                found.update(id(tensor) for _, tensor, _ in _own_tensors(module))
+                twice += _children(module)
+        return frozenset(found)
 
     def holders(self, ident: int, exact: bool, cwd: str) -> list[Holder]:
         """The ways to reach the tensor with this id."""
@@ -235,21 +244,24 @@ class Census:
         """How many steps the shortest way to the tensor with this id has."""
         return min((len(path) for _, path in self.tensor_paths.get(ident, ())), default=DEEPEST)
 
-    def held_twice(self) -> list[str]:
-        """The parameters of modules that stand under several names, as in ``self.conv1 = self.features = Conv()``."""
-        places: dict[int, int] = {}
-        for module, _, _ in self.modules.values():
-            for child in _children(module):
-                places[id(child)] = places.get(id(child), 0) + 1
-        twice = [m for ident, (m, _, _) in self.modules.items() if places.get(ident, 0) > 1]
-        for module in twice:  # and what they hold in turn
-            twice += [m for m in _children(module) if all(m is not known for known in twice)]
-        held = [p for m in twice for p in dict.values(object.__getattribute__(m, "__dict__").get("_parameters", {}))]
-        return sorted({self.parameter_names[id(p)] for p in held if id(p) in self.parameter_names})
-
     def optimizer_name(self, ident: int) -> str:
         found = self.optimizers.get(ident)
         return text_of(found[2]) if found and not self._privates.crossed(found[2]) else ""
+
+
+def _own_tensors(module: Any) -> list[tuple[str, Any, bool]]:
+    """The parameters and buffers of a module itself by name, and whether each is a buffer."""
+    try:
+        own = object.__getattribute__(module, "__dict__")
+        return [
+            (name, tensor, buffer)
+            for table, buffer in (("_parameters", False), ("_buffers", True))
+            if isinstance(held := own.get(table), dict)
+            for name, tensor in list(dict.items(held))
+            if tensor is not None
+        ]
+    except Exception:
+        return []
 
 
 def _children(module: Any) -> list[Any]:

@@ -37,7 +37,7 @@ class OlderEdges:
         """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
         order = self.seen.order
         backwards = [e for e in self.seen.entries if e.kind in ("backward", "grad") and e.index < entry.index]
-        freed_by = {n: self._freeing(order[n], backwards) for n in self.seen.dead}
+        freed_by = {n: self._freeing(order[n], backwards, entry) for n in self.seen.dead}
         edges = self._crossing(freed_by)
         if not edges and any(order[n].released for n in self.seen.dead):
             edges, shared = self._shared(backwards)
@@ -157,14 +157,22 @@ class OlderEdges:
                     todo.append(m)
         return False, remade
 
-    def _freeing(self, found: walk.Found, backwards: list[Entry]) -> Entry | None:
-        """The backward call that released a node: the first one after it was made that reaches the same leaves."""
+    def _freeing(self, found: walk.Found, backwards: list[Entry], failing: Entry) -> Entry | None:
+        """The backward call that released a node: the first one after it was made that reaches the same leaves.
+
+        ``autograd.grad`` ends at its inputs and may not have come to the node; a call behind it from the failing place,
+        which reaches the leaves as well, would have found the node released.
+        """
         ids = {id(leaf) for p, leaf in self.seen.leaves.items() if self.seen.bits[found.number] >> p & 1}
-        for e in backwards:
-            if e.retain_graph or e.sequence <= found.sequence or (0 <= e.root < found.sequence):
-                continue
-            if e.reaches is None or not ids or e.reaches & ids:
-                return e
+        able = [
+            e
+            for e in backwards
+            if not (e.retain_graph or e.sequence <= found.sequence or (0 <= e.root < found.sequence))
+            and (e.reaches is None or not ids or e.reaches & ids)
+        ]
+        if able:
+            again = (e for e in able if e.kind == "backward" and e.place is failing.place)
+            return next(again, able[0]) if able[0].kind == "grad" else able[0]
         # Kept graphs (retain_graph) have no releasing call: the first call after the node stands for it.
         return next((e for e in backwards if e.sequence > found.sequence), None)
 

@@ -60,7 +60,10 @@ class Optimizer:
 
 @dataclass
 class Parameter:
-    """A parameter or buffer by name, with the optimizers that hold it. ``grad``: none, zero or present."""
+    """A parameter or buffer by name, with the optimizers that hold it. ``grad``: none, zero or present.
+
+    ``several_names``: the module that holds it, or one around that, stands in the module tree under more than one.
+    """
 
     name: str
     shape: list[int] = field(default_factory=list)
@@ -72,6 +75,7 @@ class Parameter:
     owners: list[int] = field(default_factory=list)
     grad: str = ""
     steps_with_grad: int = 0
+    several_names: bool = False
 
 
 @dataclass

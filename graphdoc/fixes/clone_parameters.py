@@ -4,8 +4,8 @@ Args:
     place: the call of the module, ``net(x, k=y)`` or ``net.forward(x)``.
     single: True for a single linear layer: ``F.linear(x, fc.weight.clone(), fc.bias.clone())``.
     bias: with ``single``, whether the layer has a bias (True by default).
-    names_apart: True where a module stands under two names (``self.conv1 = self.features = …``). ``functional_call``
-        gives a parameter to both names and takes it back from one: the clone would stay in the module (PyTorch 2.13).
+    untied: the module holds another one under two names, each of which PyTorch would replace and give back in turn: it
+        would be left with the clone. Without ``tie_weights`` it goes by the names that the clones have.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     name = name_for(source, "torch.func.functional_call", node, "import torch")
     clones = f"{{k: v.clone() for k, v in {net}.named_parameters()}}"
     parts = [net, clones, tupled, *([f"{{{', '.join(named)}}}"] if named else [])]
-    parts += ["tie_weights=False"] if args.get("names_apart") else []
+    if args.get("untied"):
+        parts.append("tie_weights=False")
     return [replace(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
 
 

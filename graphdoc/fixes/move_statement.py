@@ -63,7 +63,7 @@ def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
         if taken := bound & read:
             raise CannotFix(f"{min(taken)}, which the statement binds, is used in between")
         if _updates(node) and _updates(other):
-            raise CannotFix("two updates of parameters would change places")
+            raise CannotFix("a step or a clearing of gradients stands between, and would change places with it")
 
 
 def _updates(node: ast.stmt) -> bool:

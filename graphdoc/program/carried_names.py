@@ -69,14 +69,19 @@ def _outlives(sources: SourceTexts, frame: Frame, name: str) -> bool:
     above it in the loop always gives the name another value.
 
     Between the two a backward call has run. A loop below that runs none is entered anew in each pass, with names that
-    its function has got anew.
+    its function has got anew; not one that yields, which stands still while its user runs backward.
     """
     loop = node_loop_of(sources, frame)
-    if loop is None or not _runs_backward(sources, loop):
+    if loop is None or not (_runs_backward(sources, loop) or yields(loop)):
         return False
     above = [s for s in loop.body if s.lineno < frame.line and not covers(s, frame.line)]
     always = [loop, *(s for s in above if isinstance(s, ast.Assign | ast.AnnAssign))]
     return name not in {ast.unparse(t) for s in always for t in targets_of(s)}
+
+
+def yields(loop: ast.AST) -> bool:
+    """Whether a loop is one of a generator, which hands out a value in each of its rounds."""
+    return any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(loop))
 
 
 def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
@@ -94,6 +99,19 @@ def _runs_backward(sources: SourceTexts, within: ast.AST) -> bool:
     return False
 
 
+def carrier_of(sources: SourceTexts, call: Frame, name: str) -> str:
+    """The name that goes on to the next round of the loop around a call, where another is given its value in each:
+    ``answer`` for the ``old`` of ``old, answer = answer, model(x, answer)``; else the name itself."""
+    loop = node_loop_of(sources, call)
+    above = [s for s in (statements(loop) if loop is not None else ()) if s.lineno < call.line]
+    given = [(ast.unparse(target), value) for s in above for target, value in pairs(s)]
+    bound = {target for target, _ in given}
+    sources_of = [value for target, value in given if target == name]
+    if len(sources_of) == 1 and isinstance(sources_of[0], ast.Name) and sources_of[0].id in bound - {name}:
+        return sources_of[0].id
+    return name
+
+
 def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The statement ``self.memory = h`` under whose name a later pass takes up the value ``h``, and that name.
 
@@ -104,15 +122,27 @@ def stored_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tupl
     if pair is None or not _renewed(carry, *pair):
         return None
     made, used = pair
+    consumer = node_with(nodes, carry.consumer)
+    consumers = user_frames(consumer.stack) if consumer is not None else []
     root = tree(sources, made.file)
     scope: ast.AST | None = (function_around(root, made.line) or root) if root is not None else None
     names = bound_names(sources, made)
     for s in reversed(list(statements(scope))) if scope is not None else ():
         for target, value in pairs(s):
             path = ast.unparse(target)
-            if ast.unparse(value) in names and path not in names and operands_in(sources, used, [path]):
+            if ast.unparse(value) in names and path not in names and _takes_up(sources, consumers, used, path):
                 return frame_of(sources, made.file, s, made.function), path
     return None
+
+
+def _takes_up(sources: SourceTexts, frames: list[Frame], used: Frame, path: str) -> bool:
+    """Whether a path is read where a value is taken up: in the function that made it, or in a method that this calls on
+    its own object, where an attribute goes by the same path."""
+    if operands_in(sources, used, [path]):
+        return True
+    owner = used.function.rpartition(".")[0]
+    own = [f for f in frames if owner and f.file == used.file and f.function.rpartition(".")[0] == owner]
+    return path.startswith("self.") and any(operands_in(sources, f, [path]) for f in own)
 
 
 def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[str]:
@@ -181,9 +211,16 @@ def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:
     around = [s for s in every if covers(s, frame.line)]
     if not around:
         return False
-    read = _loaded(around[-1])
+    read = set[str]().union(*map(_loaded, _head(around[-1])))
     also = {ast.unparse(t) for s in every for t, value in pairs(s) if name in _loaded(value)}
     return name in read or bool(also & read)
+
+
+def _head(statement: ast.stmt) -> list[ast.AST]:
+    """What a statement computes itself: of a loop or a block the header, not what stands in it."""
+    parts = list(ast.iter_child_nodes(statement))
+    own: list[ast.AST] = [p for p in parts if not isinstance(p, ast.stmt | ast.ExceptHandler | ast.match_case)]
+    return own if len(own) < len(parts) else [statement]
 
 
 def _loaded(node: ast.AST) -> set[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
+from graphdoc.program.spans import innermost_user
 
 Idle = tuple[str, str, Frame]
 """A function, the argument that it takes and does not read, and the place of its body."""
@@ -32,6 +33,27 @@ def asked_names(sources: SourceTexts, frame: Frame | None) -> set[str]:
     if frame is not None and isinstance(inputs, ast.Name):
         names |= {name for _, value in bindings.assignments(sources, frame, inputs.id) for name in _names(value)}
     return names
+
+
+def read_besides(sources: SourceTexts, raised: Raised | None) -> bool:
+    """Whether the function that asks for a gradient reads the input outside of what a ``grad`` call is given, too."""
+    frame = innermost_user(raised.stack) if raised is not None else None
+    call = bindings.call_at(sources, frame)
+    inputs = bindings.argument(call, 1, "inputs")
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None or not isinstance(inputs, ast.Name):
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    asked = [
+        bindings.argument(n, 1, "inputs")
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Call) and bindings.text_of(n.func).rsplit(".", 1)[-1] == "grad"
+    ]
+    given = {id(n) for a in asked if a is not None for n in ast.walk(a)}
+    return any(
+        isinstance(n, ast.Name) and n.id == inputs.id and isinstance(n.ctx, ast.Load) and id(n) not in given
+        for n in ast.walk(scope)
+    )
 
 
 def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:

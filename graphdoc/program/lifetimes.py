@@ -7,13 +7,11 @@ from functools import cached_property
 
 from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
 from graphdoc.program.calls_in_order import Journal, Site, site
-from graphdoc.program.carried_names import carried_on
 from graphdoc.program.container_entries import entry_of
-from graphdoc.program.earlier_losses import roots_of
+from graphdoc.program.earlier_terms import EarlierTerms
 from graphdoc.program.first_use import kept_by_package, kept_since_first_use
+from graphdoc.program.made_each_round import made_each_round
 from graphdoc.program.spans import innermost_user
-from graphdoc.program.two_calls import TwoCalls
-from graphdoc.program.value_reads import grows_at
 
 
 class Lifetime(Enum):
@@ -28,11 +26,7 @@ class Lifetime(Enum):
     UNKNOWN = "unknown"
 
 
-_ADDING = ("Add", "Sub", "Stack", "Cat")
-"""Nodes through which a term goes into a sum."""
-
-
-class OlderValues(TwoCalls):
+class OlderValues(EarlierTerms):
     """The values by which a later graph enters an older part of it, and how they live.
 
     ``carries`` are the edges into it; ``meant`` are the parameters that the failing call is to train, None where that
@@ -48,10 +42,7 @@ class OlderValues(TwoCalls):
         carries: list[OlderEdge],
         meant: frozenset[str] | None,
     ) -> None:
-        self._evidence = evidence
-        self._crossing = carries
-        self._all_behind = {name for c in carries for name in c.behind}
-        super().__init__(journal, failing, freeing, self._all_behind, evidence.reaches, evidence.sources)
+        super().__init__(evidence, journal, failing, freeing, carries)
         self._meant = meant
 
     @cached_property
@@ -91,7 +82,7 @@ class OlderValues(TwoCalls):
         if self.in_one_pass or self.within_one_call or (not again and self.only_heads_stepped):
             return Lifetime.SAME_PASS
         if self._sums_up:
-            return Lifetime.RESULT if self.adds_nothing else Lifetime.SUMMED
+            return Lifetime.RESULT if self.counts_again else Lifetime.SUMMED
         if any(c.recurrent for c in self._crossing):
             return Lifetime.RECURS
         if self._in_turn:
@@ -135,34 +126,9 @@ class OlderValues(TwoCalls):
                 return Lifetime.STORED
             once = self.made_before_all and not several and not self.for_different_optimizers
             return Lifetime.MADE_ONCE if once else Lifetime.UNKNOWN
-        if (several and self._in_store) or self._one_of_a_list or self._left_a_list:
+        if (several and self._in_store) or self._one_of_a_list or self._left_a_list or self._each_round_makes_one:
             return Lifetime.STORED
         return Lifetime.RECURS if self._renewed else Lifetime.MADE_ONCE
-
-    @cached_property
-    def earlier_roots(self) -> list[OlderEdge]:
-        """Edges into results that an earlier backward call started from."""
-        roots = roots_of(self._evidence.events, self._evidence.packages)
-        return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
-
-    @cached_property
-    def _sums_up(self) -> bool:
-        """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
-        results are in it, the same line differentiates what grows, or a statement adds to it under its own name. One
-        result of another line and name is a loss of its own that this one is computed from."""
-        takers = [self._evidence.node(c.consumer) for c in self.earlier_roots]
-        adds = bool(takers) and all(n is None or n.op.startswith(_ADDING) for n in takers)
-        several = len({c.producer for c in self.earlier_roots}) > 1
-        return adds and (self.same_line or several or any(map(self.carrying, self.earlier_roots)))
-
-    @cached_property
-    def adds_nothing(self) -> bool:
-        """Whether the failing loss is a sum of what other lines have differentiated for the same step, and of nothing
-        else: each of its terms would count twice. A sum that grew beside those calls is told by its growth."""
-        if self.same_line or not self.calm or self._evidence.fresh_reaches:
-            return False
-        takers = [innermost_user(n.stack) for c in self.earlier_roots if (n := self._evidence.node(c.consumer))]
-        return bool(takers) and not any(f is not None and grows_at(self._evidence.sources, f) for f in takers)
 
     @cached_property
     def carried_on(self) -> list[tuple[Frame, str]]:
@@ -173,10 +139,6 @@ class OlderValues(TwoCalls):
                 out.append(found)
         return out
 
-    def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
-        """The statement that carries this value on under its name, and the name; None where none does."""
-        return carried_on(self._evidence.sources, self._evidence.nodes, carry)
-
     def is_start(self, carry: OlderEdge) -> bool:
         """Whether a value of a recurrence was made before it: the state with which the first round begins."""
         if self.lifetime is not Lifetime.RECURS or carry.recurrent or carry.remade:
@@ -184,9 +146,23 @@ class OlderValues(TwoCalls):
         return self.carrying(carry) is not None or any(c.recurrent or c.remade for c in self._crossing)
 
     @cached_property
+    def _each_round_makes_one(self) -> bool:
+        """Whether the failing round has made such values too: what it took instead was kept from an earlier one."""
+        makers = [self._evidence.node(c.producer) for c in self._crossing]
+        sources, failing = self._evidence.sources, self.failing
+        return bool(makers) and failing is not None and all(made_each_round(sources, n, failing) for n in makers)
+
+    @cached_property
+    def asks_for_it(self) -> bool:
+        """Whether the failing call is an ``autograd.grad`` that asks for a gradient behind the values."""
+        asked = {n for n in self._evidence.extras.get("asked") or () if n}
+        return self.failing is not None and self.failing.kind == "grad" and bool(asked & self._all_behind)
+
+    @cached_property
     def _foreign(self) -> bool:
         """Whether the failing call is known to train nothing of what lies behind."""
-        return self._meant is not None and bool(self._all_behind) and not self._all_behind & self._meant
+        known = self._meant is not None and bool(self._all_behind) and not self.asks_for_it
+        return known and not self._all_behind & (self._meant or frozenset())
 
     @cached_property
     def _in_turn(self) -> bool:

@@ -205,12 +205,14 @@ class Program:
         """The parameters that the failing call is meant to give gradient to; None where that is not known.
 
         Those of the optimizers that it works for; where none is known to, those of the optimizers that own what it
-        reaches without any older part.
+        reaches without any older part. ``autograd.grad`` gives it to what it was asked for, too.
         """
         if self.failing is None:
             return None
         names = self.owners.parameters(self.journal.works_for(self.failing))
         names = names or self.owners.parameters(self.owners.holding(self.evidence.fresh_reaches))
+        if self.failing.kind == "grad" and names:
+            names = names | {n for n in self.evidence.extras.get("asked") or () if self.evidence.parameter(n)}
         return frozenset(names) or None
 
     @cached_property

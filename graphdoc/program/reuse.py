@@ -64,6 +64,8 @@ class Reuse(OlderValues):
             return Role.UNKNOWN
         if self.only_heads_stepped:
             return Role.TRAINED
+        if self.asks_for_it:
+            return Role.TRAINED if self.calm else Role.UNKNOWN
         if self._of_one_side:
             return Role.TARGET
         if self._of_neither_side:
@@ -101,6 +103,17 @@ class Reuse(OlderValues):
         return self.owners <= elsewhere
 
     @cached_property
+    def fitted_by_one(self) -> bool:
+        """Whether one of two losses of a pass trains what they share and nothing else, and the other one more.
+
+        What the first fits may be data for the second, as an advantage is for the policy that it weights.
+        """
+        if self.lifetime is not Lifetime.SAME_PASS or self.calls is None:
+            return False
+        first, second = (set(self.journal.reaches(c)) for c in self.calls)
+        return bool(first & second) and (first < second or second < first)
+
+    @cached_property
     def in_earlier_loss(self) -> bool:
         """Whether it is the earlier loss for which the values are constants, not the one that failed."""
         if self.lifetime is not Lifetime.SAME_PASS or self.role is not Role.TARGET:
@@ -112,7 +125,7 @@ class Reuse(OlderValues):
     @cached_property
     def coupling(self) -> Coupling | None:
         """Where one of two losses only aims at what the other one trains; None where the losses do not show that."""
-        if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped:
+        if self.lifetime is not Lifetime.SAME_PASS or self.only_heads_stepped or self.asks_for_it:
             return None
         if self._of_one_side or self._of_neither_side:
             return None  # the owners alone decide

@@ -61,10 +61,15 @@ def unset_gradient(program: Program) -> Unset | None:
 
 def reads(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, str]]:
     """The expressions ``x.grad`` within the frame's own expression, with what stands before ``.grad``."""
-    root = bindings.tree(sources, frame.file)
+    nodes = [*ast.walk(bindings.tree(sources, frame.file) or ast.Module([], []))]
+    added = {n.target for n in nodes if isinstance(n, ast.AugAssign)}
     found = []
-    for node in ast.walk(root or ast.Module([], [])):
-        if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
+    for node in nodes:
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == "grad"
+            and (isinstance(node.ctx, ast.Load) or node in added)
+        ):
             at = bindings.frame_of(sources, frame.file, node, frame.function)
             if _within(at, frame):
                 found.append((at, bindings.text_of(node.value)))

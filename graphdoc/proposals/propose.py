@@ -160,16 +160,17 @@ def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, r
 
 
 def in_order(candidates: list[Candidate]) -> list[Candidate]:
-    """Passed, then passed with nothing to measure by, then past the failure with no time left to compare, then not
-    tried or undecided, then failed; each in its order.
+    """Passed and measured to be safe, then passed, then passed with nothing to measure by, then past the failure with
+    no time left to compare, then not tried or undecided, then failed; each in its order.
     """
     return sorted(candidates, key=_rank)
 
 
 def _rank(candidate: Candidate) -> int:
     if candidate.fix.verified is not None:
-        return 0 if candidate.fix.verified else 4
+        passed = 0 if candidate.fix.safety == "safe" else 1
+        return passed if candidate.fix.verified else 5
     if candidate.settled:
-        return 1
+        return 2
     told = candidate.fix.verification
-    return 2 if told.get("passed_crash") is True and told.get("open") else 3
+    return 3 if told.get("passed_crash") is True and told.get("open") else 4

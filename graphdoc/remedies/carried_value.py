@@ -9,11 +9,12 @@ from typing import Any
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.carried_names import could_carry, stored_on
+from graphdoc.program.carried_names import carrier_of, could_carry, is_local, stored_on
 from graphdoc.program.expression_values import UNKNOWN, known, value_at
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
+from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again
 from graphdoc.program.stored_values import element_of, kept_at, kept_name, user_frames
@@ -21,8 +22,10 @@ from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.begun_anew import begun_anew
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
 from graphdoc.remedies.filled_store import tuple_of
+from graphdoc.remedies.generator_state import detach_behind_yield
 from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_modules
 from graphdoc.remedies.lost_gradient import stops_there
+from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
 from graphdoc.remedies.sum_of_one_pass import sum_started_anew
 from graphdoc.source.paths import covers
@@ -37,9 +40,11 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     at_use = constant_at_use(program, reuse.carries, constant)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
     return [
+        *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *copy_of_entry(program.sources, program.nodes, reuse),
         *detach_behind_step(program, reuse),
+        *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
 
@@ -72,7 +77,9 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
-        out += begun_anew(program, reuse, call, [p for p, _ in paths])
+        holders = [h for c in reuse.carries for h in c.tensor.holders]
+        if all(_carrier(program.sources, call, h) == h.base for h in holders):
+            out += begun_anew(program, reuse, call, [p for p, _ in paths])
         shown = ", ".join(f"`{p}`" for p, _ in paths[:4])
         if between:
             out += detach_behind_renewal(program, reuse, call, anchor, paths)
@@ -162,9 +169,16 @@ def _paths_in(program: Program, reuse: Reuse, call: Frame) -> list[tuple[str, An
         # Of a list of layers, all of which keep a state under this name, none is the only one.
         alike = [best] if best.exact else [h for h in here if _kind_of(h.base) == _kind_of(best.base)]
         for h in sorted(alike, key=lambda h: (len(h.base), h.base)):
-            if (h.base, h.structure) not in paths:
-                paths.append((h.base, h.structure))
+            base = _carrier(program.sources, call, h)
+            if (base, h.structure) not in paths:
+                paths.append((base, h.structure))
     return paths
+
+
+def _carrier(sources: SourceTexts, call: Frame, holder: Holder) -> str:
+    """What goes on to the next round of what a holder holds, by name."""
+    plain = is_local(holder, call) and len(holder.steps) == 1
+    return carrier_of(sources, call, holder.base) if plain else holder.base
 
 
 def _carried_in(program: Program, found: tuple[Frame, str] | None, call: Frame) -> tuple[str, Any] | None:

@@ -22,6 +22,8 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
     shown: list[str] = []
     write = found.writers[0] if found.writers else None
     at = scene(program, found)
+    # A module of two names would keep the clone: PyTorch replaces it twice, and gives back what it found last.
+    untied = {"untied": True} if any(p.several_names for p in program.parameters) else {}
     for stale in found.stales:
         node = program.node(stale.node)
         above = 0
@@ -30,9 +32,7 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
             if at is not None and at.order == "within":
                 # The write would go into the clones as well, if the call that does both ran on them.
                 above = max(above, shared_levels(node.stack, write.stack))
-        edit, frame = _clone_edit(program.sources, program.nodes, stale, above)
-        if edit is not None and edit["kind"] == "clone_parameters" and program.evidence.extras.get("held_twice"):
-            edit["args"]["names_apart"] = True
+        edit, frame = _clone_edit(program.sources, program.nodes, stale, above, untied)
         if edit is not None and edit not in edits:
             edits.append(edit)
             shown.append(where(frame))
@@ -52,7 +52,7 @@ def clone_forward(program: Program, found: Overwrite) -> list[Remedy]:
 
 
 def _clone_edit(
-    sources: SourceTexts, nodes: list[Node], stale: Stale, above: int
+    sources: SourceTexts, nodes: list[Node], stale: Stale, above: int, untied: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, Frame | None]:
     """The outermost module call below the function in which the steps are made; else the parameter at its use."""
     node = node_with(nodes, stale.node)
@@ -61,7 +61,7 @@ def _clone_edit(
     for frame, inner in pairwise(stack):
         users += frame.user
         if frame.user and users > above and not inner.user and "_call_impl" in inner.function:
-            return {"kind": "clone_parameters", "args": {"place": place(frame)}}, frame
+            return {"kind": "clone_parameters", "args": {"place": place(frame), **untied}}, frame
     frame_ = innermost_user(stack)
     names = operands_named(sources, frame_, stale.tensor.name)
     if frame_ is None or not names:

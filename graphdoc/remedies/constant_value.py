@@ -25,19 +25,30 @@ from graphdoc.program.value_reads import (
 from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
-from graphdoc.story.wording import listing
+from graphdoc.story.wording import folded, listing
+
+OF_THIS_LOSS = "a constant for this loss"
+"""In a note on what becomes of a value that one loss takes as it is: others go on to train what lies behind."""
 
 
 def constant_at_use(
-    program: Program, carries: Iterable[OlderEdge], note: str, *, use_only: bool = False
+    program: Program,
+    carries: Iterable[OlderEdge],
+    note: str,
+    *,
+    use_only: bool = False,
+    otherwise: Iterable[str] = (),
 ) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
     None where all that the failing loss is to train lies behind it: then the connection is needed. With ``use_only``
     the other loss trains what lies behind through the same value: cut where it is computed, it would teach nothing.
+    ``otherwise`` are parameters that the failing loss is known to reach without the value.
     """
     carries = list(carries)
-    if is_needed(program.evidence.fresh_reaches, program.evidence.earlier_edges, carries, program.trained):
+    if is_needed(
+        [*program.evidence.fresh_reaches, *otherwise], program.evidence.earlier_edges, carries, program.trained
+    ):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
@@ -79,7 +90,7 @@ def constant_at_use(
         loss = "the earlier loss" if use_only else "this loss"
         out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
     if at_making:
-        whole = "The same for every use of the value." if out else note
+        whole = "The same for every use of the value." if out else _made_constant(program, carries, note)
         are = "it is" if len(at_making) == 1 else "they are"
         out.append(
             together(at_making, f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}", whole)
@@ -88,6 +99,15 @@ def constant_at_use(
         whole = "The same, and the operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
+
+
+def _made_constant(program: Program, carries: list[OlderEdge], note: str) -> str:
+    """What a cut where the value is made takes from whom: of a note on this loss alone, what holds for every loss."""
+    if OF_THIS_LOSS not in note:
+        return note
+    behind = folded({name for c in carries for name in c.behind}, beside=program.evidence.fresh_reaches)
+    whose = f"{behind} get no gradient through it" if behind else "nothing behind it gets gradient through it"
+    return f"It becomes a constant for every loss that uses it: {whose}."
 
 
 def _where_made(program: Program, c: OlderEdge, frame: Frame, structure: Any) -> dict[str, Any]:
@@ -127,8 +147,11 @@ def _use(
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
         read = operands_in(program.sources, frame, [*bound, *local, *paths_of(c)])
-        for name in dict.fromkeys([*read, *slices_in(program.sources, frame, kept)]):
+        parts = slices_in(program.sources, frame, [*kept, *bound, *paths_of(c)])
+        for name in dict.fromkeys([*read, *parts]):
             structure = known(program, frame.file, frame.function, name)
+            if name in parts and name not in (*read, *kept) and structure != "tensor":
+                continue  # an entry of a list, and not a part of a tensor
             if structure is UNKNOWN and name in (*bound, *local):
                 structure = named_value_at(program, producer.stack, made, name) if len(bound) == 1 else UNKNOWN
             if structure is UNKNOWN and name in kept:

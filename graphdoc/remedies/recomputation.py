@@ -18,6 +18,7 @@ from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.moved_titles import titled
+from graphdoc.remedies.terms_counted_once import without_calls_on_terms
 from graphdoc.source.paths import key, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
 from graphdoc.story.older_graph_places import adding
@@ -251,6 +252,8 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 {"place": place(frame)},
             ),
         )
+    if reuse.counts_again and not reuse.adds_nothing:
+        return without_calls_on_terms(reuse)
     if reuse.carries and not reuse.adds_nothing:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
         return tuple(compute_again(program, reuse))

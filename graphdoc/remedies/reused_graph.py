@@ -14,7 +14,7 @@ from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew
-from graphdoc.remedies.constant_value import constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
@@ -57,7 +57,8 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
         kept = kept_for_second(program.sources, reuse)
-        return [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
+        ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
+        return [*ways, *as_fitted(program, reuse, note)]
     return []
 
 
@@ -67,12 +68,12 @@ def constant_note(reuse: Reuse, fresh: list[str]) -> str:
     if reuse.role is Role.DATA:
         return f"It becomes a constant: {whose} get no gradient, and no optimizer steps them here."
     if not whose:
-        return "It becomes a constant for this loss: nothing behind it gets gradient."
+        return f"It becomes {OF_THIS_LOSS}: nothing behind it gets gradient."
     one = len(reuse.behind) == 1
     kept = f", and keep{'s' if one else ''} what {'its' if one else 'their'} own loss gives {'it' if one else 'them'}"
     # Only where another loss trains them: in their own one they may well get gradient through this value alone.
     beside = kept if reuse.role is Role.TARGET or reuse.coupling is not None else ""
-    return f"It becomes a constant for this loss: {whose} get{'s' if one else ''} no gradient from it{beside}."
+    return f"It becomes {OF_THIS_LOSS}: {whose} get{'s' if one else ''} no gradient from it{beside}."
 
 
 def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
@@ -88,6 +89,15 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
     return [*(value_computed_anew(program.sources, ways[0]) if ways else []), *ways]
+
+
+def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+    """Take what the earlier loss alone fits as data for this one, where no step lies between: both may be meant."""
+    if not reuse.fitted_by_one or reuse.calls is None or not reuse.calm:
+        return []
+    beyond = set(reuse.journal.reaches(reuse.calls[1])) - reuse.behind
+    ways = constant_at_use(program, reuse.carries, note, otherwise=beyond) if beyond else []
+    return [r for r in ways[:1] if "uses it" in r.title]
 
 
 def kept_for_each(reuse: Reuse) -> list[Remedy]:
@@ -114,14 +124,23 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
     if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(sources, reuse):
         return []
-    if reuse.freeing is None or reuse.freeing.kind != "backward" or reuse.journal.zeroed_before(reuse.failing):
+    if reuse.freeing is None or reuse.freeing.kind != "backward":
         return []
+    if reuse.asks_for_it:
+        note = "Nothing is stepped between the two calls: the second differentiates the graph as it was made."
+    elif reuse.journal.zeroed_before(reuse.failing):
+        return []
+    else:
+        note = (
+            "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses."
+        )
+    second = "gradient that is asked for" if reuse.asks_for_it else "second loss"
     return [
         Remedy(
             "set_keyword",
-            f"keep the graph for the second loss, at {where(call)}",
+            f"keep the graph for the {second}, at {where(call)}",
             "safe",
-            "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses.",
+            note,
             {"place": place(call), "name": "retain_graph", "value": "True"},
         )
     ]

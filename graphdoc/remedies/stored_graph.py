@@ -33,11 +33,8 @@ MOST = 4
 def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For tensors in a store. Where they are all that trains something, computing again comes first, in words."""
     missing = lost(program.evidence.fresh_reaches, reuse)
-    cuts = [
-        *stored(program.sources, program.nodes, reuse),
-        *detach_where_kept(program, reuse),
-        *stored_records(program.sources, reuse),
-    ]
+    storing = stored(program.sources, program.nodes, reuse)
+    cuts = [*storing, *detach_where_kept(program, reuse), *stored_records(program.sources, reuse)]
     if not reuse.behind & reuse.reached_beside:
         # Else other losses of this step learn through what the same lines make: no cut where it is made.
         cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant)]
@@ -47,13 +44,19 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     untouched = program.evidence.fresh_reaches
     behind = folded(missing, beside=untouched)
     note = f"It ends the training of {behind} as well: nothing else leads there."
+    if len(distinct_carries(program.nodes, reuse.carries)) > 1:  # a cut elsewhere need not meet every value
+        partly = (
+            f"As far as it cuts what is stored, it ends the training of {behind} as well: nothing else leads there."
+        )
+    else:
+        partly = note
     later_note = f"Only what is stored between two of these lines trains {behind}; the rest is numbers then."
     beside = [r for r in entries_computed_again(program, reuse) if applies(program.sources, r)]
     again = beside or _made_together(program, reuse) or _in_words(program, reuse, missing)
     return [
         *(r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)),
         *again,
-        *(replace(cut, note=note) for cut in cuts),
+        *(replace(cut, note=note if cut in storing else partly) for cut in cuts),
         *(replace(cut, note=later_note) for cut in later),
     ]
 

@@ -98,7 +98,10 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
                 *cloned,
             ]
         )
-    return _unique([*copied, *move_behind(program, found), *cloned, *(recompute(at) if at is not None else [])])
+    again = recompute(at) if at is not None else []
+    if found.keeping_calls:  # the gradient of the old values was taken before the write: this one is to be of the new
+        return _unique([*copied, *again, *move_behind(program, found), *cloned])
+    return _unique([*copied, *move_behind(program, found), *cloned, *again])
 
 
 def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:

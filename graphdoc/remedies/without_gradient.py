@@ -13,13 +13,13 @@ from graphdoc.source.read_gradients import Use, use_of
 
 _TITLES = {
     Use.VALUE: "count `{read}` as zero where it is None",
-    Use.CHANGE: "leave out what has no gradient here",
-    Use.DATA: "set `{read}` itself, so that there need be none before",
+    Use.SCALED: "leave out what has no gradient here",
+    Use.GIVEN: "let `{read}` be zeros where it is None",
 }
 _NOTES = {
     Use.VALUE: "a parameter without a gradient counts with zeros; all others count as they do now",
-    Use.CHANGE: "only what has a gradient is changed here",
-    Use.DATA: "the gradient is what is given here, as it is for the others",
+    Use.SCALED: "only what has a gradient is changed here",
+    Use.GIVEN: "the gradient is then what is put into it here, as it is for the others",
 }
 
 
@@ -28,7 +28,7 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     if unset.why is Why.CLEARED:
         return _read_first(program, unset)
     use = _use(program.sources, unset)
-    if use is None or (unset.why is Why.UNCALLED and use is not Use.CHANGE):
+    if use is None or (unset.why is Why.UNCALLED and use is Use.VALUE):
         return ()
     if unset.why is Why.TAKEN and unset.last is unset.calls[-1]:
         return ()

@@ -1,4 +1,4 @@
-"""What a statement does with a gradient that it reads: takes its value, changes it in place, or sets its ``.data``."""
+"""What a statement does with a gradient that it reads: takes its value, scales it, or puts something into it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ class Use(Enum):
     """What becomes of ``p.grad`` in its statement."""
 
     VALUE = "its value is taken: ``total += p.grad.norm()``"
-    CHANGE = "it is changed in place, and nothing else happens: ``p.grad.data.clamp_(-1, 1)``"
-    DATA = "it is given another content: ``p.grad.data = g``"
+    SCALED = "what it is becomes something else, and zeros would stay zeros: ``p.grad.data.clamp_(-1, 1)``"
+    GIVEN = "something is put into it, or added: ``p.grad.data = g``, ``p.grad += g``"
+
+
+_SCALING = frozenset({"mul_", "div_", "clamp_", "clip_", "clamp_min_", "clamp_max_", "zero_", "nan_to_num_", "neg_"})
+_SCALING_TYPES = ast.Mult | ast.Div
 
 
 def use_of(source: Source, node: ast.expr) -> Use | None:
@@ -24,13 +28,12 @@ def use_of(source: Source, node: ast.expr) -> Use | None:
     top, method = _chain(source, node)
     above = source.parents.get(top)
     if isinstance(above, ast.Expr) and method.endswith("_") and not method.endswith("__"):
-        return Use.CHANGE
+        return Use.SCALED if method in _SCALING else Use.GIVEN
     if isinstance(above, ast.AugAssign) and above.target is top:
-        return Use.CHANGE
+        return Use.SCALED if isinstance(above.op, _SCALING_TYPES) else Use.GIVEN
     if isinstance(getattr(top, "ctx", ast.Load()), ast.Load):
         return Use.VALUE
-    simple = isinstance(above, ast.Assign) and above.targets == [top]
-    return Use.DATA if simple and source.parents.get(node) is top and getattr(top, "attr", "") == "data" else None
+    return Use.GIVEN if isinstance(above, ast.Assign) and above.targets == [top] and top is not node else None
 
 
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:

@@ -11,6 +11,7 @@ from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import handed_round, stored_on
 from graphdoc.program.earlier_losses import roots_of
+from graphdoc.program.grown_sums import is_sum_that_goes_on
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
@@ -206,7 +207,11 @@ def adding(program: Program, reuse: Reuse) -> list[Frame]:
     out: list[Frame] = []
     for c in reuse.carries:
         producer, consumer = program.node(c.producer), program.node(c.consumer)
-        if producer is None or consumer is None or producer.sequence not in roots:
+        if producer is None or consumer is None:
+            continue
+        if producer.sequence not in roots and not is_sum_that_goes_on(
+            program.sources, program.evidence.folded, c, program.node(c.consumer)
+        ):
             continue
         frame = innermost_user(consumer.stack)
         if frame is not None and frame not in out:

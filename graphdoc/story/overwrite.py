@@ -56,7 +56,7 @@ def write_spans(found: Overwrite, label: str = "") -> tuple[Span, ...]:
         if w.frame is not None:
             wrote = named(found, w.stale or found.stale)
             text = label or f"{wrote} is written here{_through(w)}"
-            out.append(span("mutated", w.frame, text, when=moment(w.event)))
+            out.append(span("mutated", w.frame, text, when=moment(found.made_by(w))))
     return distinct(out)
 
 
@@ -173,7 +173,10 @@ def stepped_and_before(
     return step, forwards_before(sources, found, before)[: most - len(step)]
 
 
-def forwards_before(sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame]) -> list[Span]:
-    """The forwards that ran before the write."""
-    label = "this forward ran with the weights from before the step"
-    return [span("cause", frame, label, sources, moment(found.node)) for frame in forwards]
+def forwards_before(
+    sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame], before: str = "the weights from before the step"
+) -> list[Span]:
+    """The forwards that ran before the write, each at its own time."""
+    label = f"this forward ran with {before}"
+    times = [(frame, next(iter(found.ran_in(frame)), found.node)) for frame in forwards]
+    return [span("cause", frame, label, sources, moment(node)) for frame, node in times]

@@ -71,6 +71,13 @@ FIXED = [
     ),
     (
         "clone_parameters",
+        "import torch\ny = «net(x, m=a)»\n",
+        {"untied": True},
+        "import torch\ny = torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,), "
+        '{"m": a}, tie_weights=False)\n',
+    ),
+    (
+        "clone_parameters",
         '"""Doc."""\nfrom __future__ import annotations\nimport os\n\ny = «net(x)»\n',
         {},
         '"""Doc."""\nfrom __future__ import annotations\nimport os\nimport torch\n\n'

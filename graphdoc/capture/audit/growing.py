@@ -17,7 +17,7 @@ from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.names import Census
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Frame, Sign
 
 if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
@@ -29,6 +29,7 @@ MOST_LOOKS = 6
 MOST_VALUES = 3000
 MOST_NODES = 3000
 """Nodes behind one value."""
+MOST_MODULES = 1000
 NEAR = 24
 """Nodes from one addition to the one before it."""
 LINKS = 2
@@ -40,7 +41,7 @@ MANY = 20_000
 class Growing:
     """``graph-grows``: ``stack`` is the addition that joins the iterations' graphs; ``facts["name"]`` is what holds it.
     With ``facts["list"]`` it is a list whose elements keep them; it has no ``stack``. ``facts["nodes"]``: how many are
-    kept alive."""
+    kept alive. Of values that one line makes (several layers) one is told."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -52,6 +53,7 @@ class Growing:
         if seen.steps not in LOOKS or self._looks >= MOST_LOOKS or any(not s.weak for s in self._found):
             return
         self._looks += 1
+        self._found = []
         audit, frame = self._audit, _getframe(1)
         with Unseen(audit.torch, audit.witness.anomaly, frame):
             running = user_frames(frame)
@@ -61,10 +63,10 @@ class Growing:
             steps = sorted(e.sequence for e in entries if e.kind == "step")
             for value, of_list in islice(_values(running, audit.torch), MOST_VALUES):
                 found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
-                if found is not None:
+                if found is not None and not (of_list and self._found):
                     self._tell(seen, running, value if not of_list else value[-1], *found, of_list)
-                    if not self._found[-1].weak:
-                        return
+            if any(not s.weak for s in self._found):
+                audit.tell_early()
 
     def _grown(self, tensor: Any, steps: list[int], roots: set[int]) -> tuple[Any, int] | None:
         """The addition at the top of a value that gathers graphs which were used up, and how many nodes it keeps; None
@@ -103,21 +105,27 @@ class Growing:
 
     def _tell(self, seen: Seen, running: list[FrameType], tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
+        stack = frames_of(at, audit.witness.cwd)
+        if any(_written(s.stack) == _written(stack) for s in self._found):
+            return  # the same line for another layer
         census = Census(roots_of(running), audit.torch)
         holders = census.holders(id(tensor), True, audit.witness.cwd)
         if not holders:
             return
         holder = holders[0]
-        sign = Sign("graph-grows", frames_of(at, audit.witness.cwd), event=audit.journal.count, count=seen.steps)
+        sign = Sign("graph-grows", stack, event=audit.journal.count, count=seen.steps)
         name = holder.path.rpartition("[")[0] if of_list else holder.told
         sign.facts = {"name": name, "list": of_list, "nodes": nodes, "file": holder.file}
         sign.weak = of_list and nodes < MANY
-        self._found = [sign]
-        if not sign.weak:
-            audit.tell_early()
+        self._found.append(sign)
 
     def signs(self) -> list[Sign]:
         return self._found
+
+
+def _written(stack: list[Frame]) -> Any:
+    """Where the user's code does what a stack has been taken of."""
+    return next((f.start for f in reversed(stack) if f.user), None)
 
 
 def _site(node: Any) -> Any:
@@ -152,7 +160,7 @@ def _values(running: list[FrameType], torch: Any) -> Iterator[tuple[Any, bool]]:
                 continue
             known.add(id(value))
             yield from _one(value, torch)
-            for inner in _attributes(value):
+            for inner in (*_attributes(value), *_kept_by_modules(value, torch)):
                 if id(inner) not in known:
                     known.add(id(inner))
                     yield from _one(inner, torch)
@@ -170,6 +178,15 @@ def _one(value: Any, torch: Any) -> Iterator[tuple[Any, bool]]:
         for inner in islice(value.values(), 50):
             if type(inner) in (torch.Tensor, list):
                 yield from _one(inner, torch)
+
+
+def _kept_by_modules(value: Any, torch: Any) -> Iterator[Any]:
+    """The tensors that a module and those below it keep as plain attributes: running statistics, a state."""
+    todo = [value] if torch.nn.Module in type(value).__mro__ else []
+    for module in islice(iter(todo), MOST_MODULES):
+        held = object.__getattribute__(module, "__dict__")
+        todo += [m for m in dict.values(held.get("_modules") or {}) if m is not None]
+        yield from (v for v in list(held.values()) if type(v) is torch.Tensor)
 
 
 def _attributes(value: Any) -> list[Any]:

@@ -173,6 +173,11 @@ def _brief(raised: Raised | None) -> str:
 
 def _kind(raised: Raised | None) -> str:
     """What is special about the view, as far as the message tells."""
+    if _of_several(raised):
+        return (
+            "one of several views that one call has returned, unrecorded (the tensor required no gradients then, or "
+            "recording was off): autograd does not track writes into those"
+        )
     if message_of(raised, *UNDER_NO_GRAD):
         return (
             "a view that was made while gradients were switched off: autograd cannot tell whether the write is to be "
@@ -185,13 +190,23 @@ def _kind(raised: Raised | None) -> str:
     return "one of several views that one call has returned: autograd does not track writes into those"
 
 
+def _of_several(raised: Raised | None) -> bool:
+    """Whether a view "created in no_grad mode" is one of several. PyTorch says so of the pieces of every tensor that
+    does not require gradients, with gradients switched on as well (2.13)."""
+    said = raised.message if raised is not None and message_of(raised, *UNDER_NO_GRAD) is not None else ""
+    return "returns multiple views" in said
+
+
 def _switch(program: Program) -> tuple[Span, ...]:
     """Where gradients were switched off when the view was made, as far as the last switch tells."""
     switches = program.evidence.extras.get("switches")
-    if program.message(*UNDER_NO_GRAD) is None or not isinstance(switches, dict):
+    if program.message(*UNDER_NO_GRAD) is None or not isinstance(switches, dict) or _of_several(program.raised):
         return ()
     mode = "inference_mode" if program.message(*UNDER_INFERENCE) else "no_grad"
-    at = innermost_user(frames(switches.get(mode)))
+    stack = frames(switches.get(mode))
+    if any("/torch/nn/" in f.file.replace("\\", "/") for f in stack):
+        return ()  # a layer that sets its first weights: it lets go of no view
+    at = innermost_user(stack)
     return (span("related", at, f"{mode} was switched on here last", program.sources),) if at is not None else ()
 
 

@@ -100,7 +100,8 @@ Unsafe: each of four changes is valid, and they differ in the weights that the g
 - **Forward with cloned parameters,** if the old weights' gradient is wanted and the step cannot move:
   `functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))`, or `F.linear(x, w.clone(),
   b.clone())` for one layer. The step writes into the parameters, the graph keeps the clones, and the gradient flows
-  through `clone` to the parameters. Costs a copy of the weights.
+  through `clone` to the parameters. Costs a copy of the weights. Where `net` holds a layer under two names
+  (`self.first = self.features = …`), `tie_weights=False` as well: else that layer is left with the clone, for good.
 """,
     not_this="""\
 - `retain_graph=True` stands in the program and the stale graph is one that an earlier backward has already walked:

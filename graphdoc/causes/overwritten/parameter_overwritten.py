@@ -15,7 +15,17 @@ from graphdoc.program.writers import written
 from graphdoc.remedies.forward_hooks import Hook, hook_of
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, story, trust
+from graphdoc.story.overwrite import (
+    called,
+    facts_of,
+    first_writer,
+    forwards_before,
+    quoted,
+    readable,
+    reason,
+    story,
+    trust,
+)
 
 TITLE = "A parameter was overwritten between the forward pass and its backward"
 
@@ -138,9 +148,9 @@ def _causes(program: Program, found: Overwrite, hook: Hook | None) -> list[Span]
             *out,
             *(span("cause", f, "registered to run behind the layer", program.sources) for f in hook.registered[:2]),
         ]
-    for frame in at.lines[:2] if at is not None else ():
-        out.append(span("cause", frame, "this forward ran with the values from before", program.sources))
-    return out
+    # That of the parameter that the title names comes first: it may be another network's than the first in the text.
+    lines = sorted(at.lines, key=lambda f: found.node not in found.ran_in(f)) if at is not None else []
+    return [*out, *forwards_before(program.sources, found, lines[:2], "the values from before")]
 
 
 def _from_text(program: Program) -> Finding | None:

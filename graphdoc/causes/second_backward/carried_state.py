@@ -11,6 +11,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
+from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.remedies.reused_graph import remedies_for
@@ -97,7 +98,8 @@ def recognise(program: Program) -> Finding | None:
     """The graph: an edge into a pass before an earlier backward, from an expression that was evaluated again since.
 
     Certain where the newer result of the expression depends on the older one; likely where the expression ran again
-    beside it, or a statement binds the value's own name to what it makes of it.
+    beside it, or a statement binds the value's own name to what it makes of it, and where all rounds are of one step:
+    the gradient may be meant to go through all of them.
     """
     reuse = program.reuse
     if reuse is None or not program.nodes:
@@ -109,7 +111,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries)
     what = named or "A tensor"
     carry = "carry" if several(named) else "carries"
-    proven = any(c.recurrent for c in reuse.carries)
+    proven = any(c.recurrent for c in reuse.carries) and not of_one_step(program, reuse)
     return Finding(
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),

@@ -12,11 +12,11 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import code_at, distinct, innermost_user, span, span_of, where
+from graphdoc.program.spans import code_at, distinct, innermost_user, moment, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of
+from graphdoc.story.older_graph import call_name, distinct_carries, facts_of, flow, names_of, several
 
 TITLE = "The same tensor is differentiated twice"
 
@@ -69,14 +69,17 @@ grads = torch.autograd.grad(output.sum(), (a, b))  # one walk for all inputs
 def recognise(program: Program) -> Finding | None:
     """The journal: two calls on the very same root.
 
-    Certain where the journal has both calls with the number of their root, or the first root is a term of the loss.
+    Certain where the journal has both calls with the number of their root, or an earlier root is a term of the loss.
     """
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
     if reuse.lifetime is not Lifetime.RESULT or reuse.failing is None or not reuse.used_up:
         return None
-    return _term(program, reuse) if reuse.carries and reuse.inner else _root(program, reuse, reuse.failing)
+    if reuse.carries and reuse.inner:
+        return _term(program, reuse)
+    again = reuse.counts_again and not reuse.adds_nothing and not reuse.from_one_root
+    return (_counted_again if again else _root)(program, reuse, reuse.failing)
 
 
 def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
@@ -140,6 +143,38 @@ def _title(sources: SourceTexts, reuse: Reuse) -> str:
     if not call or "\n" in what or len(what) > 60:
         return TITLE
     return f"`{what}` is differentiated twice, and the first call frees its graph"
+
+
+def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
+    """The loss has terms that calls of their own have differentiated in the same pass."""
+    terms = names_of(program.sources, program.nodes, reuse.earlier_roots)
+    plural = several(terms)
+    first = [
+        s
+        for e in reuse.earlier_calls[:2]
+        for s in span_of("cause", e.stack, "differentiates a term of the loss by itself", program.sources, moment(e))
+    ]
+    return Finding(
+        0.94,
+        Proof.OLDER_EDGE.confidence,
+        f"{terms} {'are' if plural else 'is'} differentiated alone and once more as {'parts' if plural else 'a part'} "
+        "of this loss"
+        if terms
+        else TITLE,
+        f"Earlier calls have differentiated {terms or 'terms of this loss'} and freed the graph behind "
+        f"{'them' if plural else 'it'}; the loss of this {call_name(failing)} contains "
+        f"{'them' if plural else 'it'} again. With the graph kept, the same gradient would count twice.",
+        distinct(
+            (
+                *first,
+                *flow(program.sources, program.nodes, reuse),
+                *span_of("failed", failing.stack, "goes through the same graph again", program.sources),
+            )
+        ),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=f"{terms or 'a term of this loss'}: an earlier call started there; no optimizer steps in between",
+    )
 
 
 def _term(program: Program, reuse: Reuse) -> Finding:

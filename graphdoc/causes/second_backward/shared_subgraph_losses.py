@@ -93,7 +93,8 @@ def recognise(program: Program) -> Finding | None:
     """The graph: two backward calls of one pass, and what they share is meant to learn from both.
 
     Certain where the graph of the earlier call was still there to be compared, and the optimizers of both calls hold a
-    part of what they share.
+    part of what they share; not where one of them trains that part alone and the other more, which may have meant it as
+    a constant.
     """
     reuse = program.reuse
     if reuse is None or not program.nodes:
@@ -137,7 +138,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     exact = reuse.only_heads_stepped or reuse.both_seen
     return Finding(
         0.92 if exact else 0.8,
-        Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED),
+        Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED and not reuse.fitted_by_one),
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first backward "
         "frees it for the second"
         if named
@@ -216,7 +217,7 @@ def _advice(program: Program, reuse: Reuse) -> str:
 def _meant(owners: Owners, reuse: Reuse) -> str:
     """Whom each loss trains, as far as the optimizers tell."""
     theirs, mine = reuse.works_for
-    if reuse.role is not Role.TRAINED:
+    if reuse.role is not Role.TRAINED or reuse.fitted_by_one:
         return "Where both are to train these parameters"
     if reuse.only_heads_stepped or reuse.owners & theirs & mine or reuse.one_step:
         return "Both are meant to train these parameters"

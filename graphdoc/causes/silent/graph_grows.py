@@ -53,10 +53,11 @@ _KINDS = ("accumulate_number", "detach_expression")
 
 def recognise(program: Program) -> Finding | None:
     """The held value leads to the used-up graphs of several iterations."""
-    return first_told(program.signs, ("graph-grows", lambda s: _told(program.sources, s)))
+    others = [s for s in program.signs if s.kind == "graph-grows" and not s.weak and not s.facts["list"]]
+    return first_told(program.signs, ("graph-grows", lambda s: _told(program.sources, s, others)))
 
 
-def _told(sources: SourceTexts, sign: Sign) -> Finding | None:
+def _told(sources: SourceTexts, sign: Sign, every: list[Sign]) -> Finding | None:
     name, nodes = str(sign.facts["name"]), int(sign.facts["nodes"])
     appended = _appended(sources, name) if sign.facts["list"] else None
     at = appended if sign.facts["list"] else innermost_user(sign.stack)
@@ -64,17 +65,25 @@ def _told(sources: SourceTexts, sign: Sign) -> Finding | None:
         return None
     gathers = "is appended with its graph" if appended else "joins this iteration's graph to all earlier ones"
     more = span_of("created", sign.stack, "made here, with its graph", sources) if appended else ()
-    args = {"place": place(at)}
+    others = [(s, f) for s in every if s is not sign and not sign.facts["list"] and (f := innermost_user(s.stack))]
+    also = [span("cause", f, f"the same for `{s.facts['name']}`", sources) for s, f in others]
     note = "the numbers stay; no backward call can go through what is dropped, as parts of it are used up"
     return Finding(
         0.85,
         "possible" if sign.weak else Proof.STEPS.confidence,
         f"`{name}` keeps the graph of every iteration alive",
         "Each iteration's graph has been used up by its own backward call and is kept all the same.",
-        distinct((span("cause", at, gathers, sources), *more)),
-        remedies=tuple(Remedy(kind, "keep the value without its graph", "safe", note, args) for kind in _KINDS),
+        distinct((span("cause", at, gathers, sources), *also, *more)),
+        remedies=tuple(_remedy(kind, [at, *(f for _, f in others)], note) for kind in _KINDS),
         because=f"after {sign.count} steps `{name}` leads to {nodes} nodes of graphs that backward has used up",
     )
+
+
+def _remedy(kind: str, places: list[Frame], note: str) -> Remedy:
+    if len(places) == 1:
+        return Remedy(kind, "keep the value without its graph", "safe", note, {"place": place(places[0])})
+    edits = [{"kind": kind, "args": {"place": place(at)}} for at in places]
+    return Remedy("several", "keep the values without their graphs", "safe", note, {"edits": edits})
 
 
 def _appended(sources: SourceTexts, name: str) -> Frame | None:

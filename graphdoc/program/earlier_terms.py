@@ -1,0 +1,87 @@
+"""What earlier backward calls started from, as terms of a later loss: whether it adds to them, or counts them again."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge
+from graphdoc.program.calls_in_order import Journal
+from graphdoc.program.carried_names import carried_on
+from graphdoc.program.earlier_losses import roots_of
+from graphdoc.program.grown_sums import grows, is_sum_that_goes_on, takes_term
+from graphdoc.program.two_calls import TwoCalls
+
+
+class EarlierTerms(TwoCalls):
+    """Two backward calls, of which the later one may differentiate what earlier ones started from.
+
+    ``carries`` are the edges by which its graph enters an older part.
+    """
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        journal: Journal,
+        failing: Event | None,
+        freeing: Event | None,
+        carries: list[OlderEdge],
+    ) -> None:
+        self._evidence = evidence
+        self._crossing = carries
+        self._all_behind = {name for c in carries for name in c.behind}
+        super().__init__(journal, failing, freeing, self._all_behind, evidence.reaches, evidence.sources)
+
+    @cached_property
+    def earlier_roots(self) -> list[OlderEdge]:
+        """Edges into results that an earlier backward call started from."""
+        roots = roots_of(self._evidence.events, self._evidence.packages)
+        return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
+
+    @cached_property
+    def _takers(self) -> list[Node | None]:
+        """The nodes that take up what an earlier call started from."""
+        return [self._evidence.node(c.consumer) for c in self.earlier_roots]
+
+    @cached_property
+    def _sums_up(self) -> bool:
+        """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
+        results are in it, the same line differentiates what grows, or a statement adds to it under its own name. One
+        result of another line and name is a loss of its own that this one is computed from."""
+        if self.same_line and self._crossing and all(self._goes_on(c) for c in self._crossing):
+            return True
+        adds = all(n is None or takes_term(self._evidence.sources, n) for n in self._takers)
+        several = len({c.producer for c in self.earlier_roots}) > 1
+        on = self.same_line or several or any(map(self.carrying, self.earlier_roots))
+        return bool(self._takers) and adds and on
+
+    def _goes_on(self, carry: OlderEdge) -> bool:
+        seen = self._evidence
+        return is_sum_that_goes_on(seen.sources, seen.folded, carry, seen.node(carry.consumer))
+
+    @cached_property
+    def counts_again(self) -> bool:
+        """Whether the failing loss has terms that other lines have differentiated for the same step: each would count
+        twice. A sum that grew beside those calls is told by its growth."""
+        if (
+            self.same_line
+            or not self._takers
+            or any(n is not None and grows(self._evidence.sources, n) for n in self._takers)
+        ):
+            return False
+        calls = [*self.earlier_calls, *(self.calls or ())]
+        return self.calm and self.journal.steps_between(calls[0], calls[-1]) == frozenset()
+
+    @cached_property
+    def earlier_calls(self) -> list[Event]:
+        """The calls that started from a part of the failing loss, in the order in which they were made."""
+        makers = {n.sequence for c in self.earlier_roots if (n := self._evidence.node(c.producer)) is not None}
+        return [e for e in self._evidence.events if e.kind == "backward" and e.root in makers and not e.failed]
+
+    @cached_property
+    def adds_nothing(self) -> bool:
+        """Whether it is a sum of such terms and of nothing else."""
+        return self.counts_again and not self._evidence.fresh_reaches
+
+    def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
+        """The statement that carries this value on under its name, and the name; None where none does."""
+        return carried_on(self._evidence.sources, self._evidence.nodes, carry)
