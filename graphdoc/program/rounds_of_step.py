@@ -23,6 +23,8 @@ def of_one_step(program: Program, reuse: Reuse) -> bool:
         return False
     if reuse.journal.zeroed_before(reuse.failing):
         return False
+    if any(s.kind == "attribute" for c in reuse.carries for h in c.tensor.holders for s in h.steps):
+        return False  # an object keeps it behind the loop as well
     frame, loop = _loop_around(program.sources, reuse)
     if frame is None or loop is None:
         return False
