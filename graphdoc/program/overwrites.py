@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import cached_property
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, Stale
+from graphdoc.evidence import Event, Evidence, Node, Stale
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.connections import is_needed
@@ -13,7 +13,7 @@ from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, target_of
 from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
 from graphdoc.program.lifetimes import Lifetime
-from graphdoc.program.loop_owner import is_at
+from graphdoc.program.overwrite_times import OverwriteTimes
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.saved_tensors import Saved, saved_as
 from graphdoc.program.sliced_buffers import SlicedBuffer
@@ -34,7 +34,7 @@ class Fault(Enum):
     ACTIVATION = "a result of this pass"
 
 
-class Overwrite:
+class Overwrite(OverwriteTimes):
     """Why a version did not fit. ``stale`` is what backward met first, ``stales`` all of its kind, that one first."""
 
     def __init__(
@@ -63,25 +63,6 @@ class Overwrite:
         node = self._evidence.node(self.stale.node)
         assert node is not None  # overwrite_of leaves out what no node is known of
         return node
-
-    def ran_in(self, frame: Frame) -> list[Node]:
-        """The nodes that saved one of the tensors in the call at this place, that of the first tensor in front."""
-        nodes = (self._evidence.node(s.node) for s in self.stales)
-        return [n for n in nodes if n is not None and any(is_at(f, frame) for f in n.stack)]
-
-    def made_by(self, writer: Writer) -> Event | None:
-        """The call in the journal that wrote, where it is known: the step, or the only load_state_dict there since."""
-        node = self._evidence.node((writer.stale or self.stale).node)
-        if writer.event is not None or writer.frame is None or node is None:
-            return writer.event
-        loads = [
-            e
-            for e in self._evidence.events
-            if e.kind == "load_state_dict"
-            and e.sequence >= node.sequence
-            and any(is_at(f, writer.frame) for f in e.stack)
-        ]
-        return loads[0] if len(loads) == 1 else None
 
     # -- who wrote, and into what ------------------------------------------------------------------------------------
 

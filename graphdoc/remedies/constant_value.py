@@ -90,7 +90,11 @@ def constant_at_use(
         loss = "the earlier loss" if use_only else "this loss"
         out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
     if at_making:
-        whole = "The same for every use of the value." if out else _made_constant(program, carries, note)
+        whole = (
+            "The same for every use of the value."
+            if out
+            else _made_constant(program.evidence.fresh_reaches, carries, note)
+        )
         are = "it is" if len(at_making) == 1 else "they are"
         out.append(
             together(at_making, f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}", whole)
@@ -101,11 +105,11 @@ def constant_at_use(
     return out
 
 
-def _made_constant(program: Program, carries: list[OlderEdge], note: str) -> str:
+def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str:
     """What a cut where the value is made takes from whom: of a note on this loss alone, what holds for every loss."""
     if OF_THIS_LOSS not in note:
         return note
-    behind = folded({name for c in carries for name in c.behind}, beside=program.evidence.fresh_reaches)
+    behind = folded({name for c in carries for name in c.behind}, beside=fresh)
     whose = f"{behind} get no gradient through it" if behind else "nothing behind it gets gradient through it"
     return f"It becomes a constant for every loss that uses it: {whose}."
 
