@@ -273,3 +273,12 @@ def test_two_operations_of_one_line_are_told_once(tmp_path: Path) -> None:
     seen = observe(tmp_path, f"{HEAD}{code}loss.backward()\n")
     assert seen.lines("cause") == ["with torch.no_grad():", "loss = b(a(torch.randn(2, 3))).mean()"]
     assert all(f"{name}.weight" in seen.found[0].finding.facts[0] for name in "ab")
+
+
+def test_a_switch_that_nothing_shows_is_given_no_name(tmp_path: Path) -> None:
+    (tmp_path / "backend.py").write_text("import torch\n\n\ndef use_arrays():\n    torch._C._set_grad_enabled(False)\n")
+    code = "from backend import use_arrays\nuse_arrays()\nnn.Linear(3, 1)(torch.randn(2, 3)).tanh().sum().backward()\n"
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.slugs == ["cut-by-no-grad"]
+    assert "while gradient recording is off" in seen.said and "no_grad" not in seen.found[0].finding.title
+    assert "no_grad" not in seen.found[0].finding.explanation

@@ -125,8 +125,8 @@ def recognise(program: Program) -> Finding | None:
 
 @dataclass(frozen=True)
 class _Off:
-    """Where recording was switched off for a cut: the place, whether that is ``inside`` of a call of the user's, and
-    the call that runs the optimizer's ``closure`` there, where one does."""
+    """Where recording was switched off for a cut: by what (empty where nothing tells), the place, whether that is
+    ``inside`` of a call of the user's, and the call that runs the optimizer's ``closure`` there, where one does."""
 
     kind: str
     switch: Frame | None
@@ -137,7 +137,13 @@ class _Off:
 def _off(sources: SourceTexts, cut: Cut) -> _Off:
     switch = _switch(sources, cut)
     closure = unrecorded_call(sources, cut.stack, switch) if switch is not None and not cut.grad_mode else None
-    return _Off(cut.switch_kind or "no_grad", switch, bool(cut.switch) and not cut.switch[-1].user, closure)
+    kind = cut.switch_kind or ("" if switch is None else _kind_at(sources, switch))
+    return _Off(kind, switch, bool(cut.switch) and not cut.switch[-1].user, closure)
+
+
+def _kind_at(sources: SourceTexts, switch: Frame) -> str:
+    """What a switch is that only the source shows: a mode around the operation, or a statement that left it off."""
+    return "set_grad_enabled(False)" if "set_grad_enabled" in code_at(sources, switch) else "no_grad"
 
 
 def _told(program: Program, cut: Cut) -> Finding:
@@ -149,7 +155,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"{runs} under {off.kind}, {so}",
+        f"{runs} {f'under {off.kind}' if off.kind else 'while gradient recording is off'}, {so}",
         _explain(cut, off),
         distinct(
             (
@@ -167,8 +173,9 @@ def _explain(cut: Cut, off: _Off) -> str:
     """What ran without being recorded, and where that was switched off."""
     inside = " inside the call" if off.inside else ""
     where_off = f", switched off{inside} at {where(off.switch)}" if off.switch else ""
+    told = off.kind + where_off if off.kind else "nothing shows where it was switched off"
     text = (
-        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({off.kind}{where_off}). Its result has "
+        f"`{cut.op}` at {same_line(cut)} ran while gradient recording was off ({told}). Its result has "
         "no graph although the parameters require gradients, and neither has the loss that is computed from it."
     )
     more = [_CLOSURE] if off.closure is not None else []
@@ -226,7 +233,8 @@ def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
     if around:
         return around[0]
     # A function call that has returned long ago leaves no other trace than its source.
-    statements = [f for f in bindings.calls_named(sources, "set_grad_enabled") if "(False)" in code_at(sources, f)]
+    named = bindings.calls_named(sources, "set_grad_enabled", "_set_grad_enabled")
+    statements = [f for f in named if "(False)" in code_at(sources, f)]
     return next(iter(statements), None)
 
 
