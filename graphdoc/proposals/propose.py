@@ -160,17 +160,16 @@ def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, r
 
 
 def in_order(candidates: list[Candidate]) -> list[Candidate]:
-    """Passed and measured to be safe, then passed, then passed with nothing to measure by, then past the failure with
-    no time left to compare, then not tried or undecided, then failed; each in its order.
+    """Passed, then passed with nothing to measure by, then past the failure with no time left to compare, then not
+    tried or undecided, then failed; each in its order.
     """
     return sorted(candidates, key=_rank)
 
 
 def _rank(candidate: Candidate) -> int:
     if candidate.fix.verified is not None:
-        passed = 0 if candidate.fix.safety == "safe" else 1
-        return passed if candidate.fix.verified else 5
+        return 0 if candidate.fix.verified else 4
     if candidate.settled:
-        return 2
+        return 1
     told = candidate.fix.verification
-    return 3 if told.get("passed_crash") is True and told.get("open") else 4
+    return 2 if told.get("passed_crash") is True and told.get("open") else 3

@@ -79,8 +79,7 @@ def recall(
 def try_out(
     kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], trying: Trying, composer: Composer | None = None
 ) -> Further:
-    """Try candidates in their order until one passes or the time is used up; what is known already is not tried. Behind
-    one that gives other gradients than the program as it is written, the first that claims not to is tried as well.
+    """Try candidates in their order until one passes or the time is used up; what is known already is not tried.
 
     One that ends the failure, and lets the program run into another, is put together with the remedies of that other;
     these are tried behind the plain ones.
@@ -199,14 +198,9 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
             )
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
-            if any(c.settled for c in queue.tried if c is not candidate):
-                return
             if candidate.settled:
-                if not verdict.differs:
-                    return
-                # One that claims to give the gradients of the program as it is written would come before this one.
-                queue.waiting[:] = [c for c in queue.waiting if c.fix.safety == "safe" and not c.chain][:1]
-            elif verdict.failed is not None:
+                return
+            if verdict.failed is not None:
                 queue.go_on(results, candidate, verdict.failed, verdict.elsewhere)
 
 

@@ -176,39 +176,6 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     assert fixes_of(propose(kept, report_for(kept), verify=False, trying=again)) == fixes_of(report)
 
 
-GAN = """\
-import torch
-from torch import nn
-
-torch.manual_seed(0)
-gen, dis, x = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), torch.randn(5, 3)
-opt_g, opt_d = torch.optim.SGD(gen.parameters(), 0.1), torch.optim.SGD(dis.parameters(), 0.1)
-for step in range(2):
-    fake = gen(x)
-    g_loss = -dis(fake).mean()
-    opt_d.zero_grad()
-    (dis(fake.detach()) - dis(x)).mean().backward()
-    opt_d.step()
-    opt_g.zero_grad()
-    g_loss.backward()
-    opt_g.step()
-"""
-
-
-@pytest.mark.slow
-def test_a_safe_fix_comes_before_one_that_was_found_to_change_the_gradients(tmp_path):
-    (tmp_path / "train.py").write_text(GAN)
-    out = tmp_path / "run"
-    out.mkdir()
-    request = Request(["train.py"], cwd=str(tmp_path), quiet=True)
-    kept = keep(out, request, launch(request, out))
-    kept.save()
-    first, second, *others = fixes_of(propose(kept, report_for(kept), verify=True, trying=Trying()))
-    assert (first.safety, first.verified, first.verification["max_relative_difference"]) == ("safe", True, 0)
-    assert (second.safety, second.verified) == ("unsafe", True) and second.verification["reference_gradients"] > 0.001
-    assert others and all(f.verified is None for f in others)
-
-
 def test_what_went_past_the_failure_comes_before_what_was_not_tried():
     def candidate(name, verified=None, settled=False, **told):
         return Candidate(Fix(name, name, "unsafe", verified=verified, verification=told), settled=settled)
