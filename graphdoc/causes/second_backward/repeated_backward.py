@@ -186,7 +186,9 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         s
         for c in distinct_carries(program.nodes, reuse.carries)[:2]
         if (n := program.node(c.consumer)) is not None
-        for s in span_of("cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", program.sources)
+        for s in span_of(
+            "cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", program.sources, moment(n)
+        )
     ]
     return Finding(
         0.94,
@@ -197,7 +199,13 @@ def _term(program: Program, reuse: Reuse) -> Finding:
         "call whose graph is needed later has to keep it.",
         distinct(
             (
-                *span_of("cause", reuse.freeing.stack, "frees the graph, which the loss still needs", program.sources),
+                *span_of(
+                    "cause",
+                    reuse.freeing.stack,
+                    "frees the graph, which the loss still needs",
+                    program.sources,
+                    moment(reuse.freeing),
+                ),
                 *terms,
                 *flow(program.sources, program.nodes, reuse),
                 *span_of("failed", reuse.failing.stack, "goes through the same graph again", program.sources),
