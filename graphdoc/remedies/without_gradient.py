@@ -28,7 +28,7 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     if unset.why is Why.CLEARED:
         return _read_first(program, unset)
     use = _use(program.sources, unset)
-    if use is None or (unset.why is Why.UNCALLED and use is Use.VALUE):
+    if use is None or (use is Use.VALUE and (unset.why is Why.UNCALLED or unset.asked_alone)):
         return ()
     if unset.why is Why.TAKEN and unset.last is unset.calls[-1]:
         return ()

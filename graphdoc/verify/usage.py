@@ -78,6 +78,18 @@ def unused_by_steps(base: Trace, patched: Trace) -> frozenset[str]:
     return frozenset(name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped)
 
 
+def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
+    """Doubts: an optimizer of which no step ever has a gradient, where no step of the original shows that it is so."""
+    known = {s.optimizer for s in base.steps}
+    given: dict[int, bool] = {}
+    for step in patched.steps:
+        given[step.optimizer] = given.get(step.optimizer, False) or bool(step.each)
+    vain = [o for o, has in given.items() if not has and o not in known]
+    return [
+        f"{patched.optimizers.get(o, 'an optimizer')} (optimizer {o + 1}) never has a gradient to step by" for o in vain
+    ]
+
+
 def differentiated_away(base: Trace, patched: Trace, names: list[str]) -> set[str]:
     """Of parameters without gradient those that a right program gives none either: what is added behind the last layer
     (its bias) is in no derivative of the network, and the loss is made of derivatives alone.

@@ -27,6 +27,7 @@ from graphdoc.verify.usage import (
     never_reached,
     not_compared,
     reference_gap,
+    steps_in_vain,
     unused_by_steps,
 )
 from graphdoc.verify.verdict_words import (
@@ -162,6 +163,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["stopped_elsewhere"] = allowed
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
+    doubts += steps_in_vain(base, trace)
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
     if unused_by_steps(base, trace) - {*missed}:
         data["left_out"] = True

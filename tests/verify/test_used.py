@@ -8,7 +8,7 @@ from tracing import Sick, traced
 from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.traces import Call, Step, Trace
-from graphdoc.verify.usage import cleared, differentiated_away
+from graphdoc.verify.usage import cleared, differentiated_away, steps_in_vain
 from graphdoc.verify.verdict import judge
 
 ACTOR_CRITIC = """\
@@ -364,3 +364,12 @@ def test_a_step_is_told_by_what_its_closure_has_computed(tmp_path):
     trace = traced(tmp_path / "closure", source, "verify:-1").trace
     assert [sorted(s.each) for s in trace.steps] == [["0.0"]]
     assert all(s.index > c.index for s in trace.steps for c in trace.backwards)
+
+
+def test_an_optimizer_that_no_gradient_ever_reaches_is_a_doubt() -> None:
+    inner, outer = Step(0, 1, 1, 1.0, 0.5, {"1.0": 0.5}), Step(1, 2, 0, 1.0, 0.0, {})
+    patched = Trace(order=[inner, outer], optimizers={0: "SGD", 1: "Adam"})
+    assert steps_in_vain(Trace(), patched) == ["SGD (optimizer 1) never has a gradient to step by"]
+    assert steps_in_vain(Trace(order=[outer]), patched) == []  # so it is in the program as it is written
+    later = Step(2, 3, 0, 1.0, 0.2, {"0.0": 0.2})
+    assert steps_in_vain(Trace(), Trace(order=[inner, outer, later], optimizers={0: "SGD", 1: "Adam"})) == []
