@@ -66,7 +66,10 @@ def constant_note(reuse: Reuse, fresh: list[str]) -> str:
     """What a detach takes from whom; ``fresh`` is what the loss reaches without the older graph."""
     whose = folded(reuse.behind, beside=fresh)
     if reuse.role is Role.DATA:
-        return f"It becomes a constant: {whose} get no gradient, and no optimizer steps them here."
+        owners = reuse.journal.owners
+        idle = not any(o.steps for o in owners.optimizers if o.id in owners.holding(reuse.behind))
+        unstepped = ", and no optimizer steps them here" if idle else " through it"
+        return f"It becomes a constant: {whose} get no gradient{unstepped}."
     if not whose:
         return f"It becomes {OF_THIS_LOSS}: nothing behind it gets gradient."
     one = len(reuse.behind) == 1

@@ -102,7 +102,7 @@ def test_every_file_that_a_span_names_has_its_source(tmp_path: Path) -> None:
 
 
 def test_zeros_do_not_stand_for_the_one_gradient_that_is_asked_for(tmp_path: Path) -> None:
-    code = "noise = torch.zeros(2, 3, requires_grad=True)\nhead(body(torch.randn(2, 3))).sum().backward()\nnoise.grad.sign()\n"
+    code = "noise = torch.zeros(3, requires_grad=True)\nhead(torch.randn(2, 3)).sum().backward()\nnoise.grad.sign()\n"
     seen = observe(tmp_path, HEAD + BODY + code)
     assert seen.slugs == ["grad-is-none"]
     assert "the loss does not reach `noise`" in seen.said and not seen.found[0].finding.remedies
