@@ -165,16 +165,14 @@ class OlderEdges:
         """
         ids = {id(leaf) for p, leaf in self.seen.leaves.items() if self.seen.bits[found.number] >> p & 1}
         came = [
-            e
-            for e in backwards
-            if not (e.sequence <= found.sequence or (0 <= e.root < found.sequence))
-            and (e.reaches is None or not ids or e.reaches & ids)
+            e for e in backwards if e.sequence > found.sequence and (e.reaches is None or not ids or e.reaches & ids)
         ]
-        able = [e for e in came if not e.retain_graph]
+        able = [e for e in came if not (e.retain_graph or 0 <= e.root < found.sequence)]
         if able:
             again = (e for e in able if e.kind == "backward" and e.place is failing.place)
             return next(again, able[0]) if able[0].kind == "grad" else able[0]
-        # Kept graphs (retain_graph) have no releasing call: the first that came to the node stands for it.
+        # Kept graphs (retain_graph), and what was made behind the root, have no releasing call: the first behind the
+        # node that came to its leaves stands for it.
         return next(iter(came), None)
 
     def _freed_below(self, number: int, freed_by: dict[int, Entry | None]) -> int:

@@ -147,9 +147,12 @@ class OlderValues(EarlierTerms):
 
     @cached_property
     def _each_round_makes_one(self) -> bool:
-        """Whether the failing round has made such values too: what it took instead was kept from an earlier one."""
+        """Whether the failing round has made such values too, and what it took instead was kept from an earlier one,
+        whose call has used it up."""
         makers = [self._evidence.node(c.producer) for c in self._crossing]
         sources, failing = self._evidence.sources, self.failing
+        if self._evidence.stale:
+            return False  # written to since; nothing need have used it before
         return bool(makers) and failing is not None and all(made_each_round(sources, n, failing) for n in makers)
 
     @cached_property
