@@ -90,9 +90,9 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, write: RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a tensor"
-    leaf = (
-        "a view of a leaf that requires grad" if write.message == "leaf-view-inplace" else "a leaf that requires grad"
-    )
+    part = target.sliced and _is_leaf(program.parameters, target.path)
+    through = write.message == "leaf-view-inplace" and not part
+    leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
@@ -106,13 +106,21 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     return Finding(
         0.96,
         Proof.RAISED.confidence,
-        f"{what} is {leaf}, and is written in place while autograd records" if target.path else TITLE,
+        f"{what} is {leaf}, and {'a part of it ' if part else ''}is written in place while autograd records"
+        if target.path
+        else TITLE,
         f"{where(frame)} writes into {what}, {leaf}, while autograd records. A leaf has no history, "
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target, update),
         _remedies(program.sources, write, update, learns, training),
     )
+
+
+def _is_leaf(parameters: list[Parameter], path: str) -> bool:
+    """Whether a path names a leaf itself, which has a name of its own, and no view of one."""
+    last = path.rpartition(".")[2]
+    return any(p.is_leaf and not p.buffer and p.name.rpartition(".")[2] == last for p in parameters)
 
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
