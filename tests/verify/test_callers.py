@@ -34,15 +34,15 @@ for _ in range(3):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("call", "after", "safety"),
-    [("turned(h)", "1", "safe"), ("turned(h)", "h", "unsafe")],
+    ("call", "after", "differs"),
+    [("turned(h)", "1", False), ("turned(h)", "h", True)],
     ids=["nobody-sees-the-write", "the-caller-sees-it"],
 )
-def test_other_numbers_of_the_caller_are_told(tmp_path, call, after, safety):
+def test_other_numbers_of_the_caller_are_told(tmp_path, call, after, differs):
     (tmp_path / "train.py").write_text(PROGRAM.format(call=call, after=after))
     assert graphdoc(tmp_path, "run", "train.py").returncode == 1
     graphdoc(tmp_path, "fix", "--diff", "--unsafe", "--report", "json:report.json")
     best = json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]["fixes"][0]
     assert best["verified"] is True, best["verification"]
-    assert best["safety"] == safety
-    assert ("differs from the program as it is written" in best["verification"]["summary"]) == (safety == "unsafe")
+    assert best["safety"] == "unsafe"  # what is written belongs to the caller, whoever else reads it
+    assert ("differs from the program as it is written" in best["verification"]["summary"]) == differs
