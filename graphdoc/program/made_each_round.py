@@ -9,14 +9,19 @@ from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.loops import node_loop_of
 from graphdoc.source.paths import covers
 
+_PLAIN = ("torch/nn/functional.py", "torch/functional.py", "torch/_tensor.py")
+
 
 def made_each_round(sources: SourceTexts, producer: Node | None, failing: Event) -> bool:
     """Whether the round that failed has surely made such a value as well, ahead of its call.
 
     The line that leads to its making stands in the body of the loop around the call, under no condition; so do the
-    lines below it in their functions, none of which may end before or keep its result.
+    lines below it in their functions, none of which may end before or keep its result. What a package computes below
+    them it may keep (``parametrize.cached``); of a layer's and a function's own code that is known not to be so.
     """
-    made = [f for f in producer.stack if f.user] if producer is not None else []
+    if producer is None or not _computes_anew(producer.stack):
+        return False
+    made = [f for f in producer.stack if f.user]
     for call in reversed([f for f in failing.stack if f.user]):
         loop = node_loop_of(sources, call)
         level = next((i for i, f in enumerate(made) if (f.file, f.function) == (call.file, call.function)), None)
@@ -27,6 +32,13 @@ def made_each_round(sources: SourceTexts, producer: Node | None, failing: Event)
         inner = all(_always_runs(sources, f) for f in made[level + 1 :])
         return inner and _is_plain(loop.body, made[level].line)
     return False
+
+
+def _computes_anew(stack: list[Frame]) -> bool:
+    """Whether below the user's innermost line there is nothing but PyTorch's layers and functions."""
+    last = max((i for i, f in enumerate(stack) if f.user), default=-1)
+    files = [f.file.replace("\\", "/") for f in stack[last + 1 :]]
+    return all("torch/nn/modules/" in file or file.endswith(_PLAIN) for file in files)
 
 
 def _always_runs(sources: SourceTexts, frame: Frame) -> bool:
