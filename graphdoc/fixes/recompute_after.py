@@ -80,8 +80,6 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
         elif touched:
             within |= changes(node)
     live = wanted_behind(found.following, backward, tainted | within)
-    if backward is not None and (behind := live & within - tainted):
-        raise CannotFix(f"{min(behind)} is computed from it in a branch or a loop")
     chosen: list[int] = []
     for i in reversed(passed):
         node = found.block[i]
@@ -89,6 +87,8 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
         if bound & live:
             chosen.insert(0, i)
             live |= reads(node) & tainted
+    if not chosen and (behind := live & within - tainted):
+        raise CannotFix(f"{min(behind)} is computed from it in a branch or a loop")
     return chosen
 
 
