@@ -42,7 +42,6 @@ class Census:
         self.parameter_names: dict[int, str] = {}
         self.parameters: dict[int, tuple[str, Any, bool]] = {}
         self._name_parameters()
-        self.several_names = self._held_twice()
 
     # -- searching -----------------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class Census:
             for obj in gc.get_objects()
             if (known.get(type(obj)) or self._kind(type(obj))) == "module" and id(obj) not in self.modules
         ]
-        within = {id(inner) for module in found for inner in _children(module)}
+        within = {id(inner) for module in found for inner in child_modules(module)}
         return [module for module in found if id(module) not in within]
 
     def _kind(self, cls: type) -> str:
@@ -205,9 +204,10 @@ class Census:
                 self.parameter_names[id(tensor)] = full
                 self.parameters[id(tensor)] = (full, tensor, buffer)
 
-    def _held_twice(self) -> frozenset[int]:
+    @functools.cached_property
+    def several_names(self) -> frozenset[int]:
         """The parameters and buffers that have two names by modules: one module stands in two places of the tree."""
-        held = Counter(id(child) for module, _, _ in self.modules.values() for child in _children(module))
+        held = Counter(id(child) for module, _, _ in self.modules.values() for child in child_modules(module))
         twice = [module for ident, (module, _, _) in self.modules.items() if held[ident] > 1]
         found: set[int] = set()
         seen: set[int] = set()
@@ -216,7 +216,7 @@ class Census:
             if id(module) not in seen:
                 seen.add(id(module))
                 found.update(id(tensor) for _, tensor, _ in _own_tensors(module))
-                twice += _children(module)
+                twice += child_modules(module)
         return frozenset(found)
 
     def holders(self, ident: int, exact: bool, cwd: str) -> list[Holder]:
@@ -264,7 +264,7 @@ def _own_tensors(module: Any) -> list[tuple[str, Any, bool]]:
         return []
 
 
-def _children(module: Any) -> list[Any]:
+def child_modules(module: Any) -> list[Any]:
     """The modules that a module holds; none of one whose ``__init__`` has not come so far."""
     try:
         held = object.__getattribute__(module, "__dict__").get("_modules")

@@ -47,14 +47,15 @@ class EarlierTerms(TwoCalls):
         """Whether the failing loss adds to what an earlier call started from, round after round: several earlier
         results are in it, the same line differentiates what grows, or a statement adds to it under its own name. One
         result of another line and name is a loss of its own that this one is computed from."""
-        if self.same_line and self._crossing and all(self._goes_on(c) for c in self._crossing):
+        if self.same_line and self._crossing and all(self.goes_on(c) for c in self._crossing):
             return True
         adds = all(n is None or takes_term(self._evidence.sources, n) for n in self._takers)
         several = len({c.producer for c in self.earlier_roots}) > 1
         on = self.same_line or several or any(map(self.carrying, self.earlier_roots))
         return bool(self._takers) and adds and on
 
-    def _goes_on(self, carry: OlderEdge) -> bool:
+    def goes_on(self, carry: OlderEdge) -> bool:
+        """Whether the failing loss is a sum that goes on, and this value is what the sum came to before."""
         seen = self._evidence
         return is_sum_that_goes_on(seen.sources, seen.folded, carry, seen.node(carry.consumer))
 

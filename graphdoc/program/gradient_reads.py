@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, SourceTexts
@@ -20,13 +20,39 @@ def reads_gradient(sources: SourceTexts, frame: Frame | None) -> str:
     if frame is None:
         return ""
     last = frame.end_line or frame.line
-    for node in ast.walk(bindings.tree(sources, frame.file) or ast.Module([], [])):
-        if not (isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load)):
-            continue
-        name = bindings.text_of(node.value)
-        if node.lineno <= last and frame.line <= (node.end_lineno or 0) and name.rsplit(".", 1)[-1] not in _MODULES:
-            return name
+    for node in _gradients(bindings.tree(sources, frame.file)):
+        if isinstance(node.ctx, ast.Load) and node.lineno <= last and frame.line <= (node.end_lineno or 0):
+            return bindings.text_of(node.value)
     return ""
+
+
+def gradients_within(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, str]]:
+    """The expressions ``x.grad`` that are read, or added to, within the frame's own expression; with ``x``."""
+    root = bindings.tree(sources, frame.file)
+    added = {n.target for n in ast.walk(root) if isinstance(n, ast.AugAssign)} if root is not None else set()
+    places = [
+        (bindings.frame_of(sources, frame.file, node, frame.function), bindings.text_of(node.value))
+        for node in _gradients(root)
+        if isinstance(node.ctx, ast.Load) or node in added
+    ]
+    return [found for found in places if _within(found[0], frame)]
+
+
+def _within(inner: Frame, outer: Frame) -> bool:
+    """Whether one place lies in another, of which the columns may not be known."""
+    if outer.column <= 0 or outer.end_column <= 0:
+        return outer.line <= inner.line <= max(outer.line, outer.end_line)
+    begins = (outer.line, outer.column) <= (inner.line, inner.column)
+    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+
+
+def _gradients(root: ast.AST | None) -> Iterator[ast.Attribute]:
+    """The expressions ``x.grad`` in a piece of source."""
+    for node in ast.walk(root) if root is not None else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "grad":
+            continue
+        if bindings.text_of(node.value).rsplit(".", 1)[-1] not in _MODULES:
+            yield node
 
 
 def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tuple[Frame, str, str] | None:
@@ -61,14 +87,8 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
 
 def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
-    nodes = (n for text in sources.values() for n in ast.walk(bindings.parsed(text) or ast.Module([], [])))
-    return any(
-        isinstance(n, ast.Attribute)
-        and n.attr == "grad"
-        and isinstance(n.ctx, ast.Load)
-        and bindings.text_of(n.value).rsplit(".", 1)[-1] not in _MODULES
-        for n in nodes
-    )
+    read = (n for text in sources.values() for n in _gradients(bindings.parsed(text)))
+    return any(isinstance(n.ctx, ast.Load) for n in read)
 
 
 def rebound(sources: SourceTexts, frame: Frame, name: str) -> bool:

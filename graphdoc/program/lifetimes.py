@@ -164,8 +164,9 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _foreign(self) -> bool:
         """Whether the failing call is known to train nothing of what lies behind."""
-        known = self._meant is not None and bool(self._all_behind) and not self.asks_for_it
-        return known and not self._all_behind & (self._meant or frozenset())
+        if self._meant is None or self.asks_for_it:
+            return False
+        return bool(self._all_behind) and not self._all_behind & self._meant
 
     @cached_property
     def _in_turn(self) -> bool:

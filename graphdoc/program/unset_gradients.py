@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 from enum import Enum
 
-from graphdoc.evidence import Event, Frame, Parameter, SourceTexts
-from graphdoc.program import bindings
+from graphdoc.evidence import Event, Frame, Parameter
+from graphdoc.program.gradient_reads import gradients_within
 from graphdoc.program.observed import Program
 
 
@@ -57,36 +56,11 @@ def unset_gradient(program: Program) -> Unset | None:
     if frame is None or not program.met_none or not isinstance(within, dict):
         return None
     known = {p.name: p for p in program.parameters}
-    for read, name in reads(program.sources, frame):
+    for read, name in gradients_within(program.sources, frame):
         parameter = known.get(str(within.get(name, "")))
         if parameter is not None and not parameter.buffer and parameter.is_leaf and parameter.grad != "present":
             return _unset(program, read, name, parameter)
     return None
-
-
-def reads(sources: SourceTexts, frame: Frame) -> list[tuple[Frame, str]]:
-    """The expressions ``x.grad`` within the frame's own expression, with what stands before ``.grad``."""
-    nodes = [*ast.walk(bindings.tree(sources, frame.file) or ast.Module([], []))]
-    added = {n.target for n in nodes if isinstance(n, ast.AugAssign)}
-    found = []
-    for node in nodes:
-        if (
-            isinstance(node, ast.Attribute)
-            and node.attr == "grad"
-            and (isinstance(node.ctx, ast.Load) or node in added)
-        ):
-            at = bindings.frame_of(sources, frame.file, node, frame.function)
-            if _within(at, frame):
-                found.append((at, bindings.text_of(node.value)))
-    return found
-
-
-def _within(inner: Frame, outer: Frame) -> bool:
-    """Whether one place lies in another, of which the columns may not be known."""
-    if outer.column <= 0 or outer.end_column <= 0:
-        return outer.line <= inner.line <= max(outer.line, outer.end_line)
-    begins = (outer.line, outer.column) <= (inner.line, inner.column)
-    return begins and (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
 
 
 def _unset(program: Program, read: Frame, name: str, parameter: Parameter) -> Unset:
@@ -95,11 +69,10 @@ def _unset(program: Program, read: Frame, name: str, parameter: Parameter) -> Un
     events, journal = program.evidence.events, program.journal
     cleared = [e for e in events if e.kind == "zero_grad" and e.optimizer in parameter.owners]
     clear = cleared[-1] if cleared else None
+    since = [e for e in events if clear is None or e.index > clear.index]
+    whole = not since or since[-1].index - (clear.index if clear is not None else -1) == len(since)
     every = [e for e in events if e.kind == "backward" and not e.failed]
-    calls = tuple(e for e in every if clear is None or e.index > clear.index)
-    whole = not events or events[-1].index - (clear.index if clear else -1) == len(
-        [e for e in events if clear is None or e.index > clear.index]
-    )
+    calls = tuple(e for e in since if e.kind == "backward" and not e.failed)
     reached = [e for e in every if parameter.name in journal.reaches(e)]
     last = reached[-1] if reached else None
     if not every:

@@ -39,10 +39,9 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
 
 
 def _use(sources: SourceTexts, unset: Unset) -> Use | None:
-    text = sources.get(unset.read.file)
-    source = Source(unset.read.file, text) if text else None
-    node = source.node_expression(Place.of(unset.read)) if source is not None else None
-    return use_of(source, node) if source is not None and node is not None else None
+    source = Source(unset.read.file, sources.get(unset.read.file, ""))
+    node = source.node_expression(Place.of(unset.read))
+    return use_of(source, node) if node is not None else None
 
 
 def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
@@ -61,12 +60,10 @@ def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
 
 def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
     """The statement around the reader that stands in the block of the clearing, behind it."""
-    text = sources.get(clear.file)
-    source = Source(clear.file, text) if text else None
-    own = source.node_statement(Place.of(clear)) if source is not None else None
-    at = source.node_statement(Place.of(reader)) if source is not None else None
-    found = source.node_block(own) if source is not None and own is not None else None
-    if source is None or at is None or found is None:
+    source = Source(clear.file, sources.get(clear.file, ""))
+    own, at = source.node_statement(Place.of(clear)), source.node_statement(Place.of(reader))
+    found = source.node_block(own) if own is not None else None
+    if at is None or found is None:
         return None
     behind = found[0][found[1] + 1 :]
     return next((source.place(s) for s in (at, *source.node_ancestors(at)) if s in behind), None)

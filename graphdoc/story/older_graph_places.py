@@ -11,7 +11,6 @@ from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import handed_round, stored_on
 from graphdoc.program.earlier_losses import roots_of
-from graphdoc.program.grown_sums import is_sum_that_goes_on
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
@@ -209,9 +208,7 @@ def adding(program: Program, reuse: Reuse) -> list[Frame]:
         producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        if producer.sequence not in roots and not is_sum_that_goes_on(
-            program.sources, program.evidence.folded, c, program.node(c.consumer)
-        ):
+        if producer.sequence not in roots and not reuse.goes_on(c):
             continue
         frame = innermost_user(consumer.stack)
         if frame is not None and frame not in out:

@@ -22,7 +22,7 @@ _ABOUT_AUTOGRAD = re.compile(
 def stopped_steps(base: Trace, patched: Trace) -> list[str]:
     """Optimizers that stepped in the original and never do in the patched run."""
     gone = {s.optimizer for s in base.steps} - {s.optimizer for s in patched.steps}
-    return sorted(f"{base.optimizers.get(o, 'an optimizer')} (optimizer {o + 1})" for o in gone)
+    return sorted(base.optimizer_name(o) for o in gone)
 
 
 def silent_afterwards(patched: Trace, failing: int, gone: str) -> str:

@@ -168,6 +168,10 @@ class Trace:
         self.names = {table.get(k, k): v for k, v in self.names.items()}
         self.frozen = frozenset(table.get(k, k) for k in self.frozen)
 
+    def optimizer_name(self, optimizer: int) -> str:
+        """How a sentence calls an optimizer: its class, and which of the run's it is."""
+        return f"{self.optimizers.get(optimizer, 'an optimizer')} (optimizer {optimizer + 1})"
+
     def name(self, key: str) -> str:
         """A parameter as the user has it, or its place among the optimizers' parameters."""
         number, _, slot = key.partition(".")

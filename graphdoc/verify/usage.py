@@ -85,9 +85,7 @@ def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
     for step in patched.steps:
         given[step.optimizer] = given.get(step.optimizer, False) or bool(step.each)
     vain = [o for o, has in given.items() if not has and o not in known]
-    return [
-        f"{patched.optimizers.get(o, 'an optimizer')} (optimizer {o + 1}) never has a gradient to step by" for o in vain
-    ]
+    return [f"{patched.optimizer_name(o)} never has a gradient to step by" for o in vain]
 
 
 def differentiated_away(base: Trace, patched: Trace, names: list[str]) -> set[str]:
@@ -115,7 +113,7 @@ def not_compared(base: Trace, patched: Trace) -> list[str]:
     if not base.steps:
         return []  # nothing of the original is known: that is said in other words
     new = {s.optimizer for s in patched.steps} - {s.optimizer for s in base.steps}
-    return sorted(f"{patched.optimizers.get(o, 'an optimizer')} (optimizer {o + 1})" for o in new)
+    return sorted(patched.optimizer_name(o) for o in new)
 
 
 def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | None, float | None]:

@@ -14,7 +14,7 @@ from graphdoc.capture import node_stacks, stacks, walk
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
-from graphdoc.capture.names import Census
+from graphdoc.capture.names import Census, child_modules
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.evidence import Frame, Sign
@@ -61,10 +61,12 @@ class Growing:
             roots = {e.root for e in entries if e.kind == "backward"}
             # An unrolled optimizer differentiates within one update: what is gathered over updates is what grows.
             steps = sorted(e.sequence for e in entries if e.kind == "step")
+            census: Census | None = None  # names are searched for once, and only where something grows
             for value, of_list in islice(_values(running, audit.torch), MOST_VALUES):
                 found = self._grown_list(value, steps) if of_list else self._grown(value, steps, roots)
                 if found is not None and not (of_list and self._found):
-                    self._tell(seen, running, value if not of_list else value[-1], *found, of_list)
+                    census = census or Census(roots_of(running), audit.torch)
+                    self._tell(seen, census, value if not of_list else value[-1], *found, of_list)
             if any(not s.weak for s in self._found):
                 audit.tell_early()
 
@@ -103,12 +105,11 @@ class Growing:
         alive = len(order) * len(values)
         return (kept, alive) if alive >= MANY or "audit-all" in self._audit.witness.mode.split(":") else None
 
-    def _tell(self, seen: Seen, running: list[FrameType], tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
+    def _tell(self, seen: Seen, census: Census, tensor: Any, at: Any, nodes: int, of_list: bool) -> None:
         audit = self._audit
         stack = frames_of(at, audit.witness.cwd)
         if any(_written(s.stack) == _written(stack) for s in self._found):
             return  # the same line for another layer
-        census = Census(roots_of(running), audit.torch)
         holders = census.holders(id(tensor), True, audit.witness.cwd)
         if not holders:
             return
@@ -184,8 +185,8 @@ def _kept_by_modules(value: Any, torch: Any) -> Iterator[Any]:
     """The tensors that a module and those below it keep as plain attributes: running statistics, a state."""
     todo = [value] if torch.nn.Module in type(value).__mro__ else []
     for module in islice(iter(todo), MOST_MODULES):
+        todo += [m for m in child_modules(module) if m is not None]
         held = object.__getattribute__(module, "__dict__")
-        todo += [m for m in dict.values(held.get("_modules") or {}) if m is not None]
         yield from (v for v in list(held.values()) if type(v) is torch.Tensor)
 
 
