@@ -14,8 +14,8 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, replace, required, source_of
 from graphdoc.source.blocks import insert_before, wrap
+from graphdoc.source.gradient_uses import Use, use_of
 from graphdoc.source.places import Edit
-from graphdoc.source.read_gradients import Use, use_of
 from graphdoc.source.scopes import name_for
 
 KIND = "grad_if_any"

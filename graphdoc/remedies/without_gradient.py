@@ -7,9 +7,9 @@ from graphdoc.finding import Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost_user, place
 from graphdoc.program.unset_gradients import Unset, Why
+from graphdoc.source.gradient_uses import Use, use_of
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
-from graphdoc.source.read_gradients import Use, use_of
 
 _TITLES = {
     Use.VALUE: "count `{read}` as zero where it is None",
