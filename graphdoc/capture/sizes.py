@@ -26,18 +26,20 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
 class Walked:
     """Stands for the calls from one line in the nodes that they have walked; ``call`` is the last of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: tuple[str, int]) -> None:
+        self.place = place
         self.call = -1
 
 
-def graph_behind(roots: list[Any], walked: Walked | None = None) -> tuple[int, list[Any], list[Any]]:
-    """How many nodes lie behind these (at most ``WALK_LIMIT``), the leaf tensors among them, and those of the leaves
-    that lie behind a node which bears ``walked`` already; now all of them do. A number would not do for a mark: each
-    thread's nodes begin at 0.
+def graph_behind(roots: list[Any], walked: Walked) -> tuple[int, list[Any], list[Any], set[Walked]]:
+    """How many nodes lie behind these (at most ``WALK_LIMIT``), the leaf tensors among them, those of the leaves
+    that lie behind a node which bears ``walked`` already, and what the nodes bore; now all of them bear ``walked``.
+    A number would not do for a mark: each thread's nodes begin at 0.
     """
     seen: set[Any] = set()
     leaves: list[Any] = []
     again: dict[int, Any] = {}
+    borne: set[Walked] = set()
     todo = [r for r in roots if r is not None]
     while todo and len(seen) < WALK_LIMIT:
         node = todo.pop()
@@ -52,15 +54,14 @@ def graph_behind(roots: list[Any], walked: Walked | None = None) -> tuple[int, l
             continue
         children = [n for n, _ in following if n is not None]
         todo.extend(children)
-        if walked is None:
-            continue
         marks = node.metadata.setdefault(_WALKED, set())
+        borne |= marks
         if walked in marks:
             for variable in (getattr(n, "variable", None) for n in children if not n.next_functions):
                 if variable is not None:
                     again[id(variable)] = variable
         marks.add(walked)
-    return len(seen), leaves, list(again.values())
+    return len(seen), leaves, list(again.values()), borne
 
 
 def resident() -> int:

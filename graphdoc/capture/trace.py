@@ -190,8 +190,9 @@ class StepTrace:
         if occurrence >= FIRST_CALLS and not near:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
-        walked = self.walked.setdefault(place, Walked())
-        record["nodes"], leaves, again = graph_behind(roots, walked)
+        walked = self.walked.setdefault(place, Walked(place))
+        record["nodes"], leaves, again, borne = graph_behind(roots, walked)
+        record["shares"] = sorted(w.place for w in borne)[:20]
         # What an earlier call from this line has walked too, and what was stepped since: gradients of older values.
         since = [id(t) for t in again if self.stepped.get(id(t), -1) >= walked.call > 0]
         old = [self.parameters[i][0] for i in since if i in self.parameters]

@@ -16,6 +16,7 @@ def back_to_original(trace: Trace, old: Mapping[str, str], new: Mapping[str, str
     for entry in trace.order:
         if isinstance(entry, Call):
             entry.place = back(entry.place)
+            entry.shares = frozenset(back(place) for place in entry.shares)
 
 
 def original_line(old: Mapping[str, str], new: Mapping[str, str], cwd: str) -> Callable[[Line], Line]:

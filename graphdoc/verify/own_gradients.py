@@ -1,11 +1,11 @@
-"""What the loss that had failed gives to the parameters it is to train: the same, where the loss is the same number."""
+"""What a loss gives to the parameters it is to train: the same as before, where the loss is the same number."""
 
 from __future__ import annotations
 
 from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
 from graphdoc.verify.measures import difference, names_of, told_place
-from graphdoc.verify.traces import Trace
+from graphdoc.verify.traces import Call, Trace
 
 SAME = 1e-6
 """How far two losses of the same numbers may lie apart. One small step moves a loss by little more than this, and may
@@ -36,13 +36,56 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     number = [c for c in base.calls if c.place == at.place].index(at)
     same = [c for c in patched.calls if c.place == at.place]
     now = same[number] if number < len(same) else None
-    if now is None or not now.measured or now.value is None or difference({"": at.value}, {"": now.value}) > SAME:
+    if now is None or not _same_value(at, now):
         return []
-    own = base.trains().get(at.place, set())
-    mine = {k: g for k, g in at.gained.items() if int(k.partition(".")[0]) in own and base.name(k) not in old}
+    return _told(base, at, now, {k for k in _own(base, at) if base.name(k) not in old}, tolerance)
+
+
+def cut_elsewhere(
+    base: Trace, patched: Trace, failing: int, tolerance: float, other: frozenset[str] = frozenset()
+) -> list[str]:
+    """A doubt if some call other than the failing one has the very loss that it had and gives other gradients to what
+    its own optimizers step, although nothing of its graph had been walked for a step of theirs: then the patch, made
+    for another use of a value, has cut a term out of this loss.
+
+    A graph that an earlier call of the same optimizers has walked may be cut between the two: what carries values over
+    from there is to be a constant. ``other`` are names of the parameters behind a value that was computed once: that
+    their gradient by that way ends is what a constant means. Where a gradient vanishes altogether, or a call does, other
+    measures speak.
+    """
+    if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
+        return []
+    trains = base.trains()
+    for at in base.backwards:
+        own = trains.get(at.place, set())
+        if at.index == failing or at.value is None or any(own & trains.get(place, own) for place in at.shares):
+            continue
+        same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
+        keys = {k for k in _own(base, at) if base.name(k) not in other}
+        told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
+        if told and all(told):
+            return told[0]
+    return []
+
+
+def _own(base: Trace, call: Call) -> set[str]:
+    """The parameters that a call gives gradient to and the optimizers step that step behind it."""
+    own = base.trains().get(call.place, set())
+    return {k for k in call.gained if int(k.partition(".")[0]) in own}
+
+
+def _same_value(at: Call, now: Call) -> bool:
+    if not now.measured or at.value is None or now.value is None:
+        return False
+    return difference({"": at.value}, {"": now.value}) <= SAME
+
+
+def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) -> list[str]:
+    """The doubt that one call gives other gradients to these parameters than the other does."""
+    mine = {k: g for k, g in at.gained.items() if k in keys}
     others = {k: now.gained.get(k, 0.0) for k in mine}
     if difference(mine, others) <= tolerance:
         return []
-    keys = [k for k in mine if difference({k: mine[k]}, {k: others[k]}) > tolerance]
-    where, names = told_place(at.place), names_of(base, keys, mine)
+    changed = [k for k in mine if difference({k: mine[k]}, {k: others[k]}) > tolerance]
+    where, names = told_place(at.place), names_of(base, changed, mine)
     return [f"the loss at {where} has the same value and gives other gradients to {names}, which it is to train"]

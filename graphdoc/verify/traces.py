@@ -23,6 +23,7 @@ class Call:
     ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
     is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
     ``old`` are parameters behind nodes that an earlier call from this place had walked, stepped since then.
+    ``shares`` are the places of the earlier calls that had walked some of its nodes.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Call:
     inner: bool = False
     value: float | None = None
     old: list[str] = field(default_factory=list)
+    shares: frozenset[Line] = frozenset()
 
 
 @dataclass
@@ -232,6 +234,7 @@ def _call(record: dict[str, Any]) -> Call:
         bool(record.get("inner")),
         record.get("value"),
         record.get("old", []),
+        frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
     )
 
 

@@ -763,3 +763,38 @@ def test_a_loss_that_a_small_step_has_hardly_moved_is_not_taken_for_the_same(tmp
         sick.edited(("decoder(code)\n", "0.5 * (decoder(code.detach()) + decoder(code.detach()).detach())\n"))
     )
     assert halved.verified is None and "the same value and gives other gradients to `decoder.*`" in halved.summary
+
+
+TWO_TERMS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+coder, critic = nn.Linear(4, 4), nn.Linear(4, 1)
+maker = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 4))
+of_coder = torch.optim.SGD(coder.parameters(), lr=0.01)
+of_maker = torch.optim.Adam(maker.parameters(), lr=0.01)
+of_critic = torch.optim.SGD(critic.parameters(), lr=0.01)
+for step in range(6):
+    words, picture = torch.randn(8, 4), torch.randn(8, 3)
+    made = maker(picture)
+    of_coder.zero_grad()
+    (coder(words) - words).square().mean().backward()
+    of_coder.step()
+    again = maker(picture * 2)
+    of_maker.zero_grad()
+    ((again - words).square().mean() - critic(made).mean()).backward(retain_graph=True)
+    of_maker.step()
+    of_critic.zero_grad()
+    (critic(made) - critic(words)).mean().backward()
+    of_critic.step()
+"""
+
+
+def test_a_cut_that_takes_a_term_out_of_a_loss_whose_other_terms_go_on_is_not_verified(tmp_path):
+    sick = Sick(tmp_path, TWO_TERMS)
+    where_made = sick.judge(sick.edited(("made = maker(picture)", "made = maker(picture).detach()")))
+    assert where_made.verified is None
+    assert "has the same value and gives other gradients to `maker.*`" in where_made.summary
+    where_used = sick.judge(sick.edited(("(critic(made) - critic(words))", "(critic(made.detach()) - critic(words))")))
+    assert where_used.verified is True
