@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
+MOST_CLONED = 20_000_000
+"""Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
 _WALKED = "graphdoc_walked"
 
 
@@ -21,6 +24,25 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
         if hasattr(value, "to_local"):
             value = value.to_local()
         return float(value.abs().sum(dtype=torch.float64))
+
+
+def gradients_now(torch: Any, leaves: Iterable[tuple[str, Any]]) -> dict[str, tuple[Any, Any, float]]:
+    """Each leaf by its key, with a copy of its gradient, as far as that can be had, and the sum of it."""
+    size = 0
+    found: dict[str, tuple[Any, Any, float]] = {}
+    for key, p in leaves:
+        size += p.numel() if p.grad is not None else 0
+        kept = p.grad is not None and not p.grad.is_sparse and size <= MOST_CLONED
+        found[key] = (p, p.grad.clone() if kept else None, absolute_sum(torch, p.grad))
+    return found
+
+
+def gained_since(torch: Any, p: Any, old: Any, old_sum: float) -> float:
+    """The sum of |gradient| that a leaf has got since ``gradients_now``."""
+    if p.grad is None:
+        return 0.0
+    gain = absolute_sum(torch, p.grad - old if old is not None and old.shape == p.grad.shape else p.grad)
+    return abs(gain - old_sum) if old is None and old_sum else gain
 
 
 class Walked:

@@ -19,7 +19,7 @@ from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.names import Census
 from graphdoc.capture.random_state import draws, seed
 from graphdoc.capture.search_roots import roots_of
-from graphdoc.capture.sizes import Walked, absolute_sum, graph_behind, resident
+from graphdoc.capture.sizes import Walked, absolute_sum, gained_since, gradients_now, graph_behind, resident
 from graphdoc.capture.trace_end import Ending
 from graphdoc.capture.trace_file import TraceFile
 
@@ -34,8 +34,6 @@ FIRST_CALLS = 12
 AROUND = (40, 60)
 """Journal events before and after that point within which every call is measured."""
 MOST_PARAMETERS = 5000
-MOST_CLONED = 20_000_000
-"""Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
 
 
 class StepTrace:
@@ -207,29 +205,18 @@ class StepTrace:
             self._write_names()
         if kind == "grad":
             return record, {}
-        before: dict[str, Any] = {}
-        size = 0
-        for key, p in self.parameters.values():
-            size += p.numel() if p.grad is not None else 0
-            kept = p.grad is not None and not p.grad.is_sparse and size <= MOST_CLONED
-            before[key] = (p, p.grad.clone() if kept else None, self._sum(p.grad))
-        own = self.parameters
-        loose = [(t, self._sum(t.grad)) for t in leaves if id(t) not in own][:500]
-        return record, {"owned": before, "loose": loose}
+        loose = [(str(n), t) for n, t in enumerate(leaves) if id(t) not in self.parameters][:500]
+        return record, {
+            "owned": gradients_now(self.torch, self.parameters.values()),
+            "loose": gradients_now(self.torch, loose),
+        }
 
     def _after(self, record: dict[str, Any], before: Any, result: Any) -> None:
         if before and "owned" in before:
-            gained = []
-            for key, (p, old, old_sum) in before["owned"].items():
-                if p.grad is None:
-                    continue
-                gain = self._sum(p.grad - old if old is not None and old.shape == p.grad.shape else p.grad)
-                if old is None and old_sum:
-                    gain = abs(gain - old_sum)
-                if gain:
-                    gained.append([key, gain, not old_sum])
-            record["gained"] = gained
-            record["loose"] = sum(1 for t, old in before["loose"] if self._sum(t.grad) != old)
+            owned = [(key, gained_since(self.torch, *one), not one[2]) for key, one in before["owned"].items()]
+            record["gained"] = [[key, gain, fresh] for key, gain, fresh in owned if gain]
+            loose = [gain for one in before["loose"].values() if (gain := gained_since(self.torch, *one))]
+            record["loose"], record["loose_sum"] = len(loose), sum(loose)
         elif before is not None and isinstance(result, tuple):
             record["sums"] = [self._sum(t) if t is not None else None for t in result[:50]]
         if record.get("n", MOST_CALLS) < MOST_CALLS:

@@ -85,22 +85,18 @@ def constant_at_use(
         if edit not in blocks and not trains_below(program.sources, program.evidence.events, frame):
             blocks.append(edit)
     out: list[Remedy] = []
+    whole = _made_constant(program.evidence.fresh_reaches, carries, note)
     if at_use:
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
         loss = "the earlier loss" if use_only else "this loss"
         out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
     if at_making:
-        whole = (
-            "The same for every use of the value."
-            if out
-            else _made_constant(program.evidence.fresh_reaches, carries, note)
-        )
         are = "it is" if len(at_making) == 1 else "they are"
         out.append(
             together(at_making, f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}", whole)
         )
     if blocks:
-        whole = "The same, and the operations that compute it are not recorded at all."
+        whole = f"{whole} The operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
 

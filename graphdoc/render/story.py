@@ -72,19 +72,25 @@ def in_order(spans: Sequence[Span]) -> list[Span]:
 def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
     """The places beside those to change, at most ``most``, the ones that matter most, in order of time.
 
-    What has no time of its own stands where its role has it: made before the rest, failed behind it.
+    What has no time of its own stands where its role has it: made before the rest, failed behind it. A call is told
+    once: what is the matter with it and what it did when are said by the place that has a time.
     """
     drawn = {s.extent for s in to_change(diagnosis)}
     ordered = in_order(diagnosis.spans)
-    causes = {s.extent: s for s in ordered if s.role == "cause" and s.extent not in drawn}
     calls = [s for s in ordered if s.role in ("freed", "failed")]
+    known = {s.extent for s in calls if s.when is not None}
+    causes = {
+        s.extent: s
+        for s in ordered
+        if s.role == "cause" and s.extent not in drawn and (s.when is not None or s.extent not in known)
+    }
     others = [s for s in ordered if s.role not in ("cause", "freed", "failed") and s.extent not in {*causes, *drawn}]
     if not any(s.role == "cause" for s in ordered):
         calls = [s for s in calls if s.extent not in drawn]
     told = [*calls, *causes.values(), *others]
     kept = sorted(told, key=lambda s: _WEIGHT.get(s.role, 5))[:most]
-    known = [s.when for s in kept if s.when is not None]
-    first, last = min(known, default=_EARLY), max(known, default=_LATE)
+    times = [s.when for s in kept if s.when is not None]
+    first, last = min(times, default=_EARLY), max(times, default=_LATE)
 
     def time(span: Span) -> tuple[tuple[int, int], int]:
         early, late = (first[0], -1), _LATE
@@ -96,9 +102,9 @@ def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
 
 
 def numbered(places: Sequence[Span]) -> list[tuple[int, Span]]:
-    """The places with their numbers in the order of time; 0 for one that only helps to read and has no time."""
+    """The places with their numbers in the order of time; 0 for a cause or a help to read without a time."""
     count = itertools.count(1)
-    return [(0 if s.role == "related" and s.when is None else next(count), s) for s in places]
+    return [(0 if s.role in ("related", "cause") and s.when is None else next(count), s) for s in places]
 
 
 def evidence(diagnosis: Diagnosis) -> list[str]:

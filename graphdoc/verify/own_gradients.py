@@ -50,7 +50,7 @@ def cut_elsewhere(
 
     A graph that an earlier call of the same optimizers has walked may be cut between the two: what carries values over
     from there is to be a constant. ``other`` are names of the parameters behind a value that was computed once: that
-    their gradient by that way ends is what a constant means. Where a gradient vanishes altogether, or a call does, other
+    their gradient by that way ends is what a constant means. Where a gradient, or a call, is gone altogether, other
     measures speak.
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
@@ -66,6 +66,31 @@ def cut_elsewhere(
         if told and all(told):
             return told[0]
     return []
+
+
+def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
+    """A doubt if, in a program without optimizers, some call that is the first to walk its graph has the very loss that
+    it had and gives its leaves other gradients.
+
+    Which of the leaves it is to train is not known then: a program that changes what has a gradient by itself changes
+    all of them.
+    """
+    if base.optimizers or patched.optimizers:
+        return []
+    for at in base.calls:
+        if at.shares or at.inner:
+            continue
+        same = [c for c in patched.calls if c.place == at.place and c.kind == at.kind and _same_value(at, c)]
+        if same and all(difference(_leaves(at), _leaves(c)) > tolerance for c in same):
+            what = "its leaves" if at.kind == "backward" else "what it is asked for"
+            return [f"the loss at {told_place(at.place)} has the same value and gives other gradients to {what}"]
+    return []
+
+
+def _leaves(call: Call) -> dict[str, float]:
+    if call.kind == "backward":
+        return {"": call.loose_sum}
+    return {str(i): v for i, v in enumerate(call.sums) if v is not None}
 
 
 def _own(base: Trace, call: Call) -> set[str]:

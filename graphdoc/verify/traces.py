@@ -23,7 +23,8 @@ class Call:
     ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
     is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
     ``old`` are parameters behind nodes that an earlier call from this place had walked, stepped since then.
-    ``shares`` are the places of the earlier calls that had walked some of its nodes.
+    ``loose`` counts the leaves of no optimizer that the call gave gradients, of ``loose_sum`` together. ``shares`` are
+    the places of the earlier calls that had walked some of its nodes.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Call:
     gained: dict[str, float] = field(default_factory=dict)
     fresh: frozenset[str] = frozenset()
     loose: int = 0
+    loose_sum: float = 0.0
     sums: list[float | None] = field(default_factory=list)
     measured: bool = False
     inner: bool = False
@@ -229,6 +231,7 @@ def _call(record: dict[str, Any]) -> Call:
         {key: gain for key, gain, _ in gained},
         frozenset(key for key, _, fresh in gained if fresh),
         record.get("loose", 0),
+        record.get("loose_sum", 0.0),
         record.get("sums", []),
         "nodes" in record,
         bool(record.get("inner")),

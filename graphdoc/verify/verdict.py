@@ -18,7 +18,7 @@ from graphdoc.verify.measures import (
     stopped_steps,
     walks_old_graph,
 )
-from graphdoc.verify.own_gradients import cut_elsewhere, cut_within
+from graphdoc.verify.own_gradients import cut_elsewhere, cut_from_leaves, cut_within
 from graphdoc.verify.traces import Call, Line, Trace
 from graphdoc.verify.usage import (
     cleared,
@@ -174,6 +174,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if baseline.sound and baseline.steady and not redrawn:
         changed = changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
         doubts += changed or cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
+        doubts += cut_from_leaves(base, trace, TOLERANCE * 10)
     doubts += graph_grows(trace)
     doubts += new_warnings(base, trace)
     if doubts:

@@ -798,3 +798,32 @@ def test_a_cut_that_takes_a_term_out_of_a_loss_whose_other_terms_go_on_is_not_ve
     assert "has the same value and gives other gradients to `maker.*`" in where_made.summary
     where_used = sick.judge(sick.edited(("(critic(made) - critic(words))", "(critic(made.detach()) - critic(words))")))
     assert where_used.verified is True
+
+
+ATTACK = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net, other = nn.Linear(3, 2), nn.Linear(3, 2)
+for p in [*net.parameters(), *other.parameters()]:
+    p.requires_grad_(False)
+step = torch.zeros(4, 3, requires_grad=True)
+for _ in range(3):
+    moved = torch.tanh(step + 0.1)
+    net(moved).square().mean().backward()
+    (other(step).square().mean() + other(moved).mean()).backward()
+    with torch.no_grad():
+        step -= 0.1 * step.grad
+        step.grad = None
+"""
+
+
+def test_without_optimizers_a_loss_gives_its_leaves_what_it_gave(tmp_path):
+    sick = Sick(tmp_path, ATTACK)
+    first = "net(moved).square().mean().backward("
+    kept = sick.judge(sick.edited((first, f"{first}retain_graph=True")))
+    assert kept.data["passed_crash"] and not kept.data.get("doubts")
+    half = sick.judge(sick.edited(("net(moved)", "net(moved.detach() + 0 * step)")))
+    assert half.verified is None
+    assert half.summary.endswith("has the same value and gives other gradients to its leaves")
