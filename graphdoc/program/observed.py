@@ -109,9 +109,22 @@ class Program:
             return True
         return holder.file == frame.file and holder.function == "<module>" and "." in holder.base
 
+    @cached_property
+    def parameters_within(self) -> dict[str, str]:
+        """The parameters that the failing function reaches, by how it reaches them; empty where that is not known."""
+        within = self.evidence.extras.get("parameters_within")
+        return {str(k): str(v) for k, v in within.items()} if isinstance(within, dict) else {}
+
     def tensor_named(self, path: str) -> Reached | None:
-        """The tensor that the program reaches under this very name, or None."""
-        return next((t for t in self.tensors if t.path == path), None) if path else None
+        """The tensor that the program reaches under this very name, or None; that of the failing function, where it is
+        known, and none where the name stands for a parameter there.
+        """
+        named = [t for t in self.tensors if t.path == path] if path else []
+        here = self.raised_at.function if self.raised_at is not None else ""
+        own = [t for t in named if t.function == here]
+        if not own and path in self.parameters_within:
+            return None
+        return next(iter(own or named), None)
 
     # -- the exception -----------------------------------------------------------------------------------------------
 

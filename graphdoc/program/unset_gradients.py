@@ -52,12 +52,11 @@ class Unset:
 def unset_gradient(program: Program) -> Unset | None:
     """The gradient that the failing line reads, where it is that of a parameter that the run knows, and None."""
     frame = program.raised_at
-    within = program.evidence.extras.get("parameters_within")
-    if frame is None or not program.met_none or not isinstance(within, dict):
+    if frame is None or not program.met_none:
         return None
     known = {p.name: p for p in program.parameters}
     for read, name in gradients_within(program.sources, frame):
-        parameter = known.get(str(within.get(name, "")))
+        parameter = known.get(program.parameters_within.get(name, ""))
         if parameter is not None and not parameter.buffer and parameter.is_leaf and parameter.grad != "present":
             return _unset(program, read, name, parameter)
     return None

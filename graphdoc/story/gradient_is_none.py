@@ -17,7 +17,7 @@ _EXPLAINED = {
     Why.FROZEN: "`{name}` has `requires_grad=False`, so backward computes no gradient for it.",
     Why.UNCALLED: "`.grad` is None until a backward call has filled it for the first time.",
     Why.CLEARED: "`zero_grad()` sets `.grad` to None, and no backward call has filled it since.",
-    Why.LEFT_OUT: "Backward fills `.grad` of the parameters that the loss depends on. `{name}` is not among them, so "
+    Why.LEFT_OUT: "Backward fills `.grad` of the leaf tensors that the loss depends on. `{name}` is not among them, so "
     "its `.grad` stays None. If it is to learn from this loss, the way to it is missing.",
     Why.TAKEN: "A backward call has reached `{name}`, and its `.grad` is None now: `zero_grad()` of a module and "
     "`.grad = None` take it away, and a custom Function may have given none.",

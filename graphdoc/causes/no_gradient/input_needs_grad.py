@@ -15,6 +15,7 @@ from graphdoc.program.made_inputs import made_input
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
+from graphdoc.program.unset_gradients import unset_gradient
 from graphdoc.story.missing_graph import find_cut, story, weigh
 from graphdoc.story.wording import listing
 
@@ -119,6 +120,8 @@ def _missing_grad(program: Program) -> Finding | None:
         or warned_at(program.evidence.from_text, program.evidence.warnings, frame, *NON_LEAF_GRAD)
     ):
         return None
+    if unset_gradient(program) is not None:
+        return None  # it requires gradients, or is a frozen parameter
     if _is_parameter(program.parameters, name) or rebound(program.sources, frame, name):
         return None
     known = program.tensor_named(name)
