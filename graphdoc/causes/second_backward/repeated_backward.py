@@ -87,12 +87,10 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     first = reuse.freeing.stack if reuse.freeing is not None else []
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
-    freed = span_of(
-        "freed" if kept else "cause", first, "the first call on this result freed its graph", program.sources
-    )
     made = _made(program, reuse)
-    if made:
-        failed, freed = made, span_of("freed", first, "the first call on this result frees its graph", program.sources)
+    text = f"the first call on this result {'frees' if made else 'freed'} its graph"
+    freed = span_of("freed" if kept or made else "cause", first, text, program.sources, moment(reuse.freeing))
+    failed = made or failed
     return Finding(
         0.94,
         Proof.OLDER_EDGE.where(reuse.from_one_root),
@@ -103,7 +101,9 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
             (
                 *failed,
                 *freed,
-                *span_of("failed", failing.stack, "the second call on the same result", program.sources),
+                *span_of(
+                    "failed", failing.stack, "the second call on the same result", program.sources, moment(failing)
+                ),
             )
         ),
         (),
@@ -117,7 +117,8 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     made = made_outside(program, reuse) if reuse.same_line else None
     if made is None or not any(r.kind == "move_into_loop" for r in remedies_for(program, reuse)):
         return ()
-    return (span("cause", made, "computed once, with a graph that serves one backward call", program.sources),)
+    text = "computed once, with a graph that serves one backward call"
+    return (span("cause", made, text, program.sources, moment(program.node(program.evidence.root))),)
 
 
 def _what(reuse: Reuse, call: str) -> str:
@@ -168,7 +169,9 @@ def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
             (
                 *first,
                 *flow(program.sources, program.nodes, reuse),
-                *span_of("failed", failing.stack, "goes through the same graph again", program.sources),
+                *span_of(
+                    "failed", failing.stack, "goes through the same graph again", program.sources, moment(failing)
+                ),
             )
         ),
         facts_of(program, reuse),
