@@ -10,14 +10,16 @@ from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.connections import is_needed
 from graphdoc.program.exception import VERSION, message_of
-from graphdoc.program.in_place_writes import Target, in_loop, target_of
+from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
 from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.overwrite_times import OverwriteTimes
 from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.saved_tensors import Saved, saved_as
 from graphdoc.program.sliced_buffers import SlicedBuffer
+from graphdoc.program.spans import in_function
 from graphdoc.program.stack_levels import level_of
+from graphdoc.program.value_reads import statement_names
 from graphdoc.program.version_counts import accounted
 from graphdoc.program.writers import By, Writer, writers_of, wrote_again
 
@@ -97,7 +99,31 @@ class Overwrite(OverwriteTimes):
         if any(w.by is not By.LINE for w in self.own_writers):
             return ""
         paths = {target_of(self._evidence.sources, self._evidence.raised, w.frame).path for w in self.own_writers}
-        return next((p for p in paths if p.isidentifier()), "") if len(paths) == 1 else ""
+        return next((p for p in paths if self.may_be(p)), "") if len(paths) == 1 else ""
+
+    def may_be(self, path: str) -> bool:
+        """Whether what was saved can be what the writing function calls by this plain name: it writes there itself,
+        not what it calls, and the saved tensor is not another part of one memory.
+        """
+        writer = self.own_writers[0].frame if self.own_writers else None
+        here = path.isidentifier() and is_statement(self._evidence.sources, writer)
+        return here and path != self.shares_memory
+
+    @cached_property
+    def shares_memory(self) -> str:
+        """The plain name of a view that is written, where the statement that saved the tensor stands in the same
+        function and does not have it: two parts of one memory (``z1, z2 = z.chunk(2)``) share a version counter. Empty
+        where it is the same tensor for all that is known.
+        """
+        sources, writer = self._evidence.sources, self.own_writers[0].frame if self.own_writers else None
+        path = self.target.path
+        if writer is None or not path.isidentifier() or not is_statement(sources, writer):
+            return ""
+        if not all(w.op.endswith("CopySlices") for w in self.own_writers):
+            return ""
+        saver = in_function(reversed(self.node.stack), writer)
+        names = statement_names(sources, saver) if saver is not None else None
+        return "" if names is None or path in names else path
 
     @cached_property
     def by_step(self) -> bool:

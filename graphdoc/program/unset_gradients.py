@@ -39,11 +39,6 @@ class Unset:
     proven: bool = True
 
     @property
-    def asked_alone(self) -> bool:
-        """Whether just this tensor's gradient is asked for, and nothing steps it: zeros would stand for the result."""
-        return self.name == self.parameter.name and not self.parameter.owners
-
-    @property
     def beside(self) -> tuple[str, ...]:
         """The parameters that these calls do reach."""
         return tuple(dict.fromkeys(n for c in self.calls for n in c.reaches))

@@ -96,6 +96,15 @@ def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
 
 
+def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:
+    """The plain names in the statement around this place, read or bound; None where the source is not known."""
+    from graphdoc.source.module import Source
+    from graphdoc.source.places import Place
+
+    statement = Source(frame.file, sources.get(frame.file, "")).node_statement(Place.of(frame))
+    return None if statement is None else {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+
+
 def grows_at(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the statement at this place adds to what it binds: ``total += loss``, ``total = total + loss``."""
     root = tree(sources, frame.file)

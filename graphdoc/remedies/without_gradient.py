@@ -7,7 +7,7 @@ from graphdoc.finding import Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost_user, place
 from graphdoc.program.unset_gradients import Unset, Why
-from graphdoc.source.gradient_uses import Use, use_of
+from graphdoc.source.gradient_uses import Use, is_one_of_many, use_of
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -27,8 +27,14 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     """Best first. None hides a gradient that was computed and thrown away."""
     if unset.why is Why.CLEARED:
         return _read_first(program, unset)
-    use = _use(program.sources, unset)
-    if use is None or (use is Use.VALUE and (unset.why is Why.UNCALLED or unset.asked_alone)):
+    source = Source(unset.read.file, program.sources.get(unset.read.file, ""))
+    node = source.node_expression(Place.of(unset.read))
+    use = use_of(source, node) if node is not None else None
+    if use is None or node is None:
+        return ()
+    # Where one tensor is asked for by its name, and nothing steps it, its gradient is what the program is after.
+    wanted = not unset.parameter.owners and not is_one_of_many(source, node)
+    if use is Use.VALUE and (unset.why is Why.UNCALLED or wanted):
         return ()
     if unset.why is Why.TAKEN and unset.last is unset.calls[-1]:
         return ()
@@ -36,12 +42,6 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     args = {"place": place(unset.read)}
     first = Remedy("grad_if_any", _TITLES[use].format(**words), "safe", _NOTES[use], args)
     return (first, *_zeros(unset))
-
-
-def _use(sources: SourceTexts, unset: Unset) -> Use | None:
-    source = Source(unset.read.file, sources.get(unset.read.file, ""))
-    node = source.node_expression(Place.of(unset.read))
-    return use_of(source, node) if node is not None else None
 
 
 def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:

@@ -36,6 +36,21 @@ def use_of(source: Source, node: ast.expr) -> Use | None:
     return Use.GIVEN if isinstance(above, ast.Assign) and above.targets == [top] and top is not node else None
 
 
+def is_one_of_many(source: Source, node: ast.expr) -> bool:
+    """Whether ``p`` of ``p.grad`` is what a loop or a comprehension around it goes over."""
+    root = node
+    while isinstance(root, ast.Attribute | ast.Subscript):
+        root = root.value
+    names = {root.id} if isinstance(root, ast.Name) else set()
+    targets: list[ast.expr] = []
+    for above in source.node_ancestors(node):
+        if isinstance(above, ast.For | ast.AsyncFor):
+            targets.append(above.target)
+        elif isinstance(above, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+            targets += [g.target for g in above.generators]
+    return any(isinstance(n, ast.Name) and n.id in names for t in targets for n in ast.walk(t))
+
+
 def _chain(source: Source, node: ast.expr) -> tuple[ast.expr, str]:
     """The outermost expression that goes on from a node by attributes, entries and calls; the last method's name."""
     top, method = node, ""

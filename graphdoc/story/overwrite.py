@@ -34,7 +34,8 @@ def named(found: Overwrite, stale: Stale) -> str:
     path, name = found.target.path, stale.tensor.name
     if not name and stale is found.stale and stale.tensor.kind == "activation" and found.written_as:
         return found.written_as
-    return path if path.isidentifier() and name.isidentifier() and stale.tensor.kind == "activation" else called(stale)
+    plain = name.isidentifier() and stale.tensor.kind == "activation"
+    return path if plain and found.may_be(path) else called(stale)
 
 
 def quoted(found: Overwrite) -> str:

@@ -91,12 +91,23 @@ def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
+    title = f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it"
+    what = f"{called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its gradient "
+    what += "needs are gone."
+    if found.shares_memory:
+        title = (
+            f"`{found.shares_memory}` is written in place, and shares its memory with what the backward of "
+            f"{saved_by(found.node)} needs"
+        )
+        what = (
+            f"`{found.shares_memory}`, which shares its memory with a tensor that {saved_by(found.node)} had saved for "
+            "backward. A write to any part of it counts for all."
+        )
     return Finding(
         strength,
         confidence,
-        f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it",
-        f"{who} {called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its "
-        "gradient needs are gone. Compute a new tensor instead of writing into this one.",
+        title,
+        f"{who} {what} Compute a new tensor instead of writing into this one.",
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
         facts_of(program, found),
         (
@@ -114,8 +125,10 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     for w in found.writers:
         if w.frame is None:
             continue
-        what = called(w.stale or found.stale)
-        out.append(span("cause", w.frame, f"writes into {what}, which backward needs", sources, written(nodes, w)))
+        label = f"writes into {called(w.stale or found.stale)}, which backward needs"
+        if found.shares_memory and (w.stale or found.stale) is found.stale:
+            label = f"writes into {found.shares_memory}, which shares its memory with what backward needs"
+        out.append(span("cause", w.frame, label, sources, written(nodes, w)))
         for built in write_places(sources, w):
             if (built.file, built.line) != (w.frame.file, w.frame.line):
                 out.append(span("cause", built, "built to write in place", sources))
