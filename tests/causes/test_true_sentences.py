@@ -272,3 +272,25 @@ def test_the_graph_is_kept_only_where_no_optimizer_steps_in_between(tmp_path: Pa
         told[step] = [r.note for r in seen.found[0].finding.remedies if r.kind == "retain_graph"]
     kept = "The graph stays until the last call that needs it. No optimizer steps in between."
     assert told == {"pass": [kept], "opt.step()": []}
+
+
+SCRIPTED = """\
+@torch.jit.script
+def spread(src: torch.Tensor, index: torch.Tensor, size: int):
+    top = torch.zeros(size).scatter_reduce(0, index, src, "amax", include_self=False)
+    e = (src - top[index]).exp_()
+    e.div_(torch.zeros(size).index_add(0, index, e)[index])
+    return e
+
+
+layer = nn.Linear(3, 1)
+x, index = torch.randn(12, 3), torch.randint(0, 4, (12,))
+score = nn.functional.leaky_relu(layer(x).squeeze(-1), 0.2)
+alpha = spread(score, index, 4)
+(alpha * x[:, 0]).sum().backward()
+"""
+
+
+def test_what_a_called_function_writes_is_not_named_after_its_first_argument(tmp_path: Path) -> None:
+    found = observe(tmp_path, HEAD + SCRIPTED).found[0].finding
+    assert "`score`" not in found.title and not any("score" in fact for fact in found.facts)
