@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
 from graphdoc.verify.measures import difference, names_of, told_place
@@ -48,17 +50,18 @@ def cut_elsewhere(
     its own optimizers step, although nothing of its graph had been walked for a step of theirs: then the patch, made
     for another use of a value, has cut a term out of this loss.
 
-    A graph that an earlier call of the same optimizers has walked may be cut between the two: what carries values over
-    from there is to be a constant. ``other`` are names of the parameters behind a value that was computed once: that
-    their gradient by that way ends is what a constant means. Where a gradient, or a call, is gone altogether, other
-    measures speak.
+    Two losses of almost one value are compared only as long as no step has made the weights others: a small step moves
+    a loss by little. A graph that an earlier call of the same optimizers has walked may be cut between the two: what
+    carries values over from there is to be a constant. ``other`` are names of the parameters behind a value that was
+    computed once: that their gradient by that way ends is what a constant means. Where a gradient, or a call, is gone
+    altogether, other measures speak.
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
         return []
-    trains = base.trains()
+    trains, end = base.trains(), _alike_until(base, patched)
     for at in base.backwards:
         own = trains.get(at.place, set())
-        if at.index == failing or at.value is None or any(own & trains.get(place, own) for place in at.shares):
+        if at.index == failing or at.index > end or any(own & trains.get(place, own) for place in at.shares):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
         keys = {k for k in _own(base, at) if base.name(k) not in other}
@@ -78,13 +81,23 @@ def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
     if base.optimizers or patched.optimizers:
         return []
     for at in base.calls:
-        if at.shares or at.inner:
-            continue
         same = [c for c in patched.calls if c.place == at.place and c.kind == at.kind and _same_value(at, c)]
-        if same and all(difference(_leaves(at), _leaves(c)) > tolerance for c in same):
+        if not same or all(difference(_leaves(at), _leaves(c)) > tolerance for c in same):
+            if not same or at.shares or at.inner:
+                return []  # from here on the leaves are others
             what = "its leaves" if at.kind == "backward" else "what it is asked for"
             return [f"the loss at {told_place(at.place)} has the same value and gives other gradients to {what}"]
     return []
+
+
+def _alike_until(base: Trace, patched: Trace) -> float:
+    """The place in the order of the original's events up to which every optimizer has made the steps that it made."""
+    for step in base.steps:
+        number = base.steps_of(step.optimizer).index(step)
+        others = patched.steps_of(step.optimizer)
+        if number >= len(others) or difference(step.each, others[number].each) > SAME:
+            return step.index
+    return math.inf
 
 
 def _leaves(call: Call) -> dict[str, float]:
