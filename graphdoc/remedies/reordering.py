@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
@@ -14,7 +13,9 @@ from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
 from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.recomputation import applies
+from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source
+from graphdoc.source.paths import key
 from graphdoc.source.places import Place
 
 
@@ -174,19 +175,47 @@ def _own_loop(
     ]
 
 
-def later_step(journal: Journal, found: Overwrite, at: Scene | None) -> list[Remedy]:
+def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Remedy]:
     """Step once, behind both backward calls, where both losses are meant for this very optimizer."""
     event = found.writers[0].event if found.writers else None
     if at is None or event is None or found.failing is None:
         return []
-    if event.optimizer not in journal.works_for(found.failing):
+    if event.optimizer not in program.journal.works_for(found.failing):
         return []
+    note = "Both losses are differentiated with the same weights, and one step uses the sum of their gradients."
+    if _steps_again(program.sources, at.write, at.backward):
+        # Moved, it would step a second time by the same gradient.
+        title = f"leave out the step at {where(at.write)}: the one behind {where(at.backward)} is for both losses"
+        return [Remedy("delete_statement", title, "unsafe", note, {"place": place(at.write)})]
     return [
         Remedy(
             "move_statement",
             f"move the step at {where(at.write)} behind the backward call at {where(at.backward)}",
             "unsafe",
-            "Both losses are differentiated with the same weights, and one step uses the sum of their gradients.",
+            note,
             {"place": place(at.write), "after": place(at.backward)},
         )
     ]
+
+
+def _steps_again(sources: SourceTexts, step: Frame, call: Frame) -> bool:
+    """Whether the same optimizer steps behind the call as well, before there is another backward call, and clears
+    nothing between the two steps.
+    """
+    if step.file != call.file:
+        return False
+    source = Source(step.file, sources.get(step.file, ""))
+    early, late = source.node_statement(Place.of(step)), source.node_statement(Place.of(call))
+    first, behind = source.node_block(early) if early else None, source.node_block(late) if late else None
+    if early is None or late is None or first is None or behind is None or first[0] is not behind[0]:
+        return False
+    mine = method_of(early)[1]
+    for later in first[0][first[1] + 1 :]:
+        method, optimizer = method_of(later)
+        if optimizer is None or mine is None:
+            continue
+        if method == "zero_grad" or (method == "backward" and later is not late):
+            return False
+        if method == "step" and key(optimizer) == key(mine):
+            return first[0].index(later) > behind[1]
+    return False

@@ -64,7 +64,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
             *parted,
             *ordered,
             *other_update_first(program),
-            *later_step(program.journal, found, at),
+            *later_step(program, found, at),
             *cloned,
         ]
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from graphdoc.evidence import Cut
 from graphdoc.finding import Finding
+from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.cover_ups import cover_ups
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import code_at, innermost_user, span
@@ -45,14 +47,23 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
         because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
     told = program.cuts[0] if program.cuts else None
-    explanation = (
-        f"`{told.op}` ends the graph of this value. " if told is not None else ""
-    ) + "Nothing fails, because the rest of the loss goes on with its graph."
+    explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))
     said = term and told is not None and told.reason == "detach"  # the author wrote so, of all of the term
     if (sign.kind == "cut-term" or said) and finding.confidence == "certain":
         return replace(told_now, confidence="likely")  # that it was meant to is not in the graph
     return told_now
+
+
+def _ended_by(cut: Cut | None) -> str:
+    """What has left the value without a graph, as a sentence of its own."""
+    if cut is None:
+        return ""
+    if by_checkpoint(cut):
+        return "The reentrant checkpoint runs its block without recording, as none of its inputs requires gradients. "
+    if cut.reason == "no-grad":
+        return f"`{cut.op}` runs where nothing is recorded. "
+    return f"`{cut.op}` ends the graph of this value. "
 
 
 def _covered(program: Program, finding: Finding) -> Finding:

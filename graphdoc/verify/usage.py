@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from graphdoc.verify.compared import TOLERANCE
-from graphdoc.verify.measures import difference, names_of, told_place
+from graphdoc.verify.measures import difference, names_of, steps_around, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
 
 Entry = TypeVar("Entry", Call, Step)
@@ -88,6 +88,29 @@ def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
     return [f"{patched.optimizer_name(o)} never has a gradient to step by" for o in vain]
 
 
+def steps_twice(base: Trace, patched: Trace) -> list[str]:
+    """Doubts: an optimizer that steps twice in a row by one gradient, which the original's never did."""
+    known = _in_a_row(base)
+    return [
+        f"{patched.optimizer_name(o)} steps twice by the same gradient" for o in _in_a_row(patched) if o not in known
+    ]
+
+
+def _in_a_row(trace: Trace) -> list[int]:
+    """The optimizers of which two steps follow one another with no call between that computes a gradient."""
+    last: dict[int, Step] = {}
+    found: dict[int, None] = {}
+    for entry in trace.order[: trace.order.index(trace.calls[-1])] if trace.calls else ():
+        if isinstance(entry, Call):
+            last.clear()
+            continue
+        before = last.get(entry.optimizer)
+        if before is not None and entry.each and before.each == entry.each:
+            found.setdefault(entry.optimizer)
+        last[entry.optimizer] = entry
+    return list(found)
+
+
 def differentiated_away(base: Trace, patched: Trace, names: list[str]) -> set[str]:
     """Of parameters without gradient those that a right program gives none either: what is added behind the last layer
     (its bias) is in no derivative of the network, and the loss is made of derivatives alone.
@@ -117,15 +140,12 @@ def not_compared(base: Trace, patched: Trace) -> list[str]:
 
 
 def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | None, float | None]:
-    """How far the first step of each optimizer behind the failure, and the loss there, are from the unpatched program
-    made to go on: the largest relative difference of gradients, and that of the loss; None where one is not known.
+    """How far the first step of each optimizer behind the failure and its last one before, and the loss there, are from
+    the unpatched program made to go on: the largest relative difference of gradients, and that of the loss; None where
+    one is not known.
     """
     gradients: float | None = None
-    seen: set[int] = set()
-    for step in base.steps:
-        if step.index <= failing or step.optimizer in seen:
-            continue
-        seen.add(step.optimizer)
+    for step in steps_around(base, failing):
         other = _nth(patched.steps_of(step.optimizer), base.steps_of(step.optimizer).index(step))
         if other is not None:
             gradients = max(gradients or 0.0, difference(step.each, other.each))

@@ -49,7 +49,7 @@ def praise(
     gap = {k: v for k in ("gradients", "loss") if (v := data.get(f"reference_{k}", 0.0)) > TOLERANCE}
     if gap:
         told = " and ".join(f"{what} by {100 * size:.2g} %" for what, size in gap.items())
-        parts.append(f"behind the failure it differs from the program as it is written: {told}")
+        parts.append(f"it differs from the program as it is written: {told}")
     if not steady:
         parts.append("the program's numbers differ from one run to the next, and were not compared")
     elif data.get("draws_elsewhere"):

@@ -827,3 +827,36 @@ def test_without_optimizers_a_loss_gives_its_leaves_what_it_gave(tmp_path):
     half = sick.judge(sick.edited(("net(moved)", "net(moved.detach() + 0 * step)")))
     assert half.verified is None
     assert half.summary.endswith("has the same value and gives other gradients to its leaves")
+
+
+ONE_BY_ONE = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+mix, out = nn.Linear(4, 6), nn.Linear(6, 4)
+optimizer = torch.optim.SGD([*mix.parameters(), *out.parameters()], lr=0.1)
+for _ in range(4):
+    x = torch.randn(8, 4)
+    optimizer.zero_grad()
+    weight = torch.softmax(mix(x), 1)
+    made = out(weight)
+    (made - x).square().mean().backward(retain_graph=True)
+    optimizer.step()
+    (made.abs().mean() + weight.square().mean()).backward()
+    optimizer.step()
+"""
+
+
+def test_two_steps_by_one_gradient_are_not_verified(tmp_path):
+    sick = Sick(tmp_path, ONE_BY_ONE)
+    first = "    (made - x).square().mean().backward(retain_graph=True)\n    optimizer.step()\n"
+    moved = sick.judge(
+        sick.edited(
+            (first, first.replace("    optimizer.step()\n", "")),
+            ("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n"),
+        )
+    )
+    assert moved.verified is None and "steps twice by the same gradient" in moved.summary
+    once = sick.judge(sick.edited((first, first.replace("    optimizer.step()\n", ""))))
+    assert once.verified is True and "equal those of the program" not in once.summary
