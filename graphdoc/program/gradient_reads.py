@@ -97,10 +97,13 @@ def rebound(sources: SourceTexts, frame: Frame, name: str) -> bool:
 
 
 def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Frame, ast.expr]]:
-    """The assignments to a name of something computed from it or its gradient, up to the frame and at it."""
+    """The assignments to a name of something computed from it or its gradient, up to the frame and at it. An augmented
+    one (``w -= lr * w.grad``) writes into the tensor that the name has.
+    """
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
-    return [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
+    own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
+    return [(f, v) for f, v in own if not isinstance(bindings.statement_at(sources, f), ast.AugAssign)]
 
 
 def first_derivative(

@@ -105,6 +105,8 @@ class Clearing:
 
     def _throws(self, optimizer: Any, seen: Seen, raw: stacks.Stack) -> None:
         followed = self._followed.setdefault(seen.id, _Followed())
+        if followed.reached:  # what a backward call has added to is thrown away before the next step
+            followed.healthy = True
         if not followed.used and any(p.grad is not None for p in parameters_of(optimizer)):
             followed.backward = followed.backward or self._latest
             followed.thrown = raw
