@@ -141,7 +141,7 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
         confidence,
         f"weights of shape {had} are given for a value of shape {wanted}",
         "Every element of what is differentiated has one weight, so that both have the same shape. A number, such as a "
-        "mean, has the shape [], and its weight may be left out: it is one.",
+        "mean, has the shape []; without a weight it counts once.",
         distinct((*spans, *program.raised_span(f"differentiates a value of shape {wanted}"))),
         (),
         remedy_at(
@@ -167,7 +167,11 @@ def _made(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> 
     """Where a name for the weights is bound; empty where they are written at the call."""
     if frame is None or not isinstance(given, ast.Name | ast.Attribute):
         return []
-    return [f for f, _ in bindings.assignments(sources, frame, bindings.text_of(given))]
+    name = bindings.text_of(given)
+    made = bindings.assignments(sources, frame, name)
+    # A move to another device (``w = w.cuda()``) keeps the shape that it was made with.
+    new = [f for f, v in made if not any(bindings.text_of(n) == name for n in ast.walk(v))]
+    return new or [f for f, _ in made]
 
 
 def _values(sources: SourceTexts, frame: Frame | None, given: ast.expr | None) -> list[ast.expr]:
