@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Folded, OlderEdge
+from graphdoc.evidence import Folded, Frame, OlderEdge
 
 
 def is_needed(
@@ -32,3 +32,58 @@ def takes_only_older(folded: Folded | None, node: int) -> bool:
         return False
     taken = [folded.parts[to] for start, to, _ in folded.edges if start == home != to]
     return bool(taken) and all(part.older and not part.parameters for part in taken)
+
+
+def reached_without_nodes(folded: Folded | None, nodes: Iterable[int]) -> set[str] | None:
+    """The parameters that the failing loss still reaches where what made these nodes gives constants; None where the
+    graph is folded too much to tell.
+    """
+    homes = folded.homes if folded is not None else []
+    return _reached_without(folded, {homes[n] for n in nodes if 0 <= n < len(homes)} - {-1})
+
+
+def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
+    """The same where all that is computed in or below a line gives constants. None as well where it is not known of
+    every part at which line of that function it was computed: a part tells the innermost of its frames.
+    """
+    parts = [(n, p) for n, p in enumerate(folded.parts) if not p.parameters] if folded is not None else []
+    level = [(n, f) for n, p in parts for f in p.stack if (f.file, f.function) == (line.file, line.function)]
+    if {n for n, _ in level} != {n for n, _ in parts}:
+        return None
+    return _reached_without(folded, {n for n, f in level if f.line == line.line})
+
+
+def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:
+    """Whether the failing loss is computed at this line from one value alone: taken as a constant, the value leaves a
+    loss without a graph.
+    """
+    return folded is not None and folded.root >= 0 and len(_taken_at(folded, line)) == 1
+
+
+def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> bool:
+    """Whether what these edges lead to is all that the line of the failing loss takes (``other = -loss``): then the
+    older part is the loss, and not something beside it.
+    """
+    if folded is None or folded.root < 0 or not folded.parts[folded.root].stack:
+        return False
+    producers = {folded.homes[c.producer] for c in carries if 0 <= c.producer < len(folded.homes)}
+    taken = _taken_at(folded, folded.parts[folded.root].stack[-1])
+    return len(taken) == 1 and taken <= producers
+
+
+def _taken_at(folded: Folded, line: Frame) -> set[int]:
+    """The parts from elsewhere that a line takes which the failing loss is computed at; empty for another line."""
+    here = {n for n, p in enumerate(folded.parts) if p.stack and p.stack[-1].start[:2] == line.start[:2]}
+    return {to for start, to, _ in folded.edges if start in here} - here if folded.root in here else set()
+
+
+def _reached_without(folded: Folded | None, cut: set[int]) -> set[str] | None:
+    if folded is None or folded.root < 0 or not cut or folded.root in cut:
+        return None
+    todo, seen = [folded.root], {folded.root}
+    while todo:
+        at = todo.pop()
+        below = {to for start, to, _ in folded.edges if start == at} - cut - seen
+        seen |= below
+        todo += below
+    return {name for n in seen for name in folded.parts[n].parameters}

@@ -8,7 +8,7 @@ from functools import cached_property
 from graphdoc.evidence import Event, Evidence, Node, Stale
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.compared_values import is_reference
-from graphdoc.program.connections import is_needed
+from graphdoc.program.connections import is_needed, is_the_loss_itself
 from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
 from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
@@ -229,6 +229,9 @@ class Overwrite(OverwriteTimes):
         if self.slices is not None:
             return False  # it learns through its own slice, and the stale part is that of another one
         if self.same_loss or self._learns_on_the_way:
+            return True
+        carries = self.reuse.carries if self.reuse is not None else []
+        if is_the_loss_itself(self._evidence.folded, carries or self._evidence.earlier_edges):
             return True
         if self.reuse is None:
             return False

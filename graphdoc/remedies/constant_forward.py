@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.connections import reached_without_line
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import place, where
 from graphdoc.program.stack_levels import level_of
 from graphdoc.program.update_function import Scene
+from graphdoc.program.value_reads import bound_names
 from graphdoc.remedies.recomputation import applies
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -58,7 +60,15 @@ def _foreign(program: Program, found: Overwrite, at: Scene) -> list[Frame]:
         level = level_of(node.stack, write.stack, found.failing.stack) if node is not None else None
         if level is not None:
             behind.setdefault((level[0].line, level[0].column), set()).update(stale.behind)
-    return [f for f in at.forwards if (names := behind.get((f.line, f.column))) and not names & trained]
+    foreign = [f for f in at.forwards if (names := behind.get((f.line, f.column))) and not names & trained]
+    # What a statement gives besides may be what the loss learns from.
+    left = [(f, reached_without_line(program.evidence.folded, f)) for f in foreign]
+    return [f for f, names in left if (_gives_one(program.sources, f) if names is None else names & trained)]
+
+
+def _gives_one(sources: SourceTexts, line: Frame) -> bool:
+    """Whether a statement binds one name."""
+    return len(bound_names(sources, line)) == 1
 
 
 def _of_whole_statements(sources: SourceTexts, forwards: Sequence[Frame], foreign: list[Frame]) -> list[Frame]:

@@ -8,7 +8,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import local_names_of, names_taken_up
-from graphdoc.program.connections import is_needed, takes_only_older
+from graphdoc.program.connections import is_all_of_loss, is_needed, reached_without_nodes, takes_only_older
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.observed import Program
@@ -46,9 +46,7 @@ def constant_at_use(
     ``otherwise`` are parameters that the failing loss is known to reach without the value.
     """
     carries = list(carries)
-    if is_needed(
-        [*program.evidence.fresh_reaches, *otherwise], program.evidence.earlier_edges, carries, program.trained
-    ):
+    if _ends_learning(program, carries, otherwise):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
@@ -62,17 +60,12 @@ def constant_at_use(
         if pair is None:
             continue
         made, used = pair
-        use = _use(program, c, producer, consumer.stack, made, _inwards(consumer, used))
-        if use is not None:
-            edit = {"kind": "detach_expression", "args": {"place": place(use[0]), "operands": [[use[1], use[2]]]}}
-            if edit not in at_use:
-                at_use.append(edit)
-            shown = shown or use[1]
-        else:
-            whole_use = _whole_use(program, consumer, used)
-            if whole_use is not None and whole_use not in at_use:
-                at_use.append(whole_use)
-                shown = shown or code_at(program.sources, used)
+        edit, name = _edit_at_use(program, c, (producer, consumer), made, used)
+        if edit is not None and is_all_of_loss(program.evidence.folded, frame_at(edit["args"]["place"])):
+            return []
+        if edit is not None and edit not in at_use:
+            at_use.append(edit)
+        shown = shown or name
         own = not use_only and _begins_with_call(program.failing, producer)
         source = _source(program, producer, consumer, made) if own else None
         if source is None:
@@ -99,6 +92,28 @@ def constant_at_use(
         whole = f"{whole} The operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
     return out
+
+
+def _edit_at_use(
+    program: Program, c: OlderEdge, nodes: tuple[Node, Node], made: Frame, used: Frame
+) -> tuple[dict[str, Any] | None, str]:
+    """The cut where the loss takes up what the first of two nodes has made, and what it takes up in words."""
+    producer, consumer = nodes
+    use = _use(program, c, producer, consumer.stack, made, _inwards(consumer, used))
+    if use is not None:
+        args = {"place": place(use[0]), "operands": [[use[1], use[2]]]}
+        return {"kind": "detach_expression", "args": args}, use[1]
+    whole = _whole_use(program, consumer, used)
+    return whole, code_at(program.sources, used) if whole is not None else ""
+
+
+def _ends_learning(program: Program, carries: list[OlderEdge], otherwise: Iterable[str]) -> bool:
+    """Whether the failing loss would reach nothing that it is to train."""
+    evidence, trained = program.evidence, program.trained
+    if is_needed([*evidence.fresh_reaches, *otherwise], evidence.earlier_edges, carries, trained):
+        return True
+    left = reached_without_nodes(evidence.folded, [c.producer for c in carries])
+    return bool(trained) and left is not None and not {*(trained or ())} & left
 
 
 def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str:

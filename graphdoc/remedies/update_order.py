@@ -8,6 +8,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.connections import is_all_of_loss
 from graphdoc.program.graph_ways import ways_to, without_graph
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
@@ -176,6 +177,8 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     if at is None or not at.forwards:
         return []
     seen = program.evidence
+    if any(is_all_of_loss(seen.folded, f) for f in uses(program, found, at)):
+        return []
     args = _between(seen.events, seen.folded, seen.extras, found, at)
     args = {**args, "trained": sorted(found.trained or ())} if found.trained else args
     if found.trained and through_network({f: Source(f, t) for f, t in program.sources.items()}, args):
