@@ -128,7 +128,9 @@ def _by(program: Program, stale: Stale) -> str:
         return f"+{gap} by a write that was not seen"
     if len(parts) == 1:
         return f"+{gap} by {next(iter(parts))}"
-    return "written by " + ", ".join(f"{text} ({n}×)" for text, n in list(parts.items())[:3])
+    told = [f"{text} ({n}×)" for text, n in parts.items()]
+    more = f" and {len(told) - 3} more" if len(told) > 3 else ""
+    return f"written by {', '.join(told[:3])}{more}"
 
 
 def trust(found: Overwrite, most: float) -> tuple[float, Confidence]:
