@@ -67,7 +67,7 @@ def _kept_by(sources: SourceTexts, error: Raised | None, holder: Holder, produce
     # A local variable may bear the attribute's name, where it is read and where it is made: it keeps nothing for later.
     found = _stores(sources, made, holder, made, entries=True)
     found = found or _stores(sources, user_frames(raised), holder, made, entries=True)
-    return found or _anywhere(sources, name, made) or _object_of(sources, error, holder, producer)
+    return found or _anywhere(sources, holder, made) or _object_of(sources, error, holder, producer)
 
 
 def _object_of(sources: SourceTexts, error: Raised | None, holder: Holder, producer: Node) -> list[Frame]:
@@ -115,7 +115,7 @@ def _stores(
         if root is None:
             continue
         scope: ast.AST = function_around(root, frame.line) or root
-        hits = [s for s in statements(scope) if _keeps(s, name, plain) and not (entries and _is_plain(s, name))]
+        hits = [s for s in statements(scope) if _keeps(s, name, plain) and not (entries and _is_local(s, holder))]
         # What is bound again and again is kept by the binding that takes it out of a computation, not by its start.
         hits = [s for s in hits if not _is_start(s)] or hits
         # An operation on the tensor itself would have made the value, and one that made it was a statement that ran.
@@ -154,13 +154,17 @@ def _subscripts(target: ast.expr, name: str) -> int | None:
     return count if word == name else None
 
 
-def _is_plain(statement: ast.stmt, name: str) -> bool:
-    """``name = …``: the name itself is bound, no entry is put in and no attribute set."""
-    bound = [t for t in targets_of(statement) if _names(t, name, False)]
+def _is_local(statement: ast.stmt, holder: Holder) -> bool:
+    """``name = …``: the name itself is bound, no entry is put in and no attribute set. Where the value itself is the
+    attribute, what is put into a part of a local tensor of that name is another one as well.
+    """
+    bound = [t for t in targets_of(statement) if _names(t, kept_name(holder), False)]
+    if holder.steps[-1].kind == "attribute":
+        bound = [without_subscripts(t) for t in bound]
     return bool(bound) and all(isinstance(t, ast.Name) for t in bound)
 
 
-def _anywhere(sources: SourceTexts, name: str, made: Sequence[Frame]) -> list[Frame]:
+def _anywhere(sources: SourceTexts, holder: Holder, made: Sequence[Frame]) -> list[Frame]:
     """The statements of all files that put something under an attribute's name, but for an empty start value."""
     out: list[Frame] = []
     starts: list[Frame] = []
@@ -170,7 +174,7 @@ def _anywhere(sources: SourceTexts, name: str, made: Sequence[Frame]) -> list[Fr
             if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
                 for s in statements(scope):
                     ran = _ran_in(s, file, made)
-                    if _keeps(s, name, False) and not _is_plain(s, name) and (ran or not _is_start(s)):
+                    if _keeps(s, kept_name(holder), False) and not _is_local(s, holder) and (ran or not _is_start(s)):
                         (starts if scope.name == "__init__" else out).append(frame_of(sources, file, s, scope.name))
     return (out or starts)[:2]
 
