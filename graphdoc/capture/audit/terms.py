@@ -107,6 +107,8 @@ class TermWatch(CutWatch):
         are only behind the other one."""
         self._detached: OrderedDict[int, tuple[Record, Any, frozenset[int]]] = OrderedDict()
         """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
+        self._beside: dict[int, Record] = {}
+        """Records of numbers that were added to what has the same leaves behind it."""
         self._into_leaves: deque[Record] = deque(maxlen=MOST_LEFT)
         """What new leaves that require gradients were made from."""
         self._differentiated: set[Any] = set()
@@ -176,7 +178,8 @@ class TermWatch(CutWatch):
     def drawn(self) -> list[Record]:
         """Random draws from what has a graph whose numbers went into something that has one, the latest first."""
         entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
-        return [r for r in records_behind(entered, MOST_FOLLOWED) if r.origins and is_draw(r)]
+        behind = records_behind(entered, MOST_FOLLOWED)
+        return [r for r in behind if r.origins and is_draw(r) and id(r) not in self._beside]
 
     def used(self) -> set[int]:
         """Ids of the records whose numbers have gone into something that has a graph, or into a new leaf."""
@@ -253,11 +256,23 @@ class TermWatch(CutWatch):
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
             self.leaves[id(record)] = (record, record.behind)
 
+    def _note_beside(self, record: Record, nodes: list[Any]) -> None:
+        """Numbers are added to something with a graph that leads to all that lies behind them: they cut nothing off."""
+        cut = [r for r in records_behind([record], MOST_FOLLOWED) if id(r) in self.leaves or (r.origins and is_draw(r))]
+        reached = frozenset(leaves_behind(nodes) or ()) if cut and len(self._beside) < MOST_LEFT else frozenset()
+        for r in cut:
+            if r.behind and r.behind <= reached:
+                self.leaves.pop(id(r), None)
+                self._beside[id(r)] = r
+
     def _note_estimator(self, args: Any) -> None:
         tensors = [v for v in args if isinstance(v, self._torch.Tensor)]
-        live = [v.grad_fn._sequence_nr() for v in tensors if v.grad_fn is not None]
+        nodes = [v.grad_fn for v in tensors if v.grad_fn is not None]
+        live = [n._sequence_nr() for n in nodes]
         for value in tensors:
             record = self._of(value) if not value.requires_grad else None
+            if record is not None and nodes:
+                self._note_beside(record, nodes)
             sides = self._taken.get(id(record), {}) if record is not None else {}
             for behind in (sides[number] for number in live if number in sides):
                 here = stacks.stack_here(4)
