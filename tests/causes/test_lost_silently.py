@@ -259,3 +259,45 @@ def test_blocks_that_a_checkpoint_runs_without_recording_are_told(tmp_path: Path
 
 def test_a_spare_head_beside_a_frozen_tower_is_not_the_checkpoints_doing(tmp_path: Path) -> None:
     assert observe(tmp_path, TOWER.format(frozen=3)).slugs == []
+
+
+IMAGINED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+world, value = nn.GRUCell(3, 4), nn.Linear(4, 1)
+of_policy = torch.optim.Adam(policy.parameters(), lr=1e-3)
+of_value = torch.optim.Adam(value.parameters(), lr=1e-3)
+for step in range(12):
+    state, total = torch.randn(6, 4), 0.0
+    for _ in range(3):
+        probs = torch.softmax(policy(state), 1)
+        chosen = nn.functional.one_hot(torch.multinomial(probs, 1).squeeze(1), 3)
+        action = chosen + probs - probs.detach()
+        with torch.no_grad():
+            state = world(action, state)
+        total = total + value(state).mean()
+    of_policy.zero_grad()
+    of_value.zero_grad()
+    (-total).backward()
+    of_policy.step()
+    of_value.step()
+"""
+
+
+def test_an_unrecorded_step_of_a_model_cuts_the_policy_off_and_the_straight_through_sum_does_not(
+    tmp_path: Path,
+) -> None:
+    seen = observe(tmp_path, IMAGINED)
+    assert seen.slugs == ["cut-by-no-grad"]
+    assert "with torch.no_grad():" in seen.lines("cause")
+
+
+def test_what_is_only_measured_without_recording_is_healthy(tmp_path: Path) -> None:
+    recorded = IMAGINED.replace("        with torch.no_grad():\n            state =", "        state =")
+    watched = recorded.replace(
+        "    of_policy.zero", "    with torch.no_grad():\n        drawn = action.sum()\n    of_policy.zero", 1
+    )
+    assert observe(tmp_path, watched).slugs == []

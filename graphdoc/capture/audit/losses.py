@@ -106,19 +106,29 @@ class Losses:
                 self._suspect_unreached(optimizer, seen, reached)
             return
         missed = self._missed(optimizer, reached)
-        if self.watch.leaves:
+        if self.watch.leaves or self.watch.switched_off:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
-            cut = [(record, behind) for record, behind in self.watch.leaves.values() if behind & missed]
-            used = self.watch.used() if cut else set()
-            cut = [(r, b) for r, b in cut if id(r) in used or not r.recording]  # the rest is looked at by people
-            if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
-                whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
-                cut[-1] = cut[-1][0], cut[-1][1] | whole
+            cut = self._cut_off(missed)
             self._tell_missed(cut, missed)
         if missed and self._evidence is None:
             drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
             self._tell_missed([(record, behind) for record, behind in drawn if behind & missed], missed)
         self.watch.stepped()
+
+    def _cut_off(self, missed: set[int]) -> list[tuple[Record, frozenset[int]]]:
+        """The cuts behind which such parameters lie and whose numbers have been used, those that were written as cuts
+        before what was not recorded."""
+        assert self.watch is not None
+        leaves, off = (
+            [(r, behind) for r, behind in found.values() if behind & missed]
+            for found in (self.watch.leaves, self.watch.switched_off)
+        )
+        used = self.watch.used() if leaves or off else set()
+        cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
+        if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
+            whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
+            cut[-1] = cut[-1][0], cut[-1][1] | whole
+        return cut or [(r, b) for r, b in off if id(r) in used]
 
     def _tell_missed(self, cut: list[tuple[Record, frozenset[int]]], missed: set[int]) -> None:
         """Tell of these parameters, which are stepped and never reached, where such cuts, each with the leaves behind

@@ -21,6 +21,7 @@ from graphdoc.capture.cut_records import Record, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.switches import is_users
 
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
@@ -100,6 +101,8 @@ class TermWatch(CutWatch):
         """By the sequence number of the addition: the cuts behind the term that has no graph, where it was added."""
         self.leaves: dict[int, tuple[Record, frozenset[int]]] = {}
         """Conversions of something with a graph, with the ids of the leaves behind that."""
+        self.switched_off: dict[int, tuple[Record, frozenset[int]]] = {}
+        """The same of what the user's own ``no_grad`` kept from being recorded."""
         self.estimators: dict[Any, tuple[stacks.Stack, frozenset[int]]] = {}
         """By place: sums ``x + (z - x).detach()``, with the ids of the leaves behind ``z`` and not ``x``."""
         self._taken: dict[int, dict[int, frozenset[int]]] = {}
@@ -247,14 +250,17 @@ class TermWatch(CutWatch):
                 }
 
     def _note_unrecorded_block(self, result: Any) -> None:
-        """What a checkpoint computes without recording: of a block that it runs again for backward, what lies behind
-        gets gradients all the same; of one with no input that requires them it gets none."""
+        """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients all
+        the same, but for one with no input that requires them. And what the user's own switch keeps unrecorded."""
         record, _ = self._records.get(id(result), (None, None))
-        if record is None or not record.origins or record.recording or len(self.leaves) > MOST_LEFT:
+        full = max(len(self.leaves), len(self.switched_off)) > MOST_LEFT
+        if record is None or not record.origins or record.recording or full:
             return
         frames = frames_of(record.raw, self._witness.cwd)
         if any(f.file.replace("\\", "/").endswith("torch/utils/checkpoint.py") for f in frames):
             self.leaves[id(record)] = (record, record.behind)
+        elif record.switch is not None and is_users(record.switch) and any(o.op for o in record.origins):
+            self.switched_off.setdefault(id(record), (record, record.behind))
 
     def _note_beside(self, record: Record, nodes: list[Any]) -> None:
         """Numbers are added to something with a graph that leads to all that lies behind them: they cut nothing off."""
