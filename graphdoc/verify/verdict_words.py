@@ -53,7 +53,7 @@ def praise(
     if not steady:
         parts.append("the program's numbers differ from one run to the next, and were not compared")
     elif data.get("draws_elsewhere"):
-        parts.append("it draws its random numbers in another order, so that its numbers could not be compared")
+        parts.append("it draws random numbers at another point of the run, so that its numbers were not compared")
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     if data.get("not_compared"):
