@@ -29,6 +29,9 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
     read = [r for r in _read(value) if r != name]
     if any(r in known and known[r].requires_grad and not known[r].is_leaf for r in read):
         return True
+    nests = tuple(f"{r}[" for r in read if r not in known)
+    if nests and any(p.startswith(nests) and t.requires_grad and not t.is_leaf for p, t in known.items()):
+        return True  # an entry of a list or a dictionary whose entries have graphs
     numbers = all(r in known and not known[r].requires_grad for r in read)
     return not numbers and _is_sum(sources, frame, name)
 

@@ -8,7 +8,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.bindings import names_in, tree
+from graphdoc.program.bindings import assignments, frame_of, names_in, tree
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.observed import Program
@@ -113,8 +113,27 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target, update),
-        _remedies(program.sources, write, update, learns, training),
+        (*_no_leaf(program, write), *_remedies(program.sources, write, update, learns, training)),
     )
+
+
+def _no_leaf(program: Program, write: RefusedWrite) -> tuple[Remedy, ...]:
+    """The flag dropped where a tensor is made that no optimizer of the program holds and no module owns: it is there to
+    be filled, and what is written into it has the graph."""
+    frame, path = write.frame, write.target.path
+    mine = [p for p in program.parameters if _leads_to(path, p.name)]
+    if not program.optimizers or not path.isidentifier() or any(p.owners or "." in p.name for p in mine):
+        return ()
+    for _, value in assignments(program.sources, frame, path):
+        if isinstance(value, ast.Call) and any(k.arg == "requires_grad" for k in value.keywords):
+            made = frame_of(program.sources, frame.file, value)
+            note = (
+                "No optimizer steps this tensor; what is written into it is then recorded, and gets its gradient "
+                "through it."
+            )
+            title = f"do not let `{path}` require gradients where it is made, at {where(made)}"
+            return (Remedy("drop_keyword", title, "safe", note, {"place": place(made), "name": "requires_grad"}),)
+    return ()
 
 
 def _is_leaf(parameters: list[Parameter], path: str) -> bool:
@@ -131,7 +150,9 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
     if not target.whole or not is_statement(sources, frame):
         return False
     name = target.path.rpartition(".")[2]
-    trained = any(p.name.rpartition(".")[2] == name and p.is_leaf for p in parameters)
+    mine = [p for p in parameters if p.name.rpartition(".")[2] == name and p.is_leaf]
+    stepped = any(p.owners for p in parameters)
+    trained = any(p.owners or "." in p.name or not stepped for p in mine)
     named = frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
     return trained or named or _is_looped(sources, frame, target.path)
 
