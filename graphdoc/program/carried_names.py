@@ -172,7 +172,12 @@ def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> li
     out = []
     for holder in holders:
         frames = [f for f in using if is_local(holder, f)]
-        looks_on = len(holder.steps) == 1 and frames and not any(_reads(sources, f, holder.base) for f in frames)
+        looks_on = frames and not any(_reads(sources, f, holder.steps[0].key) for f in frames)
+        if len(holder.steps) > 1:  # a function that is called there may reach an object by a name from around it
+            inside = f"{holder.function}.<locals>"
+            below = using[: using.index(frames[0])] if frames else []
+            around = holder.function == "<module>" or any(f.function.startswith(inside) for f in below)
+            looks_on = looks_on and not around
         out += [] if looks_on else [holder]
     return out or holders
 

@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
-from graphdoc.program.carried_names import handed_round, stored_on
+from graphdoc.program.carried_names import could_carry, handed_round, stored_on
 from graphdoc.program.earlier_losses import roots_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
@@ -52,7 +52,9 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
         producer = program.node(c.producer)
         if producer is None:
             continue
-        holders = carrying_holders(program.sources, program.nodes, program.raised, c)
+        could = could_carry(program.sources, program.nodes, c)
+        known = carrying_holders(program.sources, program.nodes, program.raised, c)
+        holders = [h for h in known if h in could] or known
         statements = kept_at(program.sources, program.raised, holders, producer)[:2]
         for frame in _in_rounds(program.sources, reuse, producer, statements):
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
