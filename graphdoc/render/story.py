@@ -102,9 +102,13 @@ def in_time(diagnosis: Diagnosis, most: int = MOST_PLACES) -> list[Span]:
 
 
 def numbered(places: Sequence[Span]) -> list[tuple[int, Span]]:
-    """The places with their numbers in the order of time; 0 for a cause or a help to read without a time."""
+    """The places with their numbers in the order of time; 0 for a help to read without a time, and for a cause without
+    one among places that have theirs.
+    """
     count = itertools.count(1)
-    return [(0 if s.role in ("related", "cause") and s.when is None else next(count), s) for s in places]
+    timed = any(s.when is not None for s in places)
+    without = ("related", "cause") if timed else ("related",)
+    return [(0 if s.role in without and s.when is None else next(count), s) for s in places]
 
 
 def evidence(diagnosis: Diagnosis) -> list[str]:
