@@ -33,7 +33,8 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     before |= {names[name] for name in expected if name in names} - (zero & given)
     known = set(patched.names) | flows
     # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.
-    return sorted({base.name(key) for key in before - now if key in known or not known})
+    frozen = base.frozen & patched.frozen  # by the program itself, in both runs
+    return sorted({base.name(key) for key in before - now - frozen if key in known or not known})
 
 
 def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset()) -> list[str]:

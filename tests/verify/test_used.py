@@ -8,7 +8,7 @@ from tracing import Sick, traced
 from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.traces import Call, Step, Trace
-from graphdoc.verify.usage import cleared, differentiated_away, steps_in_vain
+from graphdoc.verify.usage import cleared, differentiated_away, lost_parameters, steps_in_vain
 from graphdoc.verify.verdict import judge
 
 ACTOR_CRITIC = """\
@@ -232,6 +232,16 @@ def test_what_another_optimizers_loss_left_behind_is_rightly_cleared():
     doubt = "what the loss at train.py:5 gives to `critic.weight` is cleared before a step uses it"
     assert cleared(base, patched) == [doubt]
     assert cleared(base, patched, PILED) == []
+
+
+def test_what_the_program_has_frozen_in_both_runs_has_lost_nothing():
+    expected = frozenset({"actor.weight", "critic.weight"})
+    base, patched = _trace(_call(3, {"1.0"}, {"1.0"})), _trace(_call(3, {"1.0"}, {"1.0"}), _step(1))
+    assert lost_parameters(base, patched, expected) == ["actor.weight"]
+    base.frozen = frozenset({"0.0"})
+    assert lost_parameters(base, patched, expected) == ["actor.weight"]
+    patched.frozen = frozenset({"0.0"})
+    assert lost_parameters(base, patched, expected) == []
 
 
 def test_what_the_optimizer_itself_steps_for_is_not():
