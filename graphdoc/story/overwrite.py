@@ -166,8 +166,11 @@ def steps_of(found: Overwrite) -> list[Writer]:
 def stepped_and_before(
     sources: SourceTexts, found: Overwrite, forwards: Iterable[Frame], most: int = MOST_CAUSES
 ) -> tuple[list[Span], list[Span]]:
-    """The steps that wrote, and the forwards that had run before them: ``most`` places at most, both among them."""
-    before = list(forwards)
+    """The steps that wrote, and the forwards that had run before them, first that of the tensor that backward met:
+    ``most`` places at most, both among them.
+    """
+    own = {f.start for f in found.node.stack}
+    before = sorted(forwards, key=lambda f: f.start not in own)
     step: list[Span] = []
     for writer in steps_of(found)[: most - bool(before)]:
         assert writer.frame is not None  # of a place that was seen
