@@ -165,7 +165,7 @@ def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> li
     """What holds a value and may have brought it into the later pass: a local name may only where the statement below
     which it is taken up reads that name. All holders where none of them may.
 
-    ``out = net(x)`` looks on where the network has kept its output on an attribute.
+    ``out = net(x)`` looks on where the network has kept its output on an attribute, and so does what ``out`` holds.
     """
     holders, consumer = list(carry.tensor.holders), node_with(nodes, carry.consumer)
     using = user_frames(consumer.stack) if consumer is not None else []
@@ -173,11 +173,8 @@ def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> li
     for holder in holders:
         frames = [f for f in using if is_local(holder, f)]
         looks_on = frames and not any(_reads(sources, f, holder.steps[0].key) for f in frames)
-        if len(holder.steps) > 1:  # a function that is called there may reach an object by a name from around it
-            inside = f"{holder.function}.<locals>"
-            below = using[: using.index(frames[0])] if frames else []
-            around = holder.function == "<module>" or any(f.function.startswith(inside) for f in below)
-            looks_on = looks_on and not around
+        if len(holder.steps) > 1:  # an object may be read by another name; one that is bound there anew is not
+            looks_on = looks_on and all(holder.steps[0].key in bound_names(sources, f) for f in frames)
         out += [] if looks_on else [holder]
     return out or holders
 
