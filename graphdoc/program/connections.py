@@ -54,10 +54,16 @@ def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
 
 
 def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:
-    """Whether the failing loss is computed at this line from one value alone: taken as a constant, the value leaves a
-    loss without a graph.
+    """Whether the failing loss is computed at this line from one value alone, which another line of the function has
+    made: taken as a constant, the value leaves a loss without a graph. What the line itself calls, a network on its
+    input, is no such value.
     """
-    return folded is not None and folded.root >= 0 and len(_taken_at(folded, line)) == 1
+    taken = _taken_at(folded, line) if folded is not None and folded.root >= 0 else set()
+    if folded is None or len(taken) != 1:
+        return False
+    root, value = folded.parts[folded.root].stack, folded.parts[next(iter(taken))].stack
+    level = [f.line for f in value if root and (f.file, f.function) == (root[-1].file, root[-1].function)]
+    return bool(level) and line.line not in level
 
 
 def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import local_names_of, names_taken_up
-from graphdoc.program.connections import is_all_of_loss, is_needed, reached_without_nodes, takes_only_older
+from graphdoc.program.connections import is_needed, is_the_loss_itself, reached_without_nodes, takes_only_older
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.observed import Program
@@ -38,15 +38,17 @@ def constant_at_use(
     *,
     use_only: bool = False,
     otherwise: Iterable[str] = (),
+    alone: bool = False,
 ) -> list[Remedy]:
     """Take the value as a constant where the failing (or the earlier) loss uses it; the ways in order of reach.
 
     None where all that the failing loss is to train lies behind it: then the connection is needed. With ``use_only``
     the other loss trains what lies behind through the same value: cut where it is computed, it would teach nothing.
-    ``otherwise`` are parameters that the failing loss is known to reach without the value.
+    ``otherwise`` are parameters that the failing loss is known to reach without the value. ``alone``: also where
+    the loss learns from the value alone.
     """
     carries = list(carries)
-    if _ends_learning(program, carries, otherwise):
+    if _ends_learning(program, carries, otherwise, alone):
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
@@ -61,7 +63,7 @@ def constant_at_use(
             continue
         made, used = pair
         edit, name = _edit_at_use(program, c, (producer, consumer), made, used)
-        if edit is not None and is_all_of_loss(program.evidence.folded, frame_at(edit["args"]["place"])):
+        if edit is not None and not alone and is_the_loss_itself(program.evidence.folded, [c]):
             return []
         if edit is not None and edit not in at_use:
             at_use.append(edit)
@@ -107,13 +109,13 @@ def _edit_at_use(
     return whole, code_at(program.sources, used) if whole is not None else ""
 
 
-def _ends_learning(program: Program, carries: list[OlderEdge], otherwise: Iterable[str]) -> bool:
+def _ends_learning(program: Program, carries: list[OlderEdge], otherwise: Iterable[str], alone: bool) -> bool:
     """Whether the failing loss would reach nothing that it is to train."""
     evidence, trained = program.evidence, program.trained
     if is_needed([*evidence.fresh_reaches, *otherwise], evidence.earlier_edges, carries, trained):
         return True
     left = reached_without_nodes(evidence.folded, [c.producer for c in carries])
-    return bool(trained) and left is not None and not {*(trained or ())} & left
+    return not alone and bool(trained) and left is not None and not {*(trained or ())} & left
 
 
 def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str:

@@ -91,7 +91,8 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     if reuse.role is Role.DATA and reuse.lifetime is Lifetime.SAME_PASS:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
-    return [*(value_computed_anew(program.sources, ways[0]) if ways else []), *ways]
+    cut = ways or constant_at_use(program, reuse.carries, note, alone=True)
+    return [*(value_computed_anew(program.sources, cut[0]) if cut else []), *ways]
 
 
 def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
