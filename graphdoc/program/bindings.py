@@ -134,15 +134,6 @@ def assignments(sources: SourceTexts, frame: Frame, name: str) -> list[tuple[Fra
     return [(frame_of(sources, frame.file, statement), value) for statement, value in found]
 
 
-def statement_at(sources: SourceTexts, frame: Frame) -> ast.stmt | None:
-    """The first statement that begins on the frame's line, and is no block."""
-    root = tree(sources, frame.file)
-    nodes = ast.walk(root) if root is not None else ()
-    return next(
-        (n for n in nodes if isinstance(n, ast.stmt) and n.lineno == frame.line and not hasattr(n, "body")), None
-    )
-
-
 def _is_argument(function: _Function, name: str) -> bool:
     a = function.args
     every = [*a.posonlyargs, *a.args, *a.kwonlyargs, *(x for x in (a.vararg, a.kwarg) if x)]

@@ -58,12 +58,12 @@ def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:
     made: taken as a constant, the value leaves a loss without a graph. What the line itself calls, a network on its
     input, is no such value.
     """
-    taken = _taken_at(folded, line) if folded is not None and folded.root >= 0 else set()
+    taken = _taken_at(folded, line)
     if folded is None or len(taken) != 1:
         return False
-    root, value = folded.parts[folded.root].stack, folded.parts[next(iter(taken))].stack
-    level = [f.line for f in value if root and (f.file, f.function) == (root[-1].file, root[-1].function)]
-    return bool(level) and line.line not in level
+    root, (value,) = folded.parts[folded.root].stack[-1], taken
+    made = [f.line for f in folded.parts[value].stack if (f.file, f.function) == (root.file, root.function)]
+    return bool(made) and line.line not in made
 
 
 def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> bool:
@@ -77,8 +77,10 @@ def is_the_loss_itself(folded: Folded | None, carries: Sequence[OlderEdge]) -> b
     return len(taken) == 1 and taken <= producers
 
 
-def _taken_at(folded: Folded, line: Frame) -> set[int]:
+def _taken_at(folded: Folded | None, line: Frame) -> set[int]:
     """The parts from elsewhere that a line takes which the failing loss is computed at; empty for another line."""
+    if folded is None or folded.root < 0:
+        return set()
     here = {n for n, p in enumerate(folded.parts) if p.stack and p.stack[-1].start[:2] == line.start[:2]}
     return {to for start, to, _ in folded.edges if start in here} - here if folded.root in here else set()
 

@@ -10,6 +10,8 @@ from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 _MODULES = ("autograd", "func", "torch")
 """``torch.autograd.grad`` is a function, not a gradient."""
@@ -103,7 +105,8 @@ def updates_of_itself(sources: SourceTexts, frame: Frame, name: str) -> list[tup
     behind = replace(frame, line=(frame.end_line or frame.line) + 1)
     found = {f.line: (f, v) for at in (frame, behind) for f, v in bindings.assignments(sources, at, name)}
     own = [(f, v) for f, v in found.values() if {name, f"{name}.grad"} & {*bindings.names_in(v)}]
-    return [(f, v) for f, v in own if not isinstance(bindings.statement_at(sources, f), ast.AugAssign)]
+    source = Source(frame.file, sources.get(frame.file, ""))
+    return [(f, v) for f, v in own if not isinstance(source.node_statement(Place.of(f)), ast.AugAssign)]
 
 
 def first_derivative(

@@ -102,11 +102,10 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     """
     worst: float | None = None
     for step in steps_around(base, failing):
-        number = base.steps_of(step.optimizer).index(step)
-        others = patched.steps_of(step.optimizer)
-        if number >= len(others):
+        other = counterpart(base, patched, step)
+        if other is None:
             return 1.0, "the optimizer steps fewer times than in the reference"
-        worst = max(worst or 0.0, difference(step.each, others[number].each))
+        worst = max(worst or 0.0, difference(step.each, other.each))
     if worst is not None and any(s.index > failing for s in base.steps):
         return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
     at = next((c for c in base.calls if c.index == failing), None)
@@ -122,6 +121,12 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     if at.gained:
         return difference(at.gained, now.gained), "gradients of the call that had failed, by the unpatched program"
     return None, ""
+
+
+def counterpart(base: Trace, patched: Trace, step: Step) -> Step | None:
+    """The step of the patched run that its optimizer makes as the one of this number; None where it makes fewer."""
+    number, others = base.steps_of(step.optimizer).index(step), patched.steps_of(step.optimizer)
+    return others[number] if number < len(others) else None
 
 
 def steps_around(base: Trace, failing: int) -> list[Step]:

@@ -6,8 +6,9 @@ import math
 
 from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
-from graphdoc.verify.measures import difference, names_of, told_place
+from graphdoc.verify.measures import apart, counterpart, difference, names_of, told_place
 from graphdoc.verify.traces import Call, Trace
+from graphdoc.verify.usage import owner_of
 
 SAME = 1e-6
 """How far two losses of the same numbers may lie apart. One small step moves a loss by little more than this, and may
@@ -40,7 +41,8 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     now = same[number] if number < len(same) else None
     if now is None or not _same_value(at, now):
         return []
-    return _told(base, at, now, {k for k in _own(base, at) if base.name(k) not in old}, tolerance)
+    mine = _stepped_by(base.trains().get(at.place, set()), at)
+    return _told(base, at, now, {k for k in mine if base.name(k) not in old}, tolerance)
 
 
 def cut_elsewhere(
@@ -64,7 +66,7 @@ def cut_elsewhere(
         if at.index == failing or at.index > end or any(own & trains.get(place, own) for place in at.shares):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
-        keys = {k for k in _own(base, at) if base.name(k) not in other}
+        keys = {k for k in _stepped_by(own, at) if base.name(k) not in other}
         told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
         if told and all(told):
             return told[0]
@@ -93,9 +95,8 @@ def cut_from_leaves(base: Trace, patched: Trace, tolerance: float) -> list[str]:
 def _alike_until(base: Trace, patched: Trace) -> float:
     """The place in the order of the original's events up to which every optimizer has made the steps that it made."""
     for step in base.steps:
-        number = base.steps_of(step.optimizer).index(step)
-        others = patched.steps_of(step.optimizer)
-        if number >= len(others) or difference(step.each, others[number].each) > SAME:
+        other = counterpart(base, patched, step)
+        if other is None or difference(step.each, other.each) > SAME:
             return step.index
     return math.inf
 
@@ -106,16 +107,15 @@ def _leaves(call: Call) -> dict[str, float]:
     return {str(i): v for i, v in enumerate(call.sums) if v is not None}
 
 
-def _own(base: Trace, call: Call) -> set[str]:
-    """The parameters that a call gives gradient to and the optimizers step that step behind it."""
-    own = base.trains().get(call.place, set())
-    return {k for k in call.gained if int(k.partition(".")[0]) in own}
+def _stepped_by(optimizers: set[int], call: Call) -> set[str]:
+    """The parameters that a call gives gradient to and one of these optimizers steps."""
+    return {k for k in call.gained if owner_of(k) in optimizers}
 
 
 def _same_value(at: Call, now: Call) -> bool:
     if not now.measured or at.value is None or now.value is None:
         return False
-    return difference({"": at.value}, {"": now.value}) <= SAME
+    return apart(at.value, now.value) <= SAME
 
 
 def _told(base: Trace, at: Call, now: Call, keys: set[str], tolerance: float) -> list[str]:

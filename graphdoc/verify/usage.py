@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from graphdoc.verify.compared import TOLERANCE
-from graphdoc.verify.measures import difference, names_of, steps_around, told_place
+from graphdoc.verify.measures import counterpart, difference, names_of, steps_around, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
-
-Entry = TypeVar("Entry", Call, Step)
 
 
 def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> list[str]:
@@ -147,7 +144,7 @@ def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | No
     """
     gradients: float | None = None
     for step in steps_around(base, failing):
-        other = _nth(patched.steps_of(step.optimizer), base.steps_of(step.optimizer).index(step))
+        other = counterpart(base, patched, step)
         if other is not None:
             gradients = max(gradients or 0.0, difference(step.each, other.each))
     at = next((c for c in base.backwards if c.index >= failing >= 0), None)
@@ -155,7 +152,7 @@ def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | No
         return gradients, None
     same = [c for c in patched.backwards if c.place == at.place]
     number = [c for c in base.backwards if c.place == at.place].index(at)
-    now = _nth(same, number)
+    now = same[number] if number < len(same) else None
     if now is None or now.value is None:
         return gradients, None
     gap = difference({"": at.value}, {"": now.value})
@@ -167,7 +164,3 @@ def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | No
 def owner_of(key: str) -> int:
     """The number of the optimizer that a parameter's key names."""
     return int(key.partition(".")[0])
-
-
-def _nth(entries: list[Entry], number: int) -> Entry | None:
-    return entries[number] if number < len(entries) else None

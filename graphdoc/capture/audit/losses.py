@@ -108,8 +108,7 @@ class Losses:
         missed = self._missed(optimizer, reached)
         if self.watch.leaves or self.watch.switched_off:
             self._bypassed.stepped(optimizer, seen, missed, self.watch.estimators)
-            cut = self._cut_off(missed)
-            self._tell_missed(cut, missed)
+            self._tell_missed(self._cut_off(missed), missed)
         if missed and self._evidence is None:
             drawn = [(record, record.behind) for record in reversed(self.watch.drawn())]
             self._tell_missed([(record, behind) for record, behind in drawn if behind & missed], missed)

@@ -165,7 +165,7 @@ class TermWatch(CutWatch):
                 self._note_detached(args[0], result)
             self._note_leaving(args[0], result)
         elif not self._torch.is_grad_enabled():
-            self._note_unrecorded_block(result)
+            self._note_unrecorded(result)
         elif isinstance(result, self._torch.Tensor) and result.is_leaf and result.requires_grad:
             values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
             self._into_leaves.extend({id(r): r for r in values if r is not None}.values())
@@ -249,7 +249,7 @@ class TermWatch(CutWatch):
                     sides[1]._sequence_nr(): first_side - other,
                 }
 
-    def _note_unrecorded_block(self, result: Any) -> None:
+    def _note_unrecorded(self, result: Any) -> None:
         """What a checkpoint computes without recording: what lies behind a block that it runs again gets gradients all
         the same, but for one with no input that requires them. And what the user's own switch keeps unrecorded."""
         record, _ = self._records.get(id(result), (None, None))
@@ -264,8 +264,10 @@ class TermWatch(CutWatch):
 
     def _note_beside(self, record: Record, nodes: list[Any]) -> None:
         """Numbers are added to something with a graph that leads to all that lies behind them: they cut nothing off."""
+        if len(self._beside) >= MOST_LEFT:
+            return
         cut = [r for r in records_behind([record], MOST_FOLLOWED) if id(r) in self.leaves or (r.origins and is_draw(r))]
-        reached = frozenset(leaves_behind(nodes) or ()) if cut and len(self._beside) < MOST_LEFT else frozenset()
+        reached = frozenset(leaves_behind(nodes) or ()) if cut else frozenset()
         for r in cut:
             if r.behind and r.behind <= reached:
                 self.leaves.pop(id(r), None)

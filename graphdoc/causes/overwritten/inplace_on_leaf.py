@@ -122,7 +122,7 @@ def _no_leaf(program: Program, write: RefusedWrite) -> tuple[Remedy, ...]:
     be filled, and what is written into it has the graph."""
     frame, path = write.frame, write.target.path
     mine = [p for p in program.parameters if _leads_to(path, p.name)]
-    if not program.optimizers or not path.isidentifier() or any(p.owners or "." in p.name for p in mine):
+    if not program.optimizers or not path.isidentifier() or any(map(_is_held, mine)):
         return ()
     for _, value in assignments(program.sources, frame, path):
         if isinstance(value, ast.Call) and any(k.arg == "requires_grad" for k in value.keywords):
@@ -134,6 +134,11 @@ def _no_leaf(program: Program, write: RefusedWrite) -> tuple[Remedy, ...]:
             title = f"do not let `{path}` require gradients where it is made, at {where(made)}"
             return (Remedy("drop_keyword", title, "safe", note, {"place": place(made), "name": "requires_grad"}),)
     return ()
+
+
+def _is_held(p: Parameter) -> bool:
+    """Whether an optimizer or a module has it; what neither has is a tensor of the program's own."""
+    return bool(p.owners) or "." in p.name
 
 
 def _is_leaf(parameters: list[Parameter], path: str) -> bool:
@@ -152,7 +157,7 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
     name = target.path.rpartition(".")[2]
     mine = [p for p in parameters if p.name.rpartition(".")[2] == name and p.is_leaf]
     stepped = any(p.owners for p in parameters)
-    trained = any(p.owners or "." in p.name or not stepped for p in mine)
+    trained = any(_is_held(p) or not stepped for p in mine)
     named = frame.function.rpartition(".")[2] in ("__init__", "reset_parameters", "init_weights")
     return trained or named or _is_looped(sources, frame, target.path)
 
@@ -171,10 +176,10 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
 def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
     """What is written, where the path leads to one parameter alone: ``layer.weight`` may be that of any layer."""
     found = [p for p in parameters if not p.buffer and _leads_to(target.path, p.name)]
-    held = [p for p in found if update or p.owners or "." in p.name]
+    held = [p for p in found if update or _is_held(p)]
     if len(found) != 1 or not held:
         return ()
-    word = "a parameter" if held[0].owners or "." in held[0].name else "a leaf"
+    word = "a parameter" if _is_held(held[0]) else "a leaf"
     return (f"{held[0].name}, {word} of shape {held[0].shape}",)
 
 

@@ -91,18 +91,7 @@ def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
     writer = found.writers[0] if found.writers else None
     who = f"{where(writer.frame)} writes into" if writer is not None and writer.frame else "Something wrote into"
-    title = f"{quoted(found)} is overwritten in place, and the backward of {saved_by(found.node)} still needs it"
-    what = f"{called(found.stale)}, which {saved_by(found.node)} had saved for backward. The numbers that its gradient "
-    what += "needs are gone."
-    if found.shares_memory:
-        title = (
-            f"`{found.shares_memory}` is written in place, and shares its memory with what the backward of "
-            f"{saved_by(found.node)} needs"
-        )
-        what = (
-            f"`{found.shares_memory}`, which shares its memory with a tensor that {saved_by(found.node)} had saved for "
-            "backward. A write to any part of it counts for all."
-        )
+    title, what = _words(found)
     return Finding(
         strength,
         confidence,
@@ -116,6 +105,21 @@ def _told(program: Program, found: Overwrite) -> Finding:
             *clone_operand(program.sources, program.nodes, found),
         ),
         because=reason(program, found),
+    )
+
+
+def _words(found: Overwrite) -> tuple[str, str]:
+    """The headline, and what it is that was written: the saved tensor itself, or another part of its memory."""
+    saver = saved_by(found.node)
+    if part := found.shares_memory:
+        return (
+            f"`{part}` is written in place, and shares its memory with what the backward of {saver} needs",
+            f"`{part}`, which shares its memory with a tensor that {saver} had saved for backward. A write to any part "
+            "of it counts for all.",
+        )
+    return (
+        f"{quoted(found)} is overwritten in place, and the backward of {saver} still needs it",
+        f"{called(found.stale)}, which {saver} had saved for backward. The numbers that its gradient needs are gone.",
     )
 
 
