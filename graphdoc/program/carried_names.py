@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.container_entries import pairs, statements
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.stored_values import user_frames
-from graphdoc.program.value_reads import bound_names, meeting, operands_in
+from graphdoc.program.value_reads import bound_names, ends, meeting, operands_in
 from graphdoc.source.paths import covers, last_word, targets_of
 
 _DEEPEST = 4
@@ -177,6 +177,20 @@ def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> li
             looks_on = looks_on and all(holder.steps[0].key in bound_names(sources, f) for f in frames)
         out += [] if looks_on else [holder]
     return out or holders
+
+
+def carrying_holders(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: OlderEdge) -> list[Holder]:
+    """Of what could have carried a value what did, without the names that were only looking on.
+
+    Where the value is taken up under the very name that the statement which made it gave to it, another local name
+    (``old = state``) has carried nothing, and may have been bound long after.
+    """
+    could, holders = could_carry(sources, nodes, carry), list(carry.tensor.holders)
+    pair = ends(sources, nodes, raised, carry)
+    if pair is not None and operands_in(sources, pair[1], bound_names(sources, pair[0])):
+        read = set(operands_in(sources, pair[1], [h.base for h in holders]))
+        holders = [h for h in holders if len(h.steps) > 1 or h.base in read]
+    return [h for h in holders if h in could] or holders
 
 
 def local_names_of(sources: SourceTexts, frame: Frame, paths: list[str]) -> list[str]:

@@ -72,20 +72,6 @@ def ends(
     return (stored[0] if stored else inner[0]), inner[1]
 
 
-def carrying_holders(sources: SourceTexts, nodes: list[Node], raised: Raised | None, carry: OlderEdge) -> list[Holder]:
-    """What holds a carried value, without the names that were only looking on.
-
-    Where the value is taken up under the very name that the statement which made it gave to it, another local name
-    (``old = state``) has carried nothing, and may have been bound long after.
-    """
-    holders = list(carry.tensor.holders)
-    pair = ends(sources, nodes, raised, carry)
-    if pair is None or not operands_in(sources, pair[1], bound_names(sources, pair[0])):
-        return holders
-    read = set(operands_in(sources, pair[1], [h.base for h in holders]))
-    return [h for h in holders if len(h.steps) > 1 or h.base in read]
-
-
 def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     """The names that the statement around this place assigns."""
     from graphdoc.source.module import Source

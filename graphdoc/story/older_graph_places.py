@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
-from graphdoc.program.carried_names import could_carry, handed_round, stored_on
+from graphdoc.program.carried_names import carrying_holders, handed_round, stored_on
 from graphdoc.program.earlier_losses import roots_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
@@ -17,7 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
 from graphdoc.program.stored_values import alias_of, kept_at, user_frames
-from graphdoc.program.value_reads import bound_names, carrying_holders, ends, meeting, uses_in_loss
+from graphdoc.program.value_reads import bound_names, ends, meeting, uses_in_loss
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import MOST_PLACES, called, distinct_carries, paths_of
 
@@ -52,9 +52,7 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
         producer = program.node(c.producer)
         if producer is None:
             continue
-        could = could_carry(program.sources, program.nodes, c)
-        known = carrying_holders(program.sources, program.nodes, program.raised, c)
-        holders = [h for h in known if h in could] or known
+        holders = carrying_holders(program.sources, program.nodes, program.raised, c)
         statements = kept_at(program.sources, program.raised, holders, producer)[:2]
         for frame in _in_rounds(program.sources, reuse, producer, statements):
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
