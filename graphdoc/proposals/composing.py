@@ -24,7 +24,10 @@ from graphdoc.sourcetext import decode, digest, read_source
 from graphdoc.verify.failing_again import failing_place
 
 ROUNDS = 2
-"""Failures behind the first one that one patch may mend: each costs trials, and a longer chain is nobody's to judge."""
+"""Causes behind the first one that one patch may mend: each costs trials, and a longer chain is nobody's to judge."""
+PLACES = 6
+"""Failures behind the first one that one patch may mend: one cause at many lines (a table written by entries, ``.grad``
+read all over a function) is one thing to judge, and takes a trial for each line."""
 TOGETHER = "composed"
 """The kind of a patch that was put together; no module makes it, for its parts refer to different texts."""
 EACH = 3
@@ -50,7 +53,7 @@ class Composer:
         """The patch together with each of the best remedies of the failure that the patched program met; none where
         that has no remedy, or enough have been put together already.
         """
-        if len(candidate.chain) >= ROUNDS or not candidate.texts:
+        if len(candidate.chain) >= PLACES or not candidate.texts:
             return []
         failed.process.cwd = self.evidence.process.cwd
         names = {os.path.realpath(os.path.join(failed.process.cwd, name)): name for name in failed.sources}
@@ -64,6 +67,8 @@ class Composer:
         for one in found[:1]:
             at = failing_place(failed.failing_call, failed.raised)
             link = _link(at, failed.message, one.cause.code, one.finding.title)
+            if len(candidate.chain) >= ROUNDS and any(known["code"] != link["code"] for known in candidate.chain):
+                break
             sources = {file: Source(file, text) for file, text in failed.sources.items()}
             trains_through = _computes_anew(candidate) and self._same_call(at, failed)
             for remedy in one.finding.remedies:
@@ -108,8 +113,9 @@ class Composer:
             return None
         whole = {**candidate.texts, **mine}
         safety: Safety = "safe" if remedy.safety == candidate.fix.safety == "safe" else "unsafe"
-        title = f"{candidate.fix.title}; then, for {link['at']}: {remedy.title}"
-        note = " ".join(dict.fromkeys(n for n in (candidate.fix.note, remedy.note) if n))
+        title = _title(candidate, link["at"], remedy.title)
+        notes = list(dict.fromkeys(n for n in (candidate.fix.note, remedy.note) if n))
+        note = notes[0] if len(notes) == 1 else " ".join(n if n.endswith(".") else f"{n}." for n in notes)
         joined = Remedy(TOGETHER, title, safety, note)
         fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
         return Candidate(fix, joined, whole, chain=(*candidate.chain, link)) if fix is not None else None
@@ -189,6 +195,15 @@ def _cuts(kind: str, args: Args) -> bool:
     """Whether a remedy takes a value as a constant, in one of its parts at least."""
     parts = [(str(e["kind"]), e["args"]) for e in args.get("edits", ())] if kind == "several" else []
     return kind.startswith(("detach", "no_grad")) or any(_cuts(k, a) for k, a in parts)
+
+
+def _title(candidate: Candidate, at: str, then: str) -> str:
+    """What both do; the places at which the same is done again are told in a row."""
+    told, end = candidate.fix.title, f": {then}"
+    if candidate.chain and told.endswith(end):
+        places = told.removesuffix(end)
+        return told if places.endswith(at) else f"{places}, {at}{end}"
+    return f"{told}; then, for {at}{end}"
 
 
 def _line(sources: SourceTexts, frame: Frame) -> str:

@@ -185,3 +185,53 @@ def test_what_is_computed_anew_for_a_loss_is_not_cut_off_from_it_in_the_same_pat
     fixes = report.diagnoses[0].fixes
     assert any(f.id == "move_into_loop" for f in fixes)
     assert not any("detach" in f.diff for f in fixes), [f.title for f in fixes]
+
+
+FILTER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.spare = nn.Linear(4, 1), nn.Linear(4, 1, bias=False)
+
+    def forward(self, x):
+        return self.used(x)
+
+
+def smooth(model, kept):
+    if kept is None:
+        kept = {n: p.grad.detach() for n, p in model.named_parameters()}
+    for n, p in model.named_parameters():
+        kept[n] = kept[n] * 0.9 + p.grad.detach() * 0.1
+        norm = p.grad.norm()
+        p.grad.data = p.grad.data + kept[n] / (1 + norm)
+    return kept
+
+
+net, kept = Net(), None
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    optimizer.zero_grad()
+    net(torch.randn(8, 4)).pow(2).mean().backward()
+    kept = smooth(net, kept)
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_one_cause_at_many_lines_is_mended_at_all_of_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = run(tmp_path, FILTER)
+    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert {link["code"] for link in best.verification["chain"]} == {"GD311"}
+    assert len(best.verification["chain"]) == 4
+    # Where the same is done again, the title tells the places in a row.
+    assert "then, for train.py:20, train.py:21, train.py:22: count" in best.title
+    assert best.diff.count("torch.zeros_like(p) if p.grad is None") == 4
