@@ -11,6 +11,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, replace
 from graphdoc.fixes.slice_maps import mapped, value_first
 from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.displays import is_container
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same, targets_of
 from graphdoc.source.places import Edit
@@ -22,7 +23,7 @@ from graphdoc.source.tokens import outer_span
 def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subscript, args: Args) -> list[Edit]:
     """The best edit for ``base[index] = value``."""
     base: ast.expr = target.value
-    while isinstance(base, ast.Subscript) and not _string_key(base):
+    while isinstance(base, ast.Subscript) and not _string_key(base) and not is_container(source, base.value):
         base = base.value
     text = args.get("base") or (source.segment(base) if is_path(base) else "")
     if not text:

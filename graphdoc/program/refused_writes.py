@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphdoc.evidence import Frame
 from graphdoc.program.flagged_builders import builders
 from graphdoc.program.in_place_writes import Target, is_statement, target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
+from graphdoc.program.written_leaves import entry_written
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
     stack = program.raised.stack if program.raised is not None else []
     built = [] if visible else builders(program.sources, frame, stack)
     target = target_of(program.sources, program.raised, frame) if visible or _of_one_module(stack) else Target()
-    return RefusedWrite(said.id, frame, target, visible, built)
+    entry = entry_written(program.sources, frame) if target.path else ""
+    return RefusedWrite(said.id, frame, replace(target, path=entry) if entry else target, visible, built)
 
 
 def _of_one_module(stack: list[Frame]) -> bool:

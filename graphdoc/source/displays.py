@@ -1,11 +1,10 @@
-"""Names that stand for a plain list, as far as the source tells."""
+"""Names that stand for a plain list or dictionary, as far as the source tells."""
 
 from __future__ import annotations
 
 import ast
 
 from graphdoc.source.module import Function, Source
-from graphdoc.source.paths import targets_of
 from graphdoc.source.scopes import own_nodes, parameters, scope_of
 
 
@@ -14,18 +13,40 @@ def is_list(source: Source, node: ast.expr) -> bool:
 
     An item of such a list is a value of its own; to assign one writes into no tensor.
     """
+    makers = _makers(source, node)
+    return bool(makers) and all(_makes_list(m) for m in makers)
+
+
+def is_container(source: Source, node: ast.expr) -> bool:
+    """Whether all that a name is bound to in its scope are lists or dictionaries written out."""
+    makers = _makers(source, node)
+    return bool(makers) and all(_makes_list(m) or _makes_dictionary(m) for m in makers)
+
+
+def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
+    """The values of all bindings of a name in its scope; none where one of them is no plain assignment."""
     scope = scope_of(source, node)
     if not isinstance(node, ast.Name) or scope is None:
-        return False
+        return []
     if isinstance(scope, Function) and node.id in parameters(scope):
-        return False
+        return []
     stored = [n for n in own_nodes(scope) if isinstance(n, ast.Name) and n.id == node.id and _is_bound(n)]
     makers = [
-        s.value
+        value
         for s in own_nodes(scope)
-        if isinstance(s, ast.Assign) and any(t is n for t in targets_of(s) for n in stored)
+        if isinstance(s, ast.Assign)
+        for target in s.targets
+        for bound, value in _pairs(target, s.value)
+        if any(bound is n for n in stored)
     ]
-    return bool(stored) and len(makers) == len(stored) and all(_makes_list(m) for m in makers)
+    return makers if len(makers) == len(stored) else []
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What each name of an assignment is bound to: the parts of ``a, b = {}, []`` one by one."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return [p for t, v in zip(target.elts, value.elts, strict=True) for p in _pairs(t, v)]
+    return [(target, value)]
 
 
 def _is_bound(name: ast.Name) -> bool:
@@ -38,3 +59,9 @@ def _makes_list(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in ("list", "sorted")
     return isinstance(value, ast.List | ast.ListComp)
+
+
+def _makes_dictionary(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("dict", "defaultdict", "OrderedDict")
+    return isinstance(value, ast.Dict | ast.DictComp)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.bindings import assignments, frame_of, names_in, tree
+from graphdoc.program.bindings import call_at, names_in, tree
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
+from graphdoc.program.written_leaves import flags_of, gradient_asked, is_update_of_its_own
 from graphdoc.program.written_values import learns_through
 from graphdoc.remedies.in_place_write import SAME, together
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, last_word
 from graphdoc.story.message_alone import from_message
 
 TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
+
+FLAG = "requires_grad"
 
 MESSAGES = ("leaf-inplace", "leaf-view-inplace", "function-dirty-leaf")
 
@@ -97,7 +101,9 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
     learns = training and learns_through(program.sources, frame, target.path, program.tensors)
-    update = not learns and _is_update(program.sources, program.parameters, frame, target)
+    filled = _no_leaf(program, write)
+    own = is_update_of_its_own(program.sources, frame, target.path)
+    update = not learns and not filled and (own or _is_update(program.sources, program.parameters, frame, target))
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
         if update
@@ -113,27 +119,38 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target, update),
-        (*_no_leaf(program, write), *_remedies(program.sources, write, update, learns, training)),
+        (*filled, *_remedies(program.sources, write, update, learns or bool(filled), training, own)),
     )
 
 
 def _no_leaf(program: Program, write: RefusedWrite) -> tuple[Remedy, ...]:
     """The flag dropped where a tensor is made that no optimizer of the program holds and no module owns: it is there to
-    be filled, and what is written into it has the graph."""
+    be filled, and what is written into it has the graph. One whose own gradient is taken is there for that."""
     frame, path = write.frame, write.target.path
-    mine = [p for p in program.parameters if _leads_to(path, p.name)]
-    if not program.optimizers or not path.isidentifier() or any(map(_is_held, mine)):
+    held = [p.name for p in program.parameters if p.owners]
+    container, entry, _ = path.partition("[")
+    # Of an entry only its container's name is known, and what goes by no module's name may be one.
+    container = container.rpartition(".")[2]
+    stepped = any(
+        "." not in name or container in name.replace("[", ".").split(".") if entry else _leads_to(path, name)
+        for name in held
+    )
+    if not program.optimizers or stepped or gradient_asked(program.sources, frame, path):
         return ()
-    for _, value in assignments(program.sources, frame, path):
-        if isinstance(value, ast.Call) and any(k.arg == "requires_grad" for k in value.keywords):
-            made = frame_of(program.sources, frame.file, value)
-            note = (
-                "No optimizer steps this tensor; what is written into it is then recorded, and gets its gradient "
-                "through it."
-            )
-            title = f"do not let `{path}` require gradients where it is made, at {where(made)}"
-            return (Remedy("drop_keyword", title, "safe", note, {"place": place(made), "name": "requires_grad"}),)
-    return ()
+    made = flags_of(program.sources, frame, path)
+    if not made:
+        return ()
+    note = "No optimizer steps this tensor; what is written into it is then recorded, and gets its gradient through it."
+    lines = " and ".join(dict.fromkeys(where(m) for m in made))
+    title = f"do not let `{path}` require gradients where it is made, at {lines}"
+    return tuple(together([_without_flag(program.sources, m) for m in made], title, "safe", note))
+
+
+def _without_flag(sources: SourceTexts, made: Frame) -> dict[str, Any]:
+    call = call_at(sources, made)
+    method = call is not None and last_word(call.func) == "requires_grad_"
+    args = {"place": place(made)}
+    return {"kind": "drop_call", "args": args} if method else {"kind": "drop_keyword", "args": {**args, "name": FLAG}}
 
 
 def _is_held(p: Parameter) -> bool:
@@ -195,7 +212,7 @@ def _leads_to(path: str, name: str) -> bool:
 
 
 def _remedies(
-    sources: SourceTexts, write: RefusedWrite, update: bool, learns: bool, training: bool
+    sources: SourceTexts, write: RefusedWrite, update: bool, learns: bool, training: bool, own: bool
 ) -> tuple[Remedy, ...]:
     frame, target, built = write.frame, write.target, write.built
     at = place(frame)
@@ -207,7 +224,7 @@ def _remedies(
         f"put the write{'s' if last else ''} at {where(frame)}{f'-{last.line}' if last else ''} under torch.no_grad()",
         "safe" if update else "unsafe",
         "The write changes the numbers of the leaf and is not differentiated; the leaf stays one"
-        + (" and is trained." if trained else "."),
+        + (" and gets its gradient." if own else " and is trained." if trained else "."),
         {"place": at, **({"last": place(last)} if last else {})},
     )
     anew = Remedy(
