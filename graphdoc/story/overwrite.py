@@ -185,4 +185,12 @@ def forwards_before(
     """The forwards that ran before the write, each at its own time."""
     label = f"this forward ran with {before}"
     times = [(frame, next(iter(found.ran_in(frame)), found.node)) for frame in forwards]
-    return [span("cause", frame, label, sources, moment(node)) for frame, node in times]
+    return [span("cause", _apart(found, frame, node), label, sources, moment(node)) for frame, node in times]
+
+
+def _apart(found: Overwrite, frame: Frame, node: Node) -> Frame:
+    """The place of a forward; where the call there makes the write as well, the one below it that does not."""
+    wrote = {f.start for w in found.writers for f in w.stack}
+    at = next((i for i, f in enumerate(node.stack) if f.start == frame.start), len(node.stack))
+    below = [f for f in node.stack[at:] if f.user]
+    return next((f for f in below if f.start not in wrote), frame)
