@@ -15,7 +15,7 @@ from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.in_place_writes import in_loop
 from graphdoc.program.spans import Moment, innermost_user, span, where
 from graphdoc.source.module import Source
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, last_word
 from graphdoc.source.places import Place
 
 MOST_FILES = 40
@@ -171,15 +171,19 @@ def given(sources: SourceTexts, file: str, name: str) -> Iterator[Switch]:
             yield Switch(name, call, call)
 
 
-def makers_of(sources: SourceTexts, deed: Deed) -> list[Frame]:
-    """The user's calls of what he imported from a package: where he chose its code."""
-    out: list[Frame] = []
+def makers_of(sources: SourceTexts, deed: Deed, stack: Sequence[Frame]) -> list[Frame]:
+    """The user's calls of what he imported from a package, where he chose its code: of a class whose method ran (on
+    ``stack``), else the only one that makes an object, or the only one at all; none where several may be meant."""
+    ran = {f.function.partition(".")[0] for f in stack if "." in f.function}
+    out: list[tuple[str, Frame]] = []
     for file in list(sources)[:MOST_FILES]:
         root = tree(sources, file)
         for node in ast.walk(root) if root is not None else ():
             if isinstance(node, ast.Call) and _imported(root, node, deed.package):
-                out.append(frame_of(sources, file, node))
-    return out
+                out.append((last_word(node.func), frame_of(sources, file, node)))
+    of_class = [f for name, f in out if name in ran]
+    made = [f for name, f in out if name[:1].isupper()] or [f for _, f in out]
+    return of_class or (made if len(made) == 1 else [])
 
 
 def _comes_from(sources: SourceTexts, switch: Switch, package: Package) -> bool:

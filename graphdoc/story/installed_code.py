@@ -230,12 +230,13 @@ def _of_a_batch(program: Program, found: Overwrite | None) -> list[Frame]:
     """The user's lines below the one that runs the loop, of what made the loss: innermost of each stack."""
     stacks = _stacks(program, found)
     out = [frames[-1] for stack in stacks if (frames := inside(program.driver, stack))]
-    made_by = next((d for stack in stacks if (d := deed_of(program.packages, stack))), None)
+    deeds = ((d, stack) for stack in stacks if (d := deed_of(program.packages, stack)))
+    made_by, ran = next(deeds, (None, []))
     if made_by is None or out:
         return out
     # Nothing of the user's runs for a batch: he chose the package's code, where he made it or switched it on.
     switch = switch_of(program.sources, made_by)
-    return [switch.frame] if switch is not None else makers_of(program.sources, made_by)
+    return [switch.frame] if switch is not None else makers_of(program.sources, made_by, ran)
 
 
 def _stacks(program: Program, found: Overwrite | None) -> list[list[Frame]]:
