@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.source.module import Source
-from graphdoc.source.paths import last_word
+from graphdoc.source.paths import covers, last_word
 from graphdoc.source.places import Place
 
 MOST_FLAGS = 6
@@ -46,8 +46,16 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
                 named = {n.attr for n in ast.walk(call) if isinstance(n, ast.Attribute)}
                 if kind in named | {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}:
                     found.append(frame_of(sources, file, call))
-    unique = list({f.start: f for f in found}.values())
+    ran = {f.function.partition(".")[0] for f in stack if f.user and "." in f.function}
+    unique = sorted({f.start: f for f in found}.values(), key=lambda f: _class_around(sources, f) not in ran)
     return unique if len(unique) <= MOST_FLAGS else []
+
+
+def _class_around(sources: SourceTexts, frame: Frame) -> str:
+    """The class in whose text a place lies; what runs a method was built by its class rather than by another one."""
+    root = tree(sources, frame.file)
+    around = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and covers(n, frame.line)] if root else []
+    return max(around, key=lambda n: n.lineno).name if around else ""
 
 
 def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:
