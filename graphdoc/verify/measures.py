@@ -49,7 +49,8 @@ def stopped_flows(
     the call that had failed reached it by what was computed since the earlier calls (``own_graph``, names). Those that
     are ``spared`` are to receive none (names).
     """
-    failed = next((c.place for c in base.calls if c.index == failing), None)
+    call = base.call_of(failing)
+    failed = call.place if call is not None else None
     now = patched.flows()
     places = {place for place, _ in now}
     trained = {key for _, key in now}
@@ -108,12 +109,10 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
         worst = max(worst or 0.0, difference(step.each, other.each))
     if worst is not None and any(s.index > failing for s in base.steps):
         return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
-    at = next((c for c in base.calls if c.index == failing), None)
-    same = [c for c in patched.calls if at is not None and c.place == at.place]
-    position = [c for c in base.calls if at is not None and c.place == at.place].index(at) if at is not None else -1
-    if at is None or position >= len(same):
+    at = base.call_of(failing)
+    now = same_call(base, patched, at) if at is not None else None
+    if at is None or now is None:
         return None, ""
-    now = same[position]
     if at.kind == "grad" and at.sums and len(at.sums) == len(now.sums):
         pairs = {str(i): v for i, v in enumerate(at.sums) if v is not None}
         others_now = {str(i): v for i, v in enumerate(now.sums) if v is not None}
@@ -126,6 +125,12 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
 def counterpart(base: Trace, patched: Trace, step: Step) -> Step | None:
     """The step of the patched run that its optimizer makes as the one of this number; None where it makes fewer."""
     number, others = base.steps_of(step.optimizer).index(step), patched.steps_of(step.optimizer)
+    return others[number] if number < len(others) else None
+
+
+def same_call(base: Trace, patched: Trace, call: Call) -> Call | None:
+    """The call of the patched run that is made from this place as the one of this number; None where it makes fewer."""
+    number, others = base.calls_from(call.place).index(call), patched.calls_from(call.place)
     return others[number] if number < len(others) else None
 
 
@@ -145,9 +150,8 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
     at = next((c for c in base.backwards if c.index >= failing >= 0), None)
     if at is None or at.value is None:
         return None, []
-    number = [c for c in base.calls if c.place == at.place].index(at)
-    same = [c for c in patched.calls if c.place == at.place]
-    now = same[number].value if number < len(same) else None
+    same = same_call(base, patched, at)
+    now = same.value if same is not None else None
     if now is None:
         return None, []
     difference = apart(at.value, now)
@@ -165,8 +169,8 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
 
     Gradients that are cleared before a step uses them do no harm.
     """
-    at = next((c for c in base.calls if c.index == failing), None)
-    again = [c for c in patched.calls if c.old and at is not None and c.place == at.place]
+    at = base.call_of(failing)
+    again = [c for c in patched.calls_from(at.place) if c.old] if at is not None else []
     fates = [_fate(patched, c) for c in again]
     # What stands open at the end of the trace goes the way of what was seen before.
     bad = next((c for c, fate in zip(again, fates, strict=True) if fate is True), None)

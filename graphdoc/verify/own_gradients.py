@@ -6,7 +6,7 @@ import math
 
 from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
-from graphdoc.verify.measures import apart, counterpart, difference, names_of, told_place
+from graphdoc.verify.measures import apart, counterpart, difference, names_of, same_call, told_place
 from graphdoc.verify.traces import Call, Trace
 from graphdoc.verify.usage import owner_of
 
@@ -33,12 +33,10 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
 
     ``old`` are names of the parameters behind what is old in its graph: their gradient may end, or be another one.
     """
-    at = next((c for c in base.calls if c.index == failing), None)
+    at = base.call_of(failing)
     if at is None or not old or at.value is None or not at.gained:
         return []
-    number = [c for c in base.calls if c.place == at.place].index(at)
-    same = [c for c in patched.calls if c.place == at.place]
-    now = same[number] if number < len(same) else None
+    now = same_call(base, patched, at)
     if now is None or not _same_value(at, now):
         return []
     mine = _stepped_by(base.trains().get(at.place, set()), at)

@@ -89,6 +89,14 @@ class Trace:
     def steps(self) -> list[Step]:
         return [s for s in self.order if isinstance(s, Step)]
 
+    def call_of(self, index: int) -> Call | None:
+        """The call at this place in the order of all journal events; None where it was not recorded."""
+        return next((c for c in self.calls if c.index == index), None)
+
+    def calls_from(self, place: Line) -> list[Call]:
+        """The calls from one line of the original, in their order."""
+        return [c for c in self.calls if c.place == place]
+
     @property
     def last_index(self) -> int:
         """The place of the last recorded call or step in the order of all journal events; -1 where there is none."""
