@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from graphdoc.capture import saved, walk
-from graphdoc.capture.facts import shape_of, version_of
+from graphdoc.capture.facts import is_leaf, shape_of, version_of
 from graphdoc.capture.folding import Folding
 from graphdoc.capture.frames import frames_of, outside_compiled
 from graphdoc.capture.journal import Entry, Journal
@@ -101,7 +101,7 @@ class Autopsy:
 
     def _parameter(self, ident: int, name: str, tensor: Any, buffer: bool) -> Parameter:
         grad = ""
-        if tensor.is_leaf and tensor.requires_grad:
+        if is_leaf(tensor) and tensor.requires_grad:
             grad = "none" if tensor.grad is None else "present"
         return Parameter(
             name,
@@ -109,7 +109,7 @@ class Autopsy:
             str(tensor.dtype),
             bool(tensor.requires_grad),
             buffer,
-            bool(tensor.is_leaf),
+            is_leaf(tensor),
             version_of(tensor),
             self.owners.get(ident, []),
             grad,

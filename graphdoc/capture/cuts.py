@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.cut_records import DRAWS, Record, apart, records_behind
+from graphdoc.capture.facts import is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.switches import frames_of_place, is_users, wraps_decorated
 from graphdoc.evidence import Cut
@@ -31,7 +32,7 @@ class CutWatch(CutRecorder):
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, _roots: list[Any], outputs: list[Any]) -> None:
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
-        starts = [r for t in outputs if (not t.requires_grad or t.is_leaf) and (r := self._made(t)) is not None]
+        starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._made(t)) is not None]
         chain = records_behind(starts)
         for record, alike in apart(r for r in chain if r.origins)[:MOST_CUTS]:
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))

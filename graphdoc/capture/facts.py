@@ -36,6 +36,15 @@ def grad_fn_of(tensor: Any) -> Any:
         return None
 
 
+def is_leaf(tensor: Any) -> bool:
+    """``tensor.is_leaf``; reading it raises, as that of ``grad_fn`` does, for one of several views whose base has been
+    written (``torch.unbind`` of a parameter that was stepped): such a view is a result."""
+    try:
+        return bool(tensor.is_leaf)
+    except RuntimeError:
+        return False
+
+
 def parameters_of(optimizer: Any) -> list[Any]:
     """The parameters that an optimizer holds; none where its groups are not what PyTorch makes of them."""
     groups = optimizer.param_groups

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.code_places import is_user_file, shown_file
+from graphdoc.capture.facts import is_leaf
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.source_texts import add_source
 
@@ -57,7 +58,7 @@ def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
 
 
 def _nodes_behind(autopsy: Autopsy) -> set[Any]:
-    tensors = [t for t in autopsy.census.tensors.values() if t.requires_grad and not t.is_leaf]
+    tensors = [t for t in autopsy.census.tensors.values() if t.requires_grad and not is_leaf(t)]
     starts = []
     for tensor in tensors[:MOST_ROOTS]:
         try:

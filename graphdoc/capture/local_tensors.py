@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.access_paths import text_of
 from graphdoc.capture.code_places import function_of
-from graphdoc.capture.facts import grad_fn_of, shape_of
+from graphdoc.capture.facts import grad_fn_of, is_leaf, shape_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.evidence import Frame
 
@@ -36,11 +36,11 @@ def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
                 "shape": shape_of(tensor),
                 "dtype": str(tensor.dtype),
                 "requires_grad": bool(tensor.requires_grad),
-                "is_leaf": bool(tensor.is_leaf),
+                "is_leaf": is_leaf(tensor),
                 "op": str(node.name()) if node is not None else "",
                 "made": [vars(f) for f in made if f.user][-3:],
                 "inference": bool(tensor.is_inference()),
-                "grad": "none" if not tensor.is_leaf or tensor.grad is None else "present",
+                "grad": "none" if not is_leaf(tensor) or tensor.grad is None else "present",
             }
         )
         if len(out) >= MOST:

@@ -6,7 +6,7 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
-from graphdoc.capture.facts import extent_of, grad_fn_of, shape_of, storage_of, version_of
+from graphdoc.capture.facts import extent_of, grad_fn_of, is_leaf, shape_of, storage_of, version_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.given_out import GivenOut
 from graphdoc.capture.saved_contents import stale_contents
@@ -75,7 +75,7 @@ class Mismatches:
             if storage_of(parameter) == storage:
                 told.kind = "buffer" if buffer else "parameter"
                 told.name = name
-                told.is_leaf = bool(parameter.is_leaf)
+                told.is_leaf = is_leaf(parameter)
                 told.requires_grad = bool(parameter.requires_grad)
                 told.owners = self.seen.owners.get(ident, [])
                 told.holders = self.seen.census.holders(ident, True, self.seen.cwd)
@@ -86,12 +86,12 @@ class Mismatches:
             if storage_of(other) == storage:
                 holders = self.seen.census.holders(ident, True, self.seen.cwd)
                 (told.holders if _overlap(tensor, other) else beside).extend(holders)
-                if best is None or other.is_leaf:
+                if best is None or is_leaf(other):
                     best = other
         told.holders = (told.holders or beside)[:8]
         if told.holders:
             told.name = min(told.holders, key=lambda h: (len(h.steps), len(h.path))).told
-        if best is not None and best.is_leaf:
+        if best is not None and is_leaf(best):
             told.is_leaf = True
             told.kind = "leaf" if best.requires_grad else "input"
         return told, best

@@ -13,6 +13,7 @@ from typing import Any
 from graphdoc.capture.access_paths import Path, cost_of, is_frozen, resolve, structure_of, text_of
 from graphdoc.capture.code_places import shown_file
 from graphdoc.capture.containers import elements
+from graphdoc.capture.facts import is_leaf
 from graphdoc.capture.privates import Privates
 from graphdoc.capture.search_roots import Root
 from graphdoc.evidence import Holder, Step
@@ -192,7 +193,7 @@ class Census:
             self._take(module, self._told(path))
         for ident, paths in self.tensor_paths.items():
             tensor = self.tensors[ident]
-            if ident not in self.parameter_names and tensor.is_leaf and tensor.requires_grad:
+            if ident not in self.parameter_names and is_leaf(tensor) and tensor.requires_grad:
                 name = self._told(min(paths, key=lambda found: cost_of(found[1], found[0]))[1])
                 self.parameter_names[ident] = name
                 self.parameters[ident] = (name, tensor, False)

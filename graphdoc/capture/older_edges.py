@@ -13,6 +13,7 @@ from graphdoc.capture.journal import Entry
 from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.output_holders import OutputHolders
 from graphdoc.capture.stacks import Stack
+from graphdoc.capture.summands import emptied
 from graphdoc.evidence import Evidence, OlderEdge, Tensor
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class OlderEdges:
             edges, shared = self._shared(backwards)
             evidence.extras["shared_with"] = shared
         marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
+        empty = emptied(order, edges)
         # The newest first: what the failing iteration itself carried over says most.
         for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_TOLD * 3]:
             freeing = self._freed_below(producer, freed_by)
@@ -57,6 +59,7 @@ class OlderEdges:
             mark = max(marks.values(), default=-1)
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
             carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
+            carry.term = (consumer, producer) in empty
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)

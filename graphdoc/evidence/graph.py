@@ -163,7 +163,8 @@ class OlderEdge:
     its names lies an output of that expression which is newer than the earlier call, in the failing graph or not.
     ``apart``: one of the two was made in a thread that the
     program has started, the call runs in none, and each thread counts its nodes by itself, so which came first is not
-    known (aten/src/ATen/SequenceNumber.cpp).
+    known (aten/src/ATen/SequenceNumber.cpp). ``term``: the loss is a sum, and one of its terms reaches
+    parameters through such edges alone: with constants in their place that term adds nothing to any gradient.
     """
 
     consumer: int
@@ -176,6 +177,7 @@ class OlderEdge:
     remade: bool = False
     apart: bool = False
     renewed: bool = False
+    term: bool = False
 
 
 @dataclass

@@ -4,14 +4,18 @@ computed for this one beside it."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import function_around, is_name, tree
+from graphdoc.program.bindings import assignments, function_around, is_name, names_in, tree
 from graphdoc.program.container_entries import pairs, statements
+from graphdoc.program.observed import Program
+from graphdoc.program.reuse import Reuse
 from graphdoc.remedies.constant_value import frame_at, together
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, key
+from graphdoc.story.wording import folded, listing
 
 
 def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
@@ -41,6 +45,50 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
         "loss then gives its gradient to what the new one is computed from."
     )
     return [together(changed, f"use `{name}`, computed anew for this loss, in place of `{path}`", note)]
+
+
+def value_with_its_graph(program: Program, reuse: Reuse, cut: Remedy) -> list[Remedy]:
+    """In place of a cut that leaves a term of the loss a constant: the value once more, without the ``detach()`` by
+    which it was computed for the other loss, where what was detached has a graph of this pass."""
+    operands = cut.args.get("operands") if cut.kind == "detach_expression" else None
+    if not operands or len(operands) != 1 or not reuse.carries or not all(c.term for c in reuse.carries):
+        return []
+    at, name = frame_at(cut.args["place"]), str(operands[0][0])
+    made = assignments(program.sources, at, name)
+    value = made[0][1] if made and name.isidentifier() else None
+    freed = [p for n in ast.walk(value) if (p := _detached(n))] if isinstance(value, ast.Call) else []
+    taken = program.node(reuse.carries[0].consumer)
+    around = _in_line(taken.stack, at) if taken is not None else None
+    known = {t.path: t for t in reversed(program.tensors) if around is not None and t.function == around.function}
+    if value is None or not freed or not all(p in known and known[p].requires_grad for p in freed):
+        return []
+    read = {n for n in names_in(value) if n.isidentifier()}
+    between = [f for n in read for f, _ in assignments(program.sources, at, n) if made[0][0].line < f.line < at.line]
+    if between:
+        return []
+    text = ast.unparse(value).replace(".detach()", "")
+    whose, paths = folded(reuse.behind), listing(f"`{p}`" for p in dict.fromkeys(freed))
+    note = (
+        f"`{name}` was computed from {paths} detached, so as a constant this term of the loss would teach nothing. "
+        f"Computed anew it trains what {paths} came from; {whose} get gradient from it as well, which their own update "
+        "has to clear."
+    )
+    args = {"place": cut.args["place"], "operand": name, "name": text}
+    return [
+        Remedy("use_instead", f"compute `{name}` anew for this loss, from {paths} with its graph", "unsafe", note, args)
+    ]
+
+
+def _in_line(stack: Sequence[Frame], at: Frame) -> Frame | None:
+    """The frame of a stack that stands on the line of a place; it knows the function."""
+    return next((f for f in stack if (f.file, f.line) == (at.file, at.line)), None)
+
+
+def _detached(node: ast.AST) -> str:
+    """``x`` of ``x.detach()``; empty for anything else."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+        return key(node.func.value)
+    return ""
 
 
 def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:

@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import from_carrying
-from graphdoc.remedies.computed_anew import value_computed_anew
+from graphdoc.remedies.computed_anew import value_computed_anew, value_with_its_graph
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, in_earlier_loss, together
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -92,7 +92,10 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
     cut = ways or constant_at_use(program, reuse.carries, note, alone=True)
-    return [*(value_computed_anew(program.sources, cut[0]) if cut else []), *ways]
+    if not cut:
+        return []
+    anew = value_computed_anew(program.sources, cut[0]) or value_with_its_graph(program, reuse, cut[0])
+    return [*anew, *ways]
 
 
 def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:

@@ -85,14 +85,21 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     elif missing:
         out = ways or (_in_words(program, reuse, missing) if context is None else [])
     else:
-        cuts = constant_at_use(program, reuse.carries, constant)
+        cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
         learns = reuse.own or not reuse.meant_known or makes_parameter(program.sources, program.nodes, reuse.carries)
         out = [*ways, *cuts] if learns else [*cuts, *ways]
+        if is_left_out(reuse) and not ways and context is None:
+            out = _in_words(program, reuse, reuse.own or reuse.behind)
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."
         args = {"place": place(context), "name": "cached"}
         out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "unsafe", note, args))
     return out
+
+
+def is_left_out(reuse: Reuse) -> bool:
+    """Whether a value that trains something is only added to the loss: as a constant it would do nothing at all."""
+    return bool(reuse.own or not reuse.meant_known) and any(c.term and c.behind for c in reuse.carries)
 
 
 def kept_places(program: Program, reuse: Reuse) -> set[tuple[str, int]]:
@@ -122,14 +129,18 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
     name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
     whose = folded(missing, beside=program.evidence.fresh_reaches)
+    why = (
+        "It is a term of this loss, which as a constant would add nothing to any gradient: only"
+        if is_left_out(reuse)
+        else f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
+    )
     return [
         Remedy(
             "compute_in_update",
             f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
             "update",
             "display",
-            f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only a "
-            "computation with the weights of now can train them.",
+            f"{why} a computation with the weights of now can train {whose if is_left_out(reuse) else 'them'}.",
             {"place": place((kept or made)[0])},
         )
     ]

@@ -17,6 +17,7 @@ from graphdoc.program.update_function import Scene, scene
 from graphdoc.program.value_reads import bound_names, operands_in
 from graphdoc.program.writers import By
 from graphdoc.remedies.cloned_forward import clone_forward
+from graphdoc.remedies.computed_anew import value_with_its_graph
 from graphdoc.remedies.constant_forward import scored_again
 from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
@@ -173,7 +174,8 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         "meant to train them."
     )
     if found.reuse is not None and found.reuse.carries:
-        return constant_at_use(program, found.reuse.carries, note)
+        ways = constant_at_use(program, found.reuse.carries, note)
+        return [*(value_with_its_graph(program, found.reuse, ways[0]) if ways else []), *ways]
     if at is None or not at.forwards:
         return []
     seen = program.evidence

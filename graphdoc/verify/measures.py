@@ -170,7 +170,8 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
     Gradients that are cleared before a step uses them do no harm.
     """
     at = base.call_of(failing)
-    again = [c for c in patched.calls_from(at.place) if c.old] if at is not None else []
+    calls = patched.calls_from(at.place) if at is not None else []
+    again = [c for c in calls if any(c.gained.get(key) for key in c.old)]  # zeros add nothing
     fates = [_fate(patched, c) for c in again]
     # What stands open at the end of the trace goes the way of what was seen before.
     bad = next((c for c, fate in zip(again, fates, strict=True) if fate is True), None)
@@ -180,7 +181,7 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
         return ""
     return (
         f"{gone}, but the backward at {told_place(bad.place)} still walks the graph of an earlier "
-        f"iteration: {names_of(patched, bad.old)} get gradients of values that have been stepped since"
+        f"iteration: {names_of(patched, [k for k in bad.old if bad.gained.get(k)])} get gradients of values that have been stepped since"
     )
 
 

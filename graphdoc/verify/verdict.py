@@ -28,6 +28,7 @@ from graphdoc.verify.usage import (
     not_compared,
     reference_gap,
     steps_in_vain,
+    steps_starved,
     steps_twice,
     unused_by_steps,
 )
@@ -164,7 +165,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["stopped_elsewhere"] = allowed
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
-    doubts += steps_in_vain(base, trace)
+    doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace)]
     doubts += steps_twice(base, trace)
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
     if unused_by_steps(base, trace) - {*missed}:

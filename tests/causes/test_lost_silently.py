@@ -82,6 +82,26 @@ def test_healthy_program_is_left_alone(body: str, tmp_path: Path) -> None:
     assert seen.slugs == []
 
 
+SCORED = """\
+    h = net(x)
+    policy = torch.distributions.Categorical(logits=h)
+    action = policy.sample()
+    value = head(h).mean()
+    gain = torch.ones(8) - value.item()
+    loss = -(policy.log_prob(action) * gain).mean()
+"""
+
+
+def test_only_what_is_reached_in_no_way_receives_no_gradient(tmp_path: Path) -> None:
+    seen = observe(tmp_path, START + SCORED + END)
+    assert seen.slugs == ["cut-by-conversion"] and "`head.*` (2 parameters)" in seen.said
+
+
+def test_a_value_that_goes_on_with_its_graph_was_wanted_as_a_number(tmp_path: Path) -> None:
+    """The critic never learns because its loss is left out, and not because of the numbers of the baseline."""
+    assert observe(tmp_path, START + SCORED + "    error = (value - 1).square()\n" + END).slugs == []
+
+
 def test_a_loss_whose_hook_runs_the_backward_pass_is_left_alone(tmp_path: Path) -> None:
     example = Path(__file__).parent / "examples" / "cut-by-detach" / "gradient-cache-in-a-hook.py"
     seen = observe(tmp_path, example.read_text())

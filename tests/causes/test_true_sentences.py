@@ -294,3 +294,52 @@ alpha = spread(score, index, 4)
 def test_what_a_called_function_writes_is_not_named_after_its_first_argument(tmp_path: Path) -> None:
     found = observe(tmp_path, HEAD + SCRIPTED).found[0].finding
     assert "`score`" not in found.title and not any("score" in fact for fact in found.facts)
+
+
+VIEWS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 4)
+        self.rows = list(self.linear.weight)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(8, 3)).square().mean() + sum(w.norm() for w in net.rows)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_view_that_is_used_after_its_base_was_stepped_is_not_written_there(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + VIEWS)
+    assert seen.slugs == ["inplace-on-view"]
+    assert "is written" not in seen.said and "is used here" in seen.said
+
+
+PENALTY = """
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+penalty = 0
+for p in net.parameters():
+    penalty = penalty + 0.01 * p.square().sum()
+for _ in range(3):
+    loss = net(torch.randn(8, 3)).square().mean() + penalty
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+"""
+
+
+def test_a_term_of_the_loss_is_not_taken_as_a_constant(tmp_path: Path) -> None:
+    """Detached, a penalty that was computed once would do nothing at all."""
+    for text in (PENALTY, PENALTY.replace("retain_graph=True", "")):
+        seen = observe(tmp_path / str(len(text)), HEAD + text)
+        kinds = [r.kind for r in seen.found[0].finding.remedies]
+        assert not any(k.startswith(("detach", "no_grad")) for k in kinds), (seen.slugs, kinds)

@@ -8,7 +8,7 @@ from tracing import Sick, traced
 from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.traces import Call, Step, Trace
-from graphdoc.verify.usage import cleared, differentiated_away, lost_parameters, steps_in_vain
+from graphdoc.verify.usage import cleared, differentiated_away, lost_parameters, steps_in_vain, steps_starved
 from graphdoc.verify.verdict import judge
 
 ACTOR_CRITIC = """\
@@ -383,3 +383,22 @@ def test_an_optimizer_that_no_gradient_ever_reaches_is_a_doubt() -> None:
     assert steps_in_vain(Trace(order=[outer]), patched) == []  # so it is in the program as it is written
     later = Step(2, 3, 0, 1.0, 0.2, {"0.0": 0.2})
     assert steps_in_vain(Trace(), Trace(order=[inner, outer, later], optimizers={0: "SGD", 1: "Adam"})) == []
+
+
+def _steps(*gradients: float | None) -> Trace:
+    order = [Step(i, i, 0, 1.0, g or 0.0, {} if g is None else {"0.0": g}) for i, g in enumerate(gradients)]
+    return Trace(order=list(order), optimizers={0: "Adam"})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "starved"),
+    [
+        ((1.0, 2.0), (1.0, None, None), True),  # each entry but the first is a constant
+        ((1.0,), (1.0, 2.0, None), True),  # behind all that the original made
+        ((1.0, 2.0), (1.0, 2.0, 0.0), False),  # zeros are a gradient: a hinge that is met
+        ((1.0, None), (1.0, None, None), False),  # the original steps without one as well
+        ((1.0, 2.0), (1.0, 3.0), False),
+    ],
+)
+def test_a_step_that_is_starved_behind_the_first_ones_is_a_doubt(before, now, starved):
+    assert bool(steps_starved(_steps(*before), _steps(*now))) is starved

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks
 from graphdoc.capture.audit.bypassed import Bypassed, forwards_of
-from graphdoc.capture.audit.terms import TermWatch, sums_without_graph
+from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
-from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
+from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.summands import sums_without_graph
 from graphdoc.evidence import NO_GRAPH, Evidence, Sign
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Losses:
         """Whether this is a loss that only asks for gradients: a plain zero is what a program puts where a batch has
         nothing to learn from, and one with a hook has its gradient taken further by that hook."""
         torch = self._audit.torch
-        if not tensor.requires_grad or not tensor.is_leaf or isinstance(tensor, torch.nn.Parameter):
+        if not tensor.requires_grad or not is_leaf(tensor) or isinstance(tensor, torch.nn.Parameter):
             return False
         if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
             return False
@@ -124,6 +125,7 @@ class Losses:
         )
         used = self.watch.used() if leaves or off else set()
         cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
+        cut = [(r, b) for r, b in cut if not self.watch.goes_on(r)]
         if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
             whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
             cut[-1] = cut[-1][0], cut[-1][1] | whole
@@ -196,6 +198,8 @@ class Losses:
             sign.stack = evidence.raised.stack
             sign.other = frames_of(at, witness.cwd) if at is not None else []
             sign.parameters = evidence.cuts[0].behind if evidence.cuts else []
+            if sign.kind == "cut-off":  # more may lie behind the cut, and be reached in another way
+                sign.parameters = sorted(names[i] for i in behind if i in names)
             sign.event, sign.count = noted[0], OFTEN
             evidence.signs = [sign]
             self._audit.names.update(names)

@@ -7,10 +7,10 @@ from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import node_stacks, stacks, walk
-from graphdoc.capture.audit.terms import SUMS, is_number
 from graphdoc.capture.facts import grad_fn_of, storage_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.summands import SUMS, is_number
 from graphdoc.evidence import Sign
 
 if TYPE_CHECKING:

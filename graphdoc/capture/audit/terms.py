@@ -19,8 +19,10 @@ from graphdoc.capture.containers import elements, numbers_in
 from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
 from graphdoc.capture.cut_records import Record, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
+from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.summands import top_of
 from graphdoc.capture.switches import is_users
 
 if TYPE_CHECKING:
@@ -34,8 +36,6 @@ MOST_FOLLOWED = 2_000
 """Results without a graph that are followed back from one loss."""
 MOST_LEFT = 200
 """Values that leave the graph, as far as they are remembered."""
-MOST_TOP = 200
-"""Nodes of the sum at the top of a loss that are looked at."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
 _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so, of a value that goes into a term; the other ways to lose a graph are
@@ -43,53 +43,6 @@ nobody's wish in a term of a loss, and neither is a ``detach`` of the whole term
 _GAINS = _ADDS - {"sub", "__sub__", "__rsub__", "rsub"}
 """What is taken off a loss is a baseline, and has no gradient by right."""
 MOST_DETACHED = 200
-_PLAIN = {
-    *("AddBackward0", "SubBackward0", "RsubBackward0", "NegBackward0", "SumBackward0", "SumBackward1"),
-    *("MeanBackward0", "MeanBackward1", "StackBackward0", "CatBackward0", "ViewBackward0", "ReshapeAliasBackward0"),
-    *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
-    *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
-}
-SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
-_SCALING = {"MulBackward0", "DivBackward0"}
-
-
-def sums_without_graph(roots: list[Any]) -> list[Any]:
-    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none."""
-    found = []
-    for node in _top(roots):
-        following = [n for n, _ in node.next_functions]
-        if type(node).__name__ in SUMS and None in following and any(n is not None for n in following):
-            found.append(node)
-    return found
-
-
-def _top(roots: list[Any]) -> list[Any]:
-    """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers."""
-    todo = [root for root in roots if root is not None]
-    for node in todo:
-        if len(todo) < MOST_TOP:
-            todo += _summands(node)
-    return todo
-
-
-def terms_of(roots: list[Any]) -> list[Any]:
-    """The nodes that a loss is a weighted sum of; one that is no such sum is its only term."""
-    return [node for node in _top(roots) if not _summands(node)]
-
-
-def _summands(node: Any) -> list[Any]:
-    name = type(node).__name__
-    following = [n for n, _ in node.next_functions if n is not None]
-    if name in _PLAIN or (name in _SCALING and len(following) == 1):
-        return [n for n in following if is_number(n)]
-    return []
-
-
-def is_number(node: Any) -> bool:
-    try:
-        return all(size == 1 for size in node._input_metadata[0].shape)
-    except (AttributeError, IndexError, TypeError, RuntimeError):
-        return True
 
 
 class TermWatch(CutWatch):
@@ -112,6 +65,10 @@ class TermWatch(CutWatch):
         """Single numbers that were detached, by the id of their record: their place, what they are the sum of."""
         self._beside: dict[int, Record] = {}
         """Records of numbers that were added to what has the same leaves behind it."""
+        self._left: dict[int, int] = {}
+        """By the id of the record of a conversion: the sequence number of what was converted."""
+        self._taken_up: set[int] = set()
+        """Sequence numbers of what a recorded operation has taken: it goes on with its graph."""
         self._into_leaves: deque[Record] = deque(maxlen=MOST_LEFT)
         """What new leaves that require gradients were made from."""
         self._differentiated: set[Any] = set()
@@ -157,6 +114,10 @@ class TermWatch(CutWatch):
             return
         super()._note(func, args, kwargs, result)
         name = self._name(func)
+        if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
+            given = (v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,)))
+            nodes = (grad_fn_of(v) for v in given if isinstance(v, self._torch.Tensor))
+            self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
             self._note_estimator(args)
@@ -166,7 +127,7 @@ class TermWatch(CutWatch):
             self._note_leaving(args[0], result)
         elif not self._torch.is_grad_enabled():
             self._note_unrecorded(result)
-        elif isinstance(result, self._torch.Tensor) and result.is_leaf and result.requires_grad:
+        elif isinstance(result, self._torch.Tensor) and is_leaf(result) and result.requires_grad:
             values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
             self._into_leaves.extend({id(r): r for r in values if r is not None}.values())
 
@@ -183,6 +144,10 @@ class TermWatch(CutWatch):
         entered = [r for _, r, _ in reversed(self.entered_values.latest) if not r.integral]
         behind = records_behind(entered, MOST_FOLLOWED)
         return [r for r in behind if r.origins and is_draw(r) and id(r) not in self._beside]
+
+    def goes_on(self, record: Record) -> bool:
+        """Whether what was converted has also gone on with its graph: then its number may be wanted as a number."""
+        return self._left.get(id(record)) in self._taken_up
 
     def used(self) -> set[int]:
         """Ids of the records whose numbers have gone into something that has a graph, or into a new leaf."""
@@ -223,14 +188,14 @@ class TermWatch(CutWatch):
             return
         record = self._of(result)
         if record is not None:
-            made_of = frozenset(n._sequence_nr() for n in _top([value.grad_fn]))
+            made_of = frozenset(n._sequence_nr() for n in top_of([value.grad_fn]))
             self._detached[id(record)] = record, site_of(record.raw), made_of
             while len(self._detached) > MOST_DETACHED:
                 self._detached.popitem(last=False)
 
     def differentiating(self, roots: list[Any]) -> None:
         """A backward call goes through the graphs of these: what was detached of them is only a copy of the number."""
-        through = {n._sequence_nr() for n in _top(roots)}
+        through = {n._sequence_nr() for n in top_of(roots)}
         self._differentiated |= {at for _, at, made_of in self._detached.values() if made_of & through}
 
     def _note_leaving(self, value: Any, result: Any) -> None:
@@ -241,6 +206,7 @@ class TermWatch(CutWatch):
         record, _ = self._records.get(id(first), (None, None))
         if record is not None:
             self.leaves[id(record)] = (record, record.behind)
+            self._left[id(record)] = node._sequence_nr()
             sides = [n for n, _ in node.next_functions if n is not None]
             if type(node).__name__ == "SubBackward0" and len(sides) == 2:
                 first_side, other = (frozenset(leaves_behind([n]) or ()) for n in sides)
@@ -289,7 +255,7 @@ class TermWatch(CutWatch):
 
     def added(self, roots: list[Any]) -> list[tuple[list[Record], stacks.Stack]]:
         """The terms without graph that the loss with these roots is a sum of."""
-        found = [term for n in _top(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
+        found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
         return [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
 
 

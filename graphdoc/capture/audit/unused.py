@@ -11,10 +11,11 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks
-from graphdoc.capture.audit.terms import TermWatch, terms_of
+from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.quiet import Unseen
+from graphdoc.capture.summands import terms_of
 from graphdoc.capture.walk import DEEP, nodes_behind
 from graphdoc.evidence import Sign
 

@@ -21,7 +21,8 @@ from graphdoc.story.message_alone import from_message
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 
-SEVERAL = ("view-multi-output-inplace", "view-base-modified-multi-output", "modify-views-inplace-single")
+SEVERAL = ("view-multi-output-inplace", "modify-views-inplace-single")
+WRITTEN_SINCE = ("view-base-modified-multi-output",)
 UNDER_INFERENCE = ("view-of-view-inference-mode-inplace", "view-inference-mode-inplace")
 UNDER_NO_GRAD = ("view-no-grad-inplace", "view-of-view-no-grad-inplace", *UNDER_INFERENCE)
 CUSTOM = ("view-custom-function-inplace",)
@@ -94,8 +95,31 @@ def recognise(program: Program) -> Finding | None:
     if program.message(*CUT) is not None:
         write = refused_write(program, *CUT)
         return _cut(program.sources, write) if write is not None else _cut_from_text(program)
+    used = refused_write(program, *WRITTEN_SINCE)
+    if used is not None:
+        return _used(program, used.frame)
     write = refused_write(program, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
     return _told(program, write) if write is not None else _from_text(program)
+
+
+def _used(program: Program, frame: Frame) -> Finding:
+    """What PyTorch refuses is a use: the write was made before, into the base or into another of the views.
+
+    The view finds that out when its history is asked for (``VariableHooks::grad_fn`` of
+    torch/csrc/autograd/variable.cpp): at its next use in an operation, or where a backward call unpacks it.
+    """
+    backward = program.failing is not None and program.failing.failed
+    needs = "this backward needs" if backward else "is used here:"
+    one = "one of several views that one call had returned"
+    return Finding(
+        0.6 if backward else 0.96,
+        Proof.RAISED.confidence,
+        "one of several views of a tensor is needed after that tensor has been written in place",
+        f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
+        "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
+        "tell what the views are now. Keep the tensor itself, and take its parts anew where they are used.",
+        (span("cause", frame, f"{needs} {one}, whose base was written since", program.sources),),
+    )
 
 
 def _told(program: Program, write: RefusedWrite) -> Finding:

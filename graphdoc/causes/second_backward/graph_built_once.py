@@ -14,6 +14,7 @@ from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
 from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, is_within, use_places
@@ -126,6 +127,10 @@ def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
 def _advice(missing: set[str], reuse: Reuse) -> str:
     """Whether it is to be trained: then it is computed in every iteration; what is data loses its graph."""
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
+    if is_left_out(reuse):
+        return (
+            "It is a term of this loss, and would do nothing as a constant, so it must be computed in every iteration."
+        )
     if missing:
         return (
             f"{folded(missing, 3)} {'is' if len(missing) == 1 else 'are'} to learn through it and through nothing "

@@ -1,0 +1,83 @@
+"""What a loss is a weighted sum of, read from the top of its graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from graphdoc.capture.walk import Found
+
+MOST_TOP = 200
+"""Nodes of the sum at the top of a loss that are looked at."""
+_PLAIN = {
+    *("AddBackward0", "SubBackward0", "RsubBackward0", "NegBackward0", "SumBackward0", "SumBackward1"),
+    *("MeanBackward0", "MeanBackward1", "StackBackward0", "CatBackward0", "ViewBackward0", "ReshapeAliasBackward0"),
+    *("SqueezeBackward0", "SqueezeBackward1", "UnsqueezeBackward0", "ExpandBackward0", "ToCopyBackward0"),
+    *("SelectBackward0", "UnbindBackward0", "CloneBackward0", "AliasBackward0"),
+}
+SUMS = {"AddBackward0", "SubBackward0", "RsubBackward0"}
+_SCALING = {"MulBackward0", "DivBackward0"}
+
+
+def sums_without_graph(roots: list[Any]) -> list[Any]:
+    """The additions of single numbers at the top of a loss in which one side has no graph; a plain number has none."""
+    found = []
+    for node in top_of(roots):
+        following = [n for n, _ in node.next_functions]
+        if type(node).__name__ in SUMS and None in following and any(n is not None for n in following):
+            found.append(node)
+    return found
+
+
+def top_of(roots: list[Any]) -> list[Any]:
+    """The nodes that a loss is a weighted sum of, and those sums themselves, as far as they are single numbers."""
+    todo = [root for root in roots if root is not None]
+    for node in todo:
+        if len(todo) < MOST_TOP:
+            todo += summands(node)
+    return todo
+
+
+def terms_of(roots: list[Any]) -> list[Any]:
+    """The nodes that a loss is a weighted sum of; one that is no such sum is its only term."""
+    return [node for node in top_of(roots) if not summands(node)]
+
+
+def summands(node: Any) -> list[Any]:
+    """What a node that adds or scales single numbers takes; none for another node."""
+    name = type(node).__name__
+    following = [n for n, _ in node.next_functions if n is not None]
+    if name in _PLAIN or (name in _SCALING and len(following) == 1):
+        return [n for n in following if is_number(n)]
+    return []
+
+
+def is_number(node: Any) -> bool:
+    try:
+        return all(size == 1 for size in node._input_metadata[0].shape)
+    except (AttributeError, IndexError, TypeError, RuntimeError):
+        return True
+
+
+def emptied(order: list[Found], edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of some edges of a graph below a term of the loss that reaches no leaf but through such edges: with
+    constants in their place the term is one. ``order`` is a walk of the graph from the loss."""
+    cut, root = set(edges), order[0].node
+    numbers = {f.node: f.number for f in order}
+    top = set(top_of([root])) if cut else set()
+    found = {(n, m) for n, m in cut if order[n].node in top and order[m].node in summands(order[n].node)}
+    for term in terms_of([root]) if cut else ():
+        start = numbers.get(term, 0)
+        todo, seen = [start] if start else [], {start}
+        met: set[tuple[int, int]] = set()
+        while todo:
+            n = todo.pop()
+            if order[n].leaf is not None:
+                met.clear()
+                break
+            met |= {(n, m) for m in order[n].following if (n, m) in cut}
+            below = {m for m in order[n].following if (n, m) not in cut} - seen
+            seen |= below
+            todo += below
+        found |= met
+    return found
