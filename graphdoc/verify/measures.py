@@ -179,9 +179,10 @@ def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str
         bad = again[0]
     if bad is None:
         return ""
+    given = names_of(patched, [key for key in bad.old if bad.gained.get(key)])
     return (
         f"{gone}, but the backward at {told_place(bad.place)} still walks the graph of an earlier "
-        f"iteration: {names_of(patched, [k for k in bad.old if bad.gained.get(k)])} get gradients of values that have been stepped since"
+        f"iteration: {given} get gradients of values that have been stepped since"
     )
 
 

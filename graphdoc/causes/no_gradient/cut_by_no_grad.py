@@ -11,8 +11,9 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint
+from graphdoc.program.earlier_rounds import left_by_an_earlier_round
 from graphdoc.program.observed import Program
-from graphdoc.program.spans import code_at, distinct, innermost, span, where
+from graphdoc.program.spans import code_at, distinct, innermost, place, span, where
 from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.grad_mode import scoped
@@ -20,6 +21,7 @@ from graphdoc.remedies.recorded_call import recorded_call, recorded_derivative
 from graphdoc.story.missing_graph import (
     facts_of,
     is_gradient,
+    loss_made,
     recording_was_on,
     same_line,
     story,
@@ -152,6 +154,10 @@ def _told(program: Program, cut: Cut) -> Finding:
     runs = f"`{cut.op}` runs" if off.closure is None else f"`{off.closure.function}` runs its closure"
     so = "so the loss that is built from it has no graph" if off.closure is None else "so the loss has no graph"
     useless = bindings.contexts_named(program.sources, cut.stack, "enable_grad") if cut.grad_mode else []
+    earlier = _earlier(program, cut)
+    if earlier is not None:
+        runs = runs.replace("` runs", "` ran")
+        so = f"in an earlier round (at {where(earlier)}), and the loss is built from it"
     return Finding(
         strength,
         confidence,
@@ -180,6 +186,12 @@ def _explain(cut: Cut, off: _Off) -> str:
     )
     more = [_CLOSURE] if off.closure is not None else []
     return " ".join([text, *more, *([_INFERENCE] if cut.grad_mode else [])])
+
+
+def _earlier(program: Program, cut: Cut) -> Frame | None:
+    """Where an earlier round left what the loss takes, to the loss of this one."""
+    failing = program.failing.stack if program.failing is not None else []
+    return left_by_an_earlier_round(loss_made(program.evidence.extras)[1] or failing, cut)
 
 
 def _marks(sources: SourceTexts, off: _Off) -> list[Span]:
@@ -239,6 +251,12 @@ def _switch(sources: SourceTexts, cut: Cut) -> Frame | None:
 
 
 def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy, ...]:
+    earlier = _earlier(program, cut)
+    if earlier is not None:
+        # What that round computed is right to be unrecorded: an evaluation. The loss is to have a value of its own.
+        title = f"compute the value again for this loss, instead of keeping what {where(earlier)} computed"
+        note = "Empty what keeps it before the next loss is computed: then it has a graph, and the weights of now."
+        return (Remedy("compute_again", title, "display", note, {"place": place(earlier)}),)
     if switch is None:
         return ()
     swap: tuple[Remedy, ...] = ()
