@@ -35,6 +35,8 @@ DEEPEST = 400
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
 DETACHES = {"detach", "detach_", "data", legacy_variable.NAME}
+COPIES = "tensor"
+"""``torch.tensor``: what it is given are numbers, and its result is a leaf."""
 LIKE = {"zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"}
 CREATORS = LIKE | {"new_zeros", "new_ones", "new_empty", "new_full"}
 """These take a shape and a type from a tensor, and none of its values."""
@@ -113,7 +115,8 @@ class CutRecorder(TorchFunctionMode):
             self._note_freezing(func, args, kwargs)
             return
         outputs = result if isinstance(result, tuple | list) else (result,)
-        wrapped = name == legacy_variable.NAME  # a leaf, also where it is let require gradients
+        # A leaf, also where it is let require gradients: ``torch.tensor(losses, requires_grad=True)`` copies numbers.
+        wrapped = name == legacy_variable.NAME or (name == COPIES and isinstance(result, torch.Tensor))
         if isinstance(result, torch.Tensor) and result.requires_grad and not wrapped:
             self.entered_values.note((*args, *kwargs.values()), result)
             return

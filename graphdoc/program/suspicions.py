@@ -158,13 +158,19 @@ def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
 
 
 def _makes_leaf(node: ast.AST) -> bool:
-    """``torch.tensor(model(x)…, requires_grad=True)``."""
+    """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``."""
     if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
         return False
     wanted = any(
         k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
     )
-    return wanted and bool(node.args) and any(isinstance(n, ast.Call) for n in ast.walk(node.args[0]))
+    given = list(ast.walk(node.args[0])) if node.args else []
+    return wanted and (any(isinstance(n, ast.Call) for n in given) or _names_values(given))
+
+
+def _names_values(given: list[ast.AST]) -> bool:
+    """Whether the whole of what is given is kept under a name: it may be what a network has computed."""
+    return bool(given) and isinstance(given[0], ast.Name | ast.Attribute)
 
 
 def _draws(node: ast.AST) -> bool:

@@ -12,6 +12,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
 from graphdoc.program.tensors import tensor_named
 from graphdoc.source.module import Source
+from graphdoc.source.paths import last_word
 
 _WITHOUT = ("mixture_same_family.py", "von_mises.py")
 """Distributions without ``rsample`` whose ``sample`` draws from one that has it."""
@@ -57,6 +58,25 @@ def draw_remedies(program: Program, cut: Cut) -> tuple[Remedy, ...]:
             )
         )
     return tuple(found)
+
+
+def is_scored(sources: SourceTexts, cut: Cut) -> bool:
+    """Whether the program asks for the log-probability of the very draw: then it knows that the draw gives numbers, and
+    the gradient goes by the log-probability."""
+    frame = innermost(cut.stack)
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None:
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    bound = {
+        n
+        for s in ast.walk(scope)
+        if isinstance(s, ast.Assign) and s.lineno == frame.line
+        for t in s.targets
+        for n in bindings.names_in(t)
+    }
+    calls = (n for n in ast.walk(root) if isinstance(n, ast.Call) and n.args and last_word(n.func) == "log_prob")
+    return any(bound & {*bindings.names_in(n.args[0])} for n in calls)
 
 
 def _reparametrised(inside: list[Frame]) -> bool:

@@ -128,6 +128,10 @@ class TermWatch(CutWatch):
         elif not self._torch.is_grad_enabled():
             self._note_unrecorded(result)
         elif isinstance(result, self._torch.Tensor) and is_leaf(result) and result.requires_grad:
+            own = self._of(result)
+            if own is not None and own.origins and len(self.leaves) <= MOST_LEFT:
+                self.leaves[id(own)] = (own, own.behind)
+                self._into_leaves.append(own)
             values = (self._of(v) for v in islice(numbers_in(args), MOST_LEFT))
             self._into_leaves.extend({id(r): r for r in values if r is not None}.values())
 

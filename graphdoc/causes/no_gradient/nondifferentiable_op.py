@@ -13,7 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import innermost, innermost_user, place, span
-from graphdoc.remedies.sampling import draw_remedies
+from graphdoc.remedies.sampling import draw_remedies, is_scored
 from graphdoc.story.missing_graph import facts_of, find_cut, same_line, story, unseen, weigh
 from graphdoc.story.zero_derivative import zero_derivative
 
@@ -166,7 +166,8 @@ def recognise(program: Program) -> Finding | None:
         return zero_derivative(program.sources, program.optimizers, flat)
     cut = find_cut(program, "nondifferentiable")
     if cut is not None:
-        return _from_cut(program, cut)
+        meant = program.evidence.as_if is not None and is_scored(program.sources, cut)
+        return _from_cut(program, cut) if not meant else None
     named = program.message(*_UNDERIVED)
     return _named(program, named) if named is not None else unseen(program, 0.24, TITLE, _UNSEEN)
 
