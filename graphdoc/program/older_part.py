@@ -36,6 +36,11 @@ def older_part(
     if shared.get("same_root") or earlier is not None:
         freeing = evidence.event(shared["event"]) if shared else earlier
         return Reuse(evidence, journal, failing, freeing, carries, meant)
+    if not evidence.older_edges and shared:
+        # All of this loss is a part of an earlier one: nothing leads from it into an older part, but from that loss.
+        inside = [c for c in evidence.earlier_edges if c.dead and c.producer == evidence.root]
+        if inside:
+            return Reuse(evidence, journal, failing, evidence.event(shared["event"]), inside, meant)
     if not carries or any(c.apart for c in carries):
         return None  # which part is the older one is not known between threads
     freed = next((c.freed_by for c in carries if c.freed_by >= 0), -1)
