@@ -184,8 +184,9 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
     )
     if ended.refused:
         ended_how = f"it was ended, because it {ended.refused}"
+    otherwise = "did not fail in the same way" if evidence.raised is not None else "saw nothing more"
     evidence.extras["second_run"] = (
-        f"a second run that was to tell more did not fail in the same way ({ended_how}), so the first run alone speaks"
+        f"a second run that was to tell more {otherwise} ({ended_how}), so the first run alone speaks"
     )
     return evidence
 

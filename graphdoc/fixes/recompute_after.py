@@ -42,7 +42,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     found = stretch(source, seeds, after, backward)
     chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
     if not chosen:
-        raise CannotFix("nothing that was computed before the step is used behind it")
+        raise CannotFix("nothing that the forward has bound is read between the step and the backward call")
     _check(found, chosen)
     anchor = found.block[found.anchor]
     indent = indent_of(source, anchor)
@@ -104,7 +104,7 @@ def _check(found: Stretch, chosen: list[int]) -> None:
         inputs = reads(node) - fresh
         later = {n for j in range(i + 1, found.anchor) if j not in chosen for n in changes(found.block[j])}
         if later & inputs:
-            raise CannotFix("what the forward is computed from has changed by then")
+            raise CannotFix("what the forward is computed from may have changed by then")
         # The new value must not take the place of another one that is still wanted under its name.
         if other := wanted_behind(found.following, None, later & binds(node)):
             raise CannotFix(f"{min(other)} has another value by then")

@@ -35,7 +35,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, loop, step, optimizer, node, _ = stepping_loop(sources, args)
     targets = {key(n) for t in targets_of(loop) for n in ast.walk(t) if isinstance(n, ast.Name)}
     if key(optimizer).split(".")[0].split("[")[0] not in targets:
-        raise CannotFix("each round steps the same optimizer")
+        raise CannotFix("what a round steps is no variable of its loop")
     if not repeatable(source, loop, loop.iter):
         raise CannotFix("what the loop goes through may not give the same a second time")
     _check(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))

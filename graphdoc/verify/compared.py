@@ -112,7 +112,7 @@ class Baseline:
     ``steady`` is False where the original's own numbers differ from run to run. ``gone`` says in a sentence's first
     half what a patch has to achieve. ``reached_from`` are names of the parameters behind the original's backward calls,
     the failing one among them, by place; empty where one of them is not known. ``old_parts`` are names of the
-    parameters behind what is stale, freed or older in the failing graph.
+    parameters behind what is stale, freed or older in the failing graph. ``late``: its time was up before its end.
     """
 
     trace: Trace
@@ -128,3 +128,4 @@ class Baseline:
     gone: str = "the crash is gone"
     reached_from: Mapping[Line, frozenset[str]] = field(default_factory=dict)
     old_parts: frozenset[str] = frozenset()
+    late: bool = False

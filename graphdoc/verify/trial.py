@@ -190,19 +190,19 @@ class Trial:
             no_reference = why if stepped else ""
             edges = [*self.evidence.older_edges, *self.evidence.earlier_edges]
             old = behind_old_parts(self.evidence.stale, edges, reuse)
-            return Baseline(
-                trace, self.failing, no_reference, expected, sound, own, once=once, reached_from=reached, old_parts=old
-            )
+            whole = Baseline(trace, self.failing, no_reference, expected, sound, own, once=once, late=ended.timed_out)
+            return replace(whole, reached_from=reached, old_parts=old)
         if self._rest >= LEAST:
             folder, ended = self._run("verify", None, self.limit)
-            plain = read_trace(folder)
-            if plain is not None and (trace is None or len(plain.order) >= len(trace.order)):
-                trace = plain
+            again = read_trace(folder)
+            if again is not None and (trace is None or len(again.order) >= len(trace.order)):
+                trace = again
         once = behind_what_was_made_once(reuse)
         if trace is None:
             self._note_none(ended)
             return None
-        return Baseline(trace, self.failing, expected=expected, sound=sound, once=once, reached_from=reached)
+        plain = Baseline(trace, self.failing, expected=expected, sound=sound, once=once, late=ended.timed_out)
+        return replace(plain, reached_from=reached)
 
     def _note_none(self, ended: Ended) -> None:
         """Note why there is no trace of the original."""

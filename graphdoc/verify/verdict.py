@@ -135,7 +135,12 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         how = ""
         if not baseline.no_reference:
             difference, how = reference_difference(base, trace, baseline.failing)
-        data["reference"] = how or f"none: {baseline.no_reference or 'the unpatched program gives no gradient there'}"
+        none = "the unpatched program gives no gradient there"
+        if baseline.late:
+            none = "the time of the unpatched program was up before it came there"
+        data["reference"] = how or f"none: {baseline.no_reference or none}"
+        if baseline.late and not how:
+            data["open"] = True  # with more time there may be something to compare with
         if difference is not None:
             data["max_relative_difference"] = difference
             if not difference <= TOLERANCE:
