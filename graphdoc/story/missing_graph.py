@@ -94,9 +94,19 @@ def story(
     """
     # Beside one that keeps parameters from learning, one that does not may well be meant.
     told = [c for c in alike(program.cuts, cut) if c.behind or not cut.behind]
-    ends = _one_a_line(s for c in told for s in span_of("cause", c.stack, label, program.sources))
+    ends = _one_a_line(
+        s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label, program.sources)
+    )
     before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", program.sources)
     return distinct((*ends[: 1 if not cut.certain else 2], *before, *program.raised_span(failed)))
+
+
+def _in_text(cuts: list[Cut]) -> list[Cut]:
+    """The two cuts that are told first; where they stand in one function, the upper one runs before the other."""
+    first, second = (innermost(c.stack) for c in cuts[:2]) if len(cuts) > 1 else (None, None)
+    if first is None or second is None or (first.file, first.function) != (second.file, second.function):
+        return cuts
+    return cuts if first.line <= second.line else [cuts[1], cuts[0], *cuts[2:]]
 
 
 def alike(cuts: list[Cut], cut: Cut) -> list[Cut]:

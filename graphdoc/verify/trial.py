@@ -127,6 +127,9 @@ class Trial:
             return early or Verdict(None, "the changed program left no trace to compare")
         back_to_original(trace, self._original_texts(texts), texts, self._cwd)
         baseline = self.baseline()
+        if baseline is None and outcome.timed_out and not trace.last_index >= self.failing >= 0:
+            told = f"the failing call was not reached within {outcome.seconds:.0f} s"
+            return Verdict(None, told, {"passed_crash": None, "seconds": round(outcome.seconds, 2), "open": True})
         if baseline is None:
             return without_original(outcome, trace, self._why_none, self._is_late)
         verdict = judge(outcome, trace, baseline, safe, same_numbers)
