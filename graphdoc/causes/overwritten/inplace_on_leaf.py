@@ -224,7 +224,7 @@ def _remedies(
         f"put the write{'s' if last else ''} at {where(frame)}{f'-{last.line}' if last else ''} under torch.no_grad()",
         "safe" if update else "unsafe",
         "The write changes the numbers of the leaf and is not differentiated; the leaf stays one"
-        + (" and gets its gradient." if own else " and is trained." if trained else "."),
+        + (" and gets its gradient." if own else " and is trained." if trained and update else "."),
         {"place": at, **({"last": place(last)} if last else {})},
     )
     anew = Remedy(
