@@ -158,7 +158,10 @@ def _is_called(node: ast.AST, names: tuple[str, ...]) -> bool:
 
 
 def _makes_leaf(node: ast.AST) -> bool:
-    """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``."""
+    """``torch.tensor(model(x)…, requires_grad=True)``, ``torch.tensor(losses, requires_grad=True)``, and a value that
+    is cut off and let require gradients: ``model(x).detach().requires_grad_()``."""
+    if isinstance(node, ast.Call) and last_word(node.func) == "requires_grad_":
+        return any(last_word(n) in ("detach", "data") for n in ast.walk(node.func) if isinstance(n, ast.Attribute))
     if not isinstance(node, ast.Call) or bindings.dotted(node.func).rpartition(".")[2] not in _MAKERS:
         return False
     wanted = any(

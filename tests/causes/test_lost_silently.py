@@ -54,6 +54,15 @@ SICK = {
         "cut-by-conversion",
         "    h = torch.tensor(net(x).tolist(), requires_grad=True)\n    loss = head(h).pow(2).mean()\n",
     ),
+    "list of losses": (
+        "cut-by-conversion",
+        "    losses = [head(net(y)).pow(2).mean() for y in (x, -x)]\n"
+        "    loss = torch.tensor(losses, requires_grad=True).sum()\n",
+    ),
+    "let require gradients": (
+        "cut-by-detach",
+        "    h = net(x).detach().requires_grad_()\n    loss = head(h).pow(2).mean()\n",
+    ),
 }
 HEALTHY = {
     "a number for a start": "    loss = 0\n    for y in (net(x), net(-x)):\n        loss = loss + head(y).mean()\n",
@@ -63,6 +72,8 @@ HEALTHY = {
     "    loss = size + last\n    kept = size.item()\n",
     "data for a target": "    goal = head(net(-x)).data\n    loss = (head(net(x)) - goal).pow(2).mean()\n",
     "straight through": "    h = net(x)\n    h = h + (h.round() - h).detach()\n    loss = head(h).pow(2).mean()\n",
+    "a pass in two halves": "    h = net(x)\n    half = h.detach().requires_grad_()\n"
+    "    first = head(half).pow(2).mean()\n    first.backward()\n    loss = (h * half.grad).sum()\n",
     "an unused head": "    loss = net(x).pow(2).mean()\n",
 }
 

@@ -37,6 +37,7 @@ MOST_FOLLOWED = 2_000
 MOST_LEFT = 200
 """Values that leave the graph, as far as they are remembered."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
+_FLAGS = {"requires_grad_", "__set__"}
 _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so, of a value that goes into a term; the other ways to lose a graph are
 nobody's wish in a term of a loss, and neither is a ``detach`` of the whole term that is then added."""
@@ -125,6 +126,10 @@ class TermWatch(CutWatch):
             if name in _MEANT:
                 self._note_detached(args[0], result)
             self._note_leaving(args[0], result)
+        elif name in _FLAGS and args and isinstance(args[0], self._torch.Tensor) and is_leaf(args[0]):
+            own = self._of(args[0]) if args[0].requires_grad else None
+            if own is not None:  # what was cut off is let require gradients
+                self._into_leaves.append(own)
         elif not self._torch.is_grad_enabled():
             self._note_unrecorded(result)
         elif isinstance(result, self._torch.Tensor) and is_leaf(result) and result.requires_grad:
