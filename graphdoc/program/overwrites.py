@@ -235,7 +235,7 @@ class Overwrite(OverwriteTimes):
             return True
         if self.reuse is None:
             return False
-        if self.reuse.lifetime is Lifetime.STORED and self.keeping_calls:
+        if self.reuse.lifetime is Lifetime.STORED and self.keeping_calls and not self.one_of_several:
             return False  # an earlier update has learned from these entries: no order of calls lets two do that
         learns = is_needed(self._evidence.fresh_reaches, self._evidence.earlier_edges, self.reuse.carries, self.trained)
         return learns or (bool(self.own) and self._of_one_update)
@@ -290,6 +290,16 @@ class Overwrite(OverwriteTimes):
         if stored and kept_for_its_round(self._journal, self.keeping_calls, self._named_behind):
             return False  # the flags serve the pass itself: it is the store that brings the old graph back
         return (self._carried or self.constant) and bool(self.keeping_calls)
+
+    @cached_property
+    def one_of_several(self) -> bool:
+        """Whether this loss takes some entries of a store alone, beside others of the same age: an earlier call that
+        reached the same leaves may have walked one of those, and never this one."""
+        carries = self.reuse.carries if self.reuse is not None else []
+        taken = {h.path for c in carries for h in c.tensor.holders}
+        stores = {path.partition("[")[0] for path in taken if "[" in path}
+        kept = {h.path for t in self._evidence.held_tensors for h in t.holders}
+        return any(path.partition("[")[0] in stores and path not in taken for path in kept if "[" in path)
 
     @cached_property
     def _carried(self) -> bool:
