@@ -129,9 +129,10 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
     name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
     where_made = " and ".join(where(f) for f in made[:2])
     whose = folded(missing, beside=program.evidence.fresh_reaches)
+    term = is_left_out(reuse) and not lost(program.evidence.fresh_reaches, reuse)
     why = (
         "It is a term of this loss, which as a constant would add nothing to any gradient: only"
-        if is_left_out(reuse)
+        if term
         else f"{whose} {'gets' if len(missing) == 1 else 'get'} gradient through nothing else, and only"
     )
     return [
@@ -140,7 +141,7 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
             f"keep what {where_made} make{'s' if len(made) == 1 else ''} {name} from, and compute it again in each "
             "update",
             "display",
-            f"{why} a computation with the weights of now can train {whose if is_left_out(reuse) else 'them'}.",
+            f"{why} a computation with the weights of now can train {whose if term else 'them'}.",
             {"place": place((kept or made)[0])},
         )
     ]
