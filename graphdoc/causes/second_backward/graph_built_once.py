@@ -127,14 +127,14 @@ def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
 def _advice(missing: set[str], reuse: Reuse) -> str:
     """Whether it is to be trained: then it is computed in every iteration; what is data loses its graph."""
     trained = reuse.own or (reuse.behind if not reuse.meant_known else set())
-    if is_left_out(reuse):
-        return (
-            "It is a term of this loss, and would do nothing as a constant, so it must be computed in every iteration."
-        )
     if missing:
         return (
             f"{folded(missing, 3)} {'is' if len(missing) == 1 else 'are'} to learn through it and through nothing "
             "else, so it must be computed in every iteration."
+        )
+    if is_left_out(reuse):
+        return (
+            "It is a term of this loss, and would do nothing as a constant, so it must be computed in every iteration."
         )
     if trained:
         return (
