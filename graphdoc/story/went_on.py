@@ -46,6 +46,12 @@ def retold(program: Program, finding: Finding, families: tuple[str, ...]) -> Fin
         cut_off = f"what is computed from {them} is cut off"
         title = f"{whose or 'parameters of the optimizer'} {receives} no gradient: {cut_off}"
         because = f"{their} optimizer steps, and no backward call that was looked at has reached {them}"
+        if sign.facts.get("at_steps"):
+            has = "has" if len(sign.parameters) == 1 else "have"
+            title = (
+                f"{whose or 'parameters of the optimizer'} {has} no gradient when {their} optimizer steps: {cut_off}"
+            )
+            because = f"at no step of {their} optimizer that was looked at had {'it' if has == 'has' else 'they'} one"
     told = program.cuts[0] if program.cuts else None
     explanation = f"{_ended_by(told)}Nothing fails, because the rest of the loss goes on with its graph."
     told_now = replace(finding, title=title, explanation=explanation, because=because, spans=tuple(spans))

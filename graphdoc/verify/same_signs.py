@@ -9,10 +9,13 @@ _NONFINITE = "nonfinite"
 
 
 def same_signs(a: list[Sign], b: list[Sign]) -> bool:
-    """Whether anything that was seen in a run that went on was seen in another one too."""
+    """Whether anything that was seen in a run that went on was seen in another one too, of the same parameters and the
+    same optimizer: a second fault of the kind is one of its own."""
     mine = [s for s in a if not s.weak]
     return any(
-        s.kind == t.kind and (not s.parameters or bool(set(s.parameters) & set(t.parameters)))
+        s.kind == t.kind
+        and (not s.parameters or bool(set(s.parameters) & set(t.parameters)))
+        and (min(s.optimizer, t.optimizer) < 0 or s.optimizer == t.optimizer)
         for s in mine
         for t in b
         if not t.weak

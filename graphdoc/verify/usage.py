@@ -77,13 +77,18 @@ def unused_by_steps(base: Trace, patched: Trace) -> frozenset[str]:
 
 
 def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
-    """Doubts: an optimizer of which no step ever has a gradient, where no step of the original shows that it is so."""
+    """Doubts: an optimizer of which no step ever has a gradient, where no step of the original shows that it is so, and
+    one whose gradients are zero at each of several steps: what its losses give it cancels."""
     known = {s.optimizer for s in base.steps}
     given: dict[int, bool] = {}
     for step in patched.steps:
         given[step.optimizer] = given.get(step.optimizer, False) or bool(step.each)
     vain = [o for o, has in given.items() if not has and o not in known]
-    return [f"{patched.optimizer_name(o)} never has a gradient to step by" for o in vain]
+    zero = [o for o in given if len(mine := patched.steps_of(o)) > 1 and all(s.each and not s.gradients for s in mine)]
+    return [
+        *(f"{patched.optimizer_name(o)} never has a gradient to step by" for o in vain),
+        *(f"every gradient that {patched.optimizer_name(o)} steps by is zero" for o in zero),
+    ]
 
 
 def steps_starved(base: Trace, patched: Trace) -> list[str]:
@@ -110,12 +115,14 @@ def steps_twice(base: Trace, patched: Trace) -> list[str]:
 
 
 def _in_a_row(trace: Trace) -> list[int]:
-    """The optimizers of which two steps follow one another with no call between that computes a gradient."""
+    """The optimizers of which two steps follow one another with no call between that gives them a gradient."""
     last: dict[int, Step] = {}
     found: dict[int, None] = {}
     for entry in trace.order[: trace.order.index(trace.calls[-1])] if trace.calls else ():
         if isinstance(entry, Call):
-            last.clear()
+            given = {owner_of(key) for key in entry.gained}
+            known = entry.measured and entry.kind == "backward"
+            last = {o: step for o, step in last.items() if known and o not in given}
             continue
         before = last.get(entry.optimizer)
         if before is not None and entry.each and before.each == entry.each:

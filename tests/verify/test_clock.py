@@ -96,7 +96,7 @@ def test_all_runs_together_keep_within_the_time(
     monkeypatch.setattr(graphdoc.verify.trial, "launch_apart", launched)
     # The patched program got far enough to be compared, so the original is run as well: twice, as it comes nowhere.
     monkeypatch.setattr(graphdoc.verify.trial, "crashed", lambda outcome, trace: None)
-    traces = iter([SimpleNamespace(total_steps=3)] + [None] * 20)
+    traces = iter([SimpleNamespace(total_steps=3, last_index=10**6)] + [None] * 20)
     monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: next(traces))
     monkeypatch.setattr(graphdoc.verify.trial, "back_to_original", lambda *given: None)
     (first, *_) = tried = several(kept, 4)
@@ -112,7 +112,7 @@ def test_the_original_without_time_left_is_said(
     launched, given = slow(clock, kept.folder)
     monkeypatch.setattr(graphdoc.verify.trial, "launch_apart", launched)
     monkeypatch.setattr(graphdoc.verify.trial, "crashed", lambda outcome, trace: None)
-    monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: SimpleNamespace(total_steps=3))
+    monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: SimpleNamespace(total_steps=3, last_index=10**6))
     monkeypatch.setattr(graphdoc.verify.trial, "back_to_original", lambda *given: None)
     (one,) = tried = several(kept, 1)
     one.texts[str(kept.cwd / "train.py")] += "# alone\n"

@@ -8,7 +8,14 @@ from tracing import Sick, traced
 from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.traces import Call, Step, Trace
-from graphdoc.verify.usage import cleared, differentiated_away, lost_parameters, steps_in_vain, steps_starved
+from graphdoc.verify.usage import (
+    cleared,
+    differentiated_away,
+    lost_parameters,
+    steps_in_vain,
+    steps_starved,
+    steps_twice,
+)
 from graphdoc.verify.verdict import judge
 
 ACTOR_CRITIC = """\
@@ -402,3 +409,19 @@ def _steps(*gradients: float | None) -> Trace:
 )
 def test_a_step_that_is_starved_behind_the_first_ones_is_a_doubt(before, now, starved):
     assert bool(steps_starved(_steps(*before), _steps(*now))) is starved
+
+
+@pytest.mark.parametrize(("gradients", "vain"), [((0.0, 0.0, 0.0), True), ((0.0, 0.5), False), ((0.0,), False)])
+def test_gradients_that_cancel_at_every_step_are_a_doubt(gradients, vain):
+    assert bool(steps_in_vain(Trace(), _steps(*gradients))) is vain
+
+
+def test_a_call_for_others_does_not_part_two_steps_by_one_gradient():
+    def call(key: str, index: int) -> Call:
+        return Call("backward", 0, index, ("train.py", 1), measured=True, gained={key: 1.0})
+
+    step = Step(0, 1, 0, 1.0, 1.0, {"0.0": 1.0})
+    order = [call("0.0", 0), step, call("1.0", 2), Step(1, 3, 0, 1.0, 1.0, {"0.0": 1.0}), call("1.0", 4)]
+    assert steps_twice(Trace(), Trace(order=order, optimizers={0: "Adam"}))
+    order[2] = call("0.0", 2)
+    assert not steps_twice(Trace(), Trace(order=order, optimizers={0: "Adam"}))

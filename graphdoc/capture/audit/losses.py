@@ -163,7 +163,8 @@ class Losses:
         """Tell that the backward call ``noted`` goes on without what ``record`` has cut off, of which these lie
         behind."""
         if self._evidence is None:
-            self._tell(noted, (), Sign(kind), [record], None, behind)
+            # Another call may give them gradients, which are cleared: what was seen is that no step has one.
+            self._tell(noted, (), Sign(kind, facts={"at_steps": True}), [record], None, behind)
 
     def _tell(
         self,
