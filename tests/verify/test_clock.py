@@ -112,7 +112,8 @@ def test_the_original_without_time_left_is_said(
     launched, given = slow(clock, kept.folder)
     monkeypatch.setattr(graphdoc.verify.trial, "launch_apart", launched)
     monkeypatch.setattr(graphdoc.verify.trial, "crashed", lambda outcome, trace: None)
-    monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: SimpleNamespace(total_steps=3, last_index=10**6))
+    far = SimpleNamespace(total_steps=3, last_index=10**6)
+    monkeypatch.setattr(graphdoc.verify.trial, "read_trace", lambda folder: far)
     monkeypatch.setattr(graphdoc.verify.trial, "back_to_original", lambda *given: None)
     (one,) = tried = several(kept, 1)
     one.texts[str(kept.cwd / "train.py")] += "# alone\n"

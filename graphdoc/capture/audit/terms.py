@@ -37,7 +37,6 @@ MOST_FOLLOWED = 2_000
 MOST_LEFT = 200
 """Values that leave the graph, as far as they are remembered."""
 _ADDS = {"add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "stack", "cat", "sum"}
-_FLAGS = {"requires_grad_", "__set__"}
 _MEANT = {"detach", "detach_"}
 """An author who writes ``detach`` says so, of a value that goes into a term; the other ways to lose a graph are
 nobody's wish in a term of a loss, and neither is a ``detach`` of the whole term that is then added."""
@@ -70,6 +69,9 @@ class TermWatch(CutWatch):
         """By the id of the record of a conversion: the sequence number of what was converted."""
         self._taken_up: set[int] = set()
         """Sequence numbers of what a recorded operation has taken: it goes on with its graph."""
+        tensor = self._torch.Tensor
+        self._flags = (tensor.requires_grad_, tensor.requires_grad.__set__)
+        """Not every setter: asking for the history of a view whose hooks are being set waits for itself for ever."""
         self._into_leaves: deque[Record] = deque(maxlen=MOST_LEFT)
         """What new leaves that require gradients were made from."""
         self._differentiated: set[Any] = set()
@@ -126,7 +128,7 @@ class TermWatch(CutWatch):
             if name in _MEANT:
                 self._note_detached(args[0], result)
             self._note_leaving(args[0], result)
-        elif name in _FLAGS and args and isinstance(args[0], self._torch.Tensor) and is_leaf(args[0]):
+        elif func in self._flags and is_leaf(args[0]):
             own = self._of(args[0]) if args[0].requires_grad else None
             if own is not None:  # what was cut off is let require gradients
                 self._into_leaves.append(own)
