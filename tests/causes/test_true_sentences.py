@@ -343,3 +343,23 @@ def test_a_term_of_the_loss_is_not_taken_as_a_constant(tmp_path: Path) -> None:
         seen = observe(tmp_path / str(len(text)), HEAD + text)
         kinds = [r.kind for r in seen.found[0].finding.remedies]
         assert not any(k.startswith(("detach", "no_grad")) for k in kinds), (seen.slugs, kinds)
+
+
+SINES = """
+def fill(table):
+    table[:, 0::2] = torch.sin(torch.arange(3.0))[:, None]
+    table.requires_grad = False
+
+
+embedding, head = nn.Embedding(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*embedding.parameters(), *head.parameters()], lr=0.1)
+fill(table=embedding.weight)
+head(embedding(torch.arange(3))).square().mean().backward()
+opt.step()
+"""
+
+
+def test_a_parameter_that_a_function_was_handed_is_no_view(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + SINES)
+    assert seen.slugs == ["inplace-on-leaf"]
+    assert "`table` is a leaf" in seen.said and "a view" not in seen.said

@@ -235,3 +235,31 @@ def test_one_cause_at_many_lines_is_mended_at_all_of_them(tmp_path, monkeypatch)
     # Where the same is done again, the title tells the places in a row.
     assert "then, for train.py:20, train.py:21, train.py:22: count" in best.title
     assert best.diff.count("torch.zeros_like(p) if p.grad is None") == 4
+
+
+PIECES = """\
+import torch
+
+torch.manual_seed(0)
+w = torch.nn.Parameter(torch.randn(2))
+opt = torch.optim.SGD([w], lr=0.1)
+for step in range(4):
+    x = torch.randn(5, 2) * w[0]
+    out = torch.zeros(2, 7)
+    for t, o in enumerate(x):
+        o.add_(torch.mv(out[:, t : t + 2], w))
+        out[:, t + 2] = o
+    opt.zero_grad()
+    out.pow(2).sum().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_view_whose_history_is_made_anew_within_backward_is_asked_nothing(tmp_path, monkeypatch):
+    """Backward sets the hooks of such a view while it holds its lock; a question of ours would wait for ever."""
+    monkeypatch.chdir(tmp_path)
+    kept = run(tmp_path, PIECES)
+    (best, *_) = propose(kept, report_for(kept), trying=Trying(120.0)).diagnoses[0].fixes
+    assert best.verified is True, best.verification
+    assert len(best.verification["chain"]) == 1

@@ -94,7 +94,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, write: RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a tensor"
-    part = target.sliced and _is_leaf(program.parameters, target.path)
+    part = target.sliced and (_is_leaf(program.parameters, target.path) or _is_leaf_here(program, frame, target.path))
     through = write.message == "leaf-view-inplace" and not part
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
@@ -162,6 +162,12 @@ def _is_leaf(parameters: list[Parameter], path: str) -> bool:
     """Whether a path names a leaf itself, which has a name of its own, and no view of one."""
     last = path.rpartition(".")[2]
     return any(p.is_leaf and not p.buffer and p.name.rpartition(".")[2] == last for p in parameters)
+
+
+def _is_leaf_here(program: Program, frame: Frame, path: str) -> bool:
+    """The same of a name of the function that writes: a parameter that it was handed."""
+    own = (t for t in program.tensors if t.path == path and t.function == frame.function)
+    return any(t.is_leaf and t.requires_grad for t in own)
 
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
