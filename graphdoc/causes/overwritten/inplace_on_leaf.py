@@ -94,9 +94,11 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, write: RefusedWrite) -> Finding:
     frame, target = write.frame, write.target
     what = f"`{target.path}`" if target.path else "a tensor"
-    part = target.sliced and (_is_leaf(program.parameters, target.path) or _is_leaf_here(program, frame, target.path))
+    part = target.sliced and _is_leaf(program.parameters, target.path)
     through = write.message == "leaf-view-inplace" and not part
     leaf = "a view of a leaf that requires grad" if through else "a leaf that requires grad"
+    if through and target.sliced:  # the slice alone makes a view of it
+        leaf = "a leaf that requires grad, or a view of one"
     causes = [span("cause", frame, f"writes into {what}, {leaf}", program.sources)]
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
@@ -162,12 +164,6 @@ def _is_leaf(parameters: list[Parameter], path: str) -> bool:
     """Whether a path names a leaf itself, which has a name of its own, and no view of one."""
     last = path.rpartition(".")[2]
     return any(p.is_leaf and not p.buffer and p.name.rpartition(".")[2] == last for p in parameters)
-
-
-def _is_leaf_here(program: Program, frame: Frame, path: str) -> bool:
-    """The same of a name of the function that writes: a parameter that it was handed."""
-    own = (t for t in program.tensors if t.path == path and t.function == frame.function)
-    return any(t.is_leaf and t.requires_grad for t in own)
 
 
 def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, target: Target) -> bool:
