@@ -112,7 +112,7 @@ def test_computes_again(source: str, args: dict[str, Any], expected: str) -> Non
 
 
 NOT_RECOMPUTED = [
-    ("«y = net(x)»\n«opt.step()»\nprint(x)\n", ONE, "nothing that was computed"),
+    ("«y = net(x)»\n«opt.step()»\nprint(x)\n", ONE, "nothing that the forward has bound"),
     ("«opt.step()»\n«y = net(x)»\nuse(y)\n", {"places": ["@1"], "after": "@0"}, "behind the write already"),
     ("def f():\n    «y = net(x)»\n«opt.step()»\n", ONE, "different functions"),
     ("if a:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
@@ -135,7 +135,7 @@ NOT_RECOMPUTED = [
     ),
     ("«total += net(x)»\n«opt.step()»\nuse(total)\n", ONE, "added to twice"),
     ("«y = net(x)»\nz = y(x)\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "y is called"),
-    ("«y = net(x)»\n«opt.step()»\nuse(y)\n", {**ONE, "constants": ["@0"]}, "nothing that was computed"),
+    ("«y = net(x)»\n«opt.step()»\nuse(y)\n", {**ONE, "constants": ["@0"]}, "nothing that the forward has bound"),
     ("«y = net(x)»\nz = y.shape\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "by its name"),
     ("«y = net(z := x)»\n«opt.step()»\nuse(y)\n", ONE, "more than compute"),
     (
