@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
 from graphdoc.capture.code_places import is_user_file, shown_file
-from graphdoc.capture.facts import is_leaf
+from graphdoc.capture.facts import grad_fn_of, is_leaf
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.source_texts import add_source
 
@@ -59,12 +59,7 @@ def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
 
 def _nodes_behind(autopsy: Autopsy) -> set[Any]:
     tensors = [t for t in autopsy.census.tensors.values() if t.requires_grad and not is_leaf(t)]
-    starts = []
-    for tensor in tensors[:MOST_ROOTS]:
-        try:
-            starts.append(tensor.grad_fn)
-        except RuntimeError:  # a view made under no_grad and written to since
-            continue
+    starts = [node for tensor in tensors[:MOST_ROOTS] if (node := grad_fn_of(tensor)) is not None]
     return {f.node for f in walk.walk(starts, MOST_NODES)}
 
 

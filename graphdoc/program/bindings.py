@@ -51,6 +51,12 @@ def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunc
     return found
 
 
+def class_around(root: ast.AST, line: int) -> ast.ClassDef | None:
+    """The innermost class that contains the line."""
+    around = (n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and covers(n, line))
+    return max(around, key=lambda n: n.lineno, default=None)
+
+
 def first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The line on which a function begins, its decorators included."""
     return min([function.lineno, *(d.lineno for d in function.decorator_list)])

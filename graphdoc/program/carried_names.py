@@ -7,11 +7,11 @@ import ast
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.container_entries import pairs, statements
+from graphdoc.program.container_entries import statements
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import bound_names, ends, meeting, operands_in
-from graphdoc.source.paths import covers, last_word, targets_of
+from graphdoc.source.paths import covers, last_word, pairs, targets_of
 
 _DEEPEST = 4
 """Calls within calls that are followed."""

@@ -25,20 +25,6 @@ def statements(scope: ast.AST) -> Iterator[ast.stmt]:
         yield from statements(child)
 
 
-def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
-    """What an assignment assigns to what, tuples on both sides taken apart: ``a, b = 0.0, []`` gives two."""
-    if isinstance(statement, ast.AnnAssign):
-        return [(statement.target, statement.value)] if statement.value is not None else []
-    out: list[tuple[ast.expr, ast.expr]] = []
-    for target in statement.targets if isinstance(statement, ast.Assign) else ():
-        value = statement.value  # type: ignore[attr-defined]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            out += zip(target.elts, value.elts, strict=True)
-        else:
-            out.append((target, value))
-    return out
-
-
 @dataclass(frozen=True)
 class Entry:
     """A tensor in a container: the container's name, the class of the entry, and where in the entry the tensor is.

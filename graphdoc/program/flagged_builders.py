@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.bindings import frame_of, tree
+from graphdoc.program.bindings import class_around, frame_of, tree
 from graphdoc.source.module import Source
-from graphdoc.source.paths import covers, last_word
+from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
 MOST_FLAGS = 6
@@ -54,8 +54,8 @@ def builders(sources: SourceTexts, frame: Frame | None, stack: list[Frame]) -> l
 def _class_around(sources: SourceTexts, frame: Frame) -> str:
     """The class in whose text a place lies; what runs a method was built by its class rather than by another one."""
     root = tree(sources, frame.file)
-    around = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and covers(n, frame.line)] if root else []
-    return max(around, key=lambda n: n.lineno).name if around else ""
+    around = class_around(root, frame.line) if root is not None else None
+    return around.name if around is not None else ""
 
 
 def _called(sources: SourceTexts, frame: Frame) -> ast.Call | None:

@@ -6,8 +6,8 @@ import ast
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.container_entries import pairs, statements
-from graphdoc.source.paths import covers
+from graphdoc.program.container_entries import statements
+from graphdoc.source.paths import covers, pairs
 
 
 def behind_the_step(sources: SourceTexts, events: list[Event], frame: Frame) -> tuple[Frame, Frame]:

@@ -167,13 +167,11 @@ def _makes_leaf(node: ast.AST) -> bool:
     wanted = any(
         k.arg == "requires_grad" and isinstance(k.value, ast.Constant) and k.value.value for k in node.keywords
     )
-    given = list(ast.walk(node.args[0])) if node.args else []
-    return wanted and (any(isinstance(n, ast.Call) for n in given) or _names_values(given))
-
-
-def _names_values(given: list[ast.AST]) -> bool:
-    """Whether the whole of what is given is kept under a name: it may be what a network has computed."""
-    return bool(given) and isinstance(given[0], ast.Name | ast.Attribute)
+    if not wanted or not node.args:
+        return False
+    # The whole of it kept under a name may be what a network has computed.
+    given = node.args[0]
+    return isinstance(given, ast.Name | ast.Attribute) or any(isinstance(n, ast.Call) for n in ast.walk(given))
 
 
 def _draws(node: ast.AST) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import assignments, function_around, is_name, names_in, tree
-from graphdoc.program.container_entries import pairs, statements
+from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.remedies.constant_value import frame_at, together
-from graphdoc.source.paths import covers, key
+from graphdoc.source.paths import covers, key, pairs
 from graphdoc.story.wording import folded, listing
 
 

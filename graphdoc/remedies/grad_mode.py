@@ -87,8 +87,7 @@ def _statement(root: ast.Module, switch: Frame) -> tuple[ast.stmt, list[ast.stmt
 
 def _beside(root: ast.Module, statement: ast.stmt) -> list[_Def]:
     """The methods of the class that the statement lies in; outside of classes, the functions of the file."""
-    classes = [n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and covers(n, statement.lineno)]
-    scope: ast.AST = max(classes, key=lambda c: c.lineno, default=root)
+    scope: ast.AST = bindings.class_around(root, statement.lineno) or root
     return [n for n in bindings.shallow(scope) if isinstance(n, _Def)]
 
 

@@ -13,10 +13,9 @@ from graphdoc.program.container_entries import (
     Entry,
     fields_of,
     given,
-    pairs,
     statements,
 )
-from graphdoc.source.paths import last_word, targets_of
+from graphdoc.source.paths import last_word, pairs, targets_of
 from graphdoc.source.scopes import parameters
 
 LONGEST = 160

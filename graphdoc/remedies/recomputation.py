@@ -7,7 +7,6 @@ import ast
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
-from graphdoc.program.container_entries import pairs
 from graphdoc.program.graph_ways import with_graph
 from graphdoc.program.loops import loop_of
 from graphdoc.program.made_parameters import makes_parameter
@@ -19,7 +18,7 @@ from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.moved_titles import titled
 from graphdoc.remedies.terms_counted_once import without_calls_on_terms
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import key, pairs, targets_of
 from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
 from graphdoc.story.older_graph_places import adding
 

@@ -11,6 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
 from graphdoc.program.tensors import tensor_named
+from graphdoc.program.value_reads import bound_names
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 
@@ -67,14 +68,7 @@ def is_scored(sources: SourceTexts, cut: Cut) -> bool:
     root = bindings.tree(sources, frame.file) if frame is not None else None
     if frame is None or root is None:
         return False
-    scope = bindings.function_around(root, frame.line) or root
-    bound = {
-        n
-        for s in ast.walk(scope)
-        if isinstance(s, ast.Assign) and s.lineno == frame.line
-        for t in s.targets
-        for n in bindings.names_in(t)
-    }
+    bound = set(bound_names(sources, frame))
     calls = (n for n in ast.walk(root) if isinstance(n, ast.Call) and n.args and last_word(n.func) == "log_prob")
     return any(bound & {*bindings.names_in(n.args[0])} for n in calls)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.source.module import Function, Source
+from graphdoc.source.paths import pairs
 from graphdoc.source.scopes import own_nodes, parameters, scope_of
 
 
@@ -35,18 +36,10 @@ def _makers(source: Source, node: ast.expr) -> list[ast.expr]:
         value
         for s in own_nodes(scope)
         if isinstance(s, ast.Assign)
-        for target in s.targets
-        for bound, value in _pairs(target, s.value)
+        for bound, value in pairs(s)
         if any(bound is n for n in stored)
     ]
     return makers if len(makers) == len(stored) else []
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """What each name of an assignment is bound to: the parts of ``a, b = {}, []`` one by one."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        return [p for t, v in zip(target.elts, value.elts, strict=True) for p in _pairs(t, v)]
-    return [(target, value)]
 
 
 def _is_bound(name: ast.Name) -> bool:

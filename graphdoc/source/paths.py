@@ -148,6 +148,20 @@ def last_word(node: ast.AST | None) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
+def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
+    """What an assignment assigns to what, tuples on both sides taken apart: ``a, b = 0.0, []`` gives two."""
+    if isinstance(statement, ast.AnnAssign):
+        return [(statement.target, statement.value)] if statement.value is not None else []
+    out: list[tuple[ast.expr, ast.expr]] = []
+    for target in statement.targets if isinstance(statement, ast.Assign) else ():
+        value = statement.value  # type: ignore[attr-defined]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            out += zip(target.elts, value.elts, strict=True)
+        else:
+            out.append((target, value))
+    return out
+
+
 def targets_of(statement: ast.AST) -> list[ast.expr]:
     """The leaf targets that a statement binds (tuples taken apart), its walrus assignments included."""
     tops: list[ast.expr] = []

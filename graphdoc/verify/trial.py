@@ -193,8 +193,18 @@ class Trial:
             no_reference = why if stepped else ""
             edges = [*self.evidence.older_edges, *self.evidence.earlier_edges]
             old = behind_old_parts(self.evidence.stale, edges, reuse)
-            whole = Baseline(trace, self.failing, no_reference, expected, sound, own, once=once, late=ended.timed_out)
-            return replace(whole, reached_from=reached, old_parts=old)
+            return Baseline(
+                trace,
+                self.failing,
+                no_reference,
+                expected,
+                sound,
+                own,
+                once=once,
+                reached_from=reached,
+                old_parts=old,
+                late=ended.timed_out,
+            )
         if self._rest >= LEAST:
             folder, ended = self._run("verify", None, self.limit)
             again = read_trace(folder)
@@ -204,8 +214,8 @@ class Trial:
         if trace is None:
             self._note_none(ended)
             return None
-        plain = Baseline(trace, self.failing, expected=expected, sound=sound, once=once, late=ended.timed_out)
-        return replace(plain, reached_from=reached)
+        late = ended.timed_out
+        return Baseline(trace, self.failing, expected=expected, sound=sound, once=once, reached_from=reached, late=late)
 
     def _note_none(self, ended: Ended) -> None:
         """Note why there is no trace of the original."""

@@ -94,16 +94,16 @@ def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
 def steps_starved(base: Trace, patched: Trace) -> list[str]:
     """Doubts: an optimizer of which some step has no gradient, though the same one of the original has, or though each
     of the original's has and this is a later one: what it trains was cut off behind the first steps."""
-    told: dict[int, str] = {}
-    for optimizer in {s.optimizer for s in base.steps if s.gradients}:
+    told: list[str] = []
+    for optimizer in sorted({s.optimizer for s in base.steps if s.gradients}):
         before, now = base.steps_of(optimizer), patched.steps_of(optimizer)
         lost = [b.gradients and not p.gradients for b, p in zip(before, now, strict=False)]
         if all(b.each for b in before):
             lost += [not p.each for p in now[len(before) :]]
         if any(lost):
             name = patched.optimizer_name(optimizer)
-            told[optimizer] = f"at {sum(lost)} of {len(now)} steps {name} has no gradient to step by"
-    return [text for _, text in sorted(told.items())]
+            told.append(f"at {sum(map(bool, lost))} of {len(now)} steps {name} has no gradient to step by")
+    return told
 
 
 def steps_twice(base: Trace, patched: Trace) -> list[str]:

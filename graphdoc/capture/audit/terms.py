@@ -118,8 +118,7 @@ class TermWatch(CutWatch):
         super()._note(func, args, kwargs, result)
         name = self._name(func)
         if isinstance(result, self._torch.Tensor) and result.grad_fn is not None:
-            given = (v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,)))
-            nodes = (grad_fn_of(v) for v in given if isinstance(v, self._torch.Tensor))
+            nodes = (grad_fn_of(v) for v in _given(args) if isinstance(v, self._torch.Tensor))
             self._taken_up |= {n._sequence_nr() for n in nodes if n is not None}
         if name in _ADDS and isinstance(result, self._torch.Tensor) and result.requires_grad:
             self._note_sum(args, result, name in _GAINS)
@@ -166,7 +165,7 @@ class TermWatch(CutWatch):
         return {id(r) for r in records_behind([*entered, *self._into_leaves], MOST_FOLLOWED)}
 
     def _note_sum(self, args: Any, result: Any, gains: bool) -> None:
-        flat = [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
+        flat = _given(args)
         tensors = [v for v in flat if isinstance(v, self._torch.Tensor)]
         if result.grad_fn is None or any(v.numel() != 1 for v in tensors):
             return
@@ -268,6 +267,11 @@ class TermWatch(CutWatch):
         """The terms without graph that the loss with these roots is a sum of."""
         found = [term for n in top_of(roots) if (term := self.terms.get(n._sequence_nr())) is not None]
         return [(cuts, at) for cuts, at in found if all(site_of(r.raw) not in self._differentiated for r in cuts)]
+
+
+def _given(args: Any) -> list[Any]:
+    """The arguments, and those in the lists among them."""
+    return [v for a in args for v in (elements(a) if isinstance(a, list | tuple) else (a,))]
 
 
 def _modes() -> list[Any]:
