@@ -125,7 +125,8 @@ def _in_a_row(trace: Trace) -> list[int]:
             last = {o: step for o, step in last.items() if known and o not in given}
             continue
         before = last.get(entry.optimizer)
-        if before is not None and entry.each and before.each == entry.each:
+        # Zeros move nothing, however often: what a call adds to them is not seen where it has converged.
+        if before is not None and entry.gradients and before.each == entry.each:
             found.setdefault(entry.optimizer)
         last[entry.optimizer] = entry
     return list(found)

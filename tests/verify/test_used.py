@@ -425,3 +425,17 @@ def test_a_call_for_others_does_not_part_two_steps_by_one_gradient():
     assert steps_twice(Trace(), Trace(order=order, optimizers={0: "Adam"}))
     order[2] = call("0.0", 2)
     assert not steps_twice(Trace(), Trace(order=order, optimizers={0: "Adam"}))
+
+
+@pytest.mark.parametrize(("each", "twice"), [(1.0, True), (0.0, False)])
+def test_zeros_that_are_stepped_by_again_are_no_doubt(each, twice):
+    """Where a loss has converged its calls add nothing to zeros, and no call is seen between the steps."""
+
+    def call(index: int, gained: dict[str, float]) -> Call:
+        return Call("backward", 0, index, ("train.py", 1), measured=True, gained=gained)
+
+    def step(index: int) -> Step:
+        return Step(0, index, 0, 1.0, each, {"0.0": each})
+
+    order = [call(0, {"0.0": 1.0}), step(1), call(2, {}), step(3), call(4, {})]
+    assert bool(steps_twice(Trace(), Trace(order=order, optimizers={0: "SGD"}))) is twice
