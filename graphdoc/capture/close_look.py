@@ -51,6 +51,9 @@ class CloseLook:
         self._history: list[dict[str, float]] = []
         self._norms: dict[int, list[tuple[int, float]]] = {}
         """By parameter: backward calls so far and the norm of its gradient, at each step."""
+        self._optimizers: dict[Any, int] = {}
+        self._steps: dict[int, tuple[int, Any]] = {}
+        """By parameter: the number of the optimizer that stepped by its gradient last, and the stack of that step."""
         self._parameters: dict[int, Any] = {}
         self._call: Any = None
         self.over = False
@@ -105,10 +108,14 @@ class CloseLook:
                 mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
                 each = [(p, float(p.grad.float().norm())) for p in mine if not p.grad.is_sparse]
                 squares = sum(n * n for _, n in each)
+                number = self._optimizers.setdefault(optimizer, len(self._optimizers))
                 if self._history:
                     self._history[-1]["norm"] = squares**0.5
+                    self._history[-1]["optimizer"] = number
                     self._history[-1]["weights"] = sum(float(p.float().norm()) ** 2 for p in mine) ** 0.5
+                step = stack_here(2)
                 for p, n in each:
+                    self._steps[id(p)] = number, step
                     self._parameters[id(p)] = p
                     norms = self._norms.setdefault(id(p), [])
                     norms.append((self._calls, n))
@@ -235,5 +242,9 @@ class CloseLook:
             "chain": [records.told(r) for r in chain],
             "others": [records.told(r) for r in others[-30:]],
             "history": self._history[-KEPT_STEPS:],
-            "grown": grown(self._norms, names),
+            "grown": [
+                {**one, "optimizer": optimizer, "step": user_stack(step, self._witness.cwd)}
+                for ident, one in grown(self._norms, names)
+                for optimizer, step in [self._steps[ident]]
+            ],
         }

@@ -104,17 +104,17 @@ def _leads(start: Any, record: Record) -> bool:
     return False
 
 
-def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) -> list[dict[str, Any]]:
-    """The parameters whose gradient grew most, and those that grew first: ``from`` is the backward call from which
-    on the norm was far above its usual size."""
-    out = []
+def grown(all_norms: dict[int, list[tuple[int, float]]], names: dict[int, str]) -> list[tuple[int, dict[str, Any]]]:
+    """The parameters (by identity) whose gradient grew most, and those that grew first: ``from`` is the backward call
+    from which on the norm was far above its usual size."""
+    out: list[tuple[int, dict[str, Any]]] = []
     for ident, norms in all_norms.items():
         finite = [(call, n) for call, n in norms if n == n and n not in (float("inf"), 0.0)]
         if len(finite) >= 3 and ident in names:
             usual = usual_size([n for _, n in finite])
             begun = took_off(finite)
-            out.append({"name": names[ident], "factor": finite[-1][1] / usual, "from": begun})
-    most = sorted(out, key=lambda g: -float(str(g["factor"])))[:5]
-    grew = [g for g in out if g["from"] is not None]
-    first = min((int(str(g["from"])) for g in grew), default=0)
-    return most + [g for g in grew if g["from"] == first and g not in most][:20]
+            out.append((ident, {"name": names[ident], "factor": finite[-1][1] / usual, "from": begun}))
+    most = sorted(out, key=lambda g: -float(g[1]["factor"]))[:5]
+    grew = [g for g in out if g[1]["from"] is not None]
+    first = min((int(g[1]["from"]) for g in grew), default=0)
+    return most + [g for g in grew if g[1]["from"] == first and g not in most][:20]

@@ -203,9 +203,28 @@ class Trouble:
         return out
 
     @property
+    def norms(self) -> list[tuple[int, float]]:
+        """(backward call, norm of the gradient), finite ones alone: those by which the optimizer stepped whose gradient
+        grew most; all where none is known to have grown."""
+        whose = self._most.get("optimizer")
+        mine = (h for h in self.look.get("history") or () if whose in (None, h.get("optimizer")))
+        known = ((int(h.get("call", 0)), number_of(h.get("norm"))) for h in mine)
+        return [(call, norm) for call, norm in known if 0 <= norm < float("inf")]
+
+    @property
     def grown(self) -> list[tuple[str, float]]:
         """Parameters by how much their gradient had grown, most first."""
         return [(str(g.get("name", "")), float(g.get("factor", 0.0))) for g in self.look.get("grown") or ()]
+
+    @property
+    def grown_step(self) -> list[Frame]:
+        """The step by the gradient that grew most; empty where none is known to have grown."""
+        return [f for f in (frame_of([x]) for x in self._most.get("step") or ()) if f is not None]
+
+    @property
+    def _most(self) -> Mapping[str, Any]:
+        """What is known of the gradient that grew most."""
+        return next(iter(self.look.get("grown") or ()), {})
 
     @property
     def grew_first(self) -> list[str]:

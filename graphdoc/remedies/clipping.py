@@ -30,18 +30,28 @@ def backward_of(events: list[Event], trouble: Trouble) -> Frame | None:
     return innermost_user(last.stack) if last is not None else None
 
 
-def step_behind(events: list[Event]) -> Frame | None:
+def step_behind(program: Program, trouble: Trouble) -> Frame | None:
     """The step of the optimizer that uses them."""
-    last = _last(events, "step")
+    last = _step(program, trouble)
     return innermost_user(last.stack) if last is not None else None
 
 
-def clipping(program: Program) -> tuple[Remedy, ...]:
+def _step(program: Program, trouble: Trouble) -> Event | None:
+    """The last step where the gradient that grew most is used; None where several optimizers step and none is known to
+    have grown."""
+    events, at = program.evidence.events, innermost_user(trouble.grown_step)
+    if at is None and len({e.optimizer for e in events if e.kind == "step"}) > 1:
+        return None
+    return _last(events, "step", at)
+
+
+def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
     """``clip_grad_norm_`` between the two, behind ``unscale_`` where there is a scaler."""
-    step = step_behind(program.evidence.events)
-    if step is None:
+    last = _step(program, trouble)
+    step = innermost_user(last.stack) if last is not None else None
+    if last is None or step is None:
         return ()
-    parameters = _parameters(program, step)
+    parameters = _parameters(program, step, last)
     if not parameters:
         return ()
     scaler = _scaler(program.sources, program.evidence.extras)
@@ -96,16 +106,17 @@ def _updates(statement: ast.stmt) -> bool:
     return any(isinstance(f, ast.Attribute) and f.attr in ("step", "backward", "zero_grad") for f in calls)
 
 
-def _last(events: list[Event], kind: str) -> Event | None:
-    return next((e for e in reversed(events) if e.kind == kind and innermost_user(e.stack) is not None), None)
+def _last(events: list[Event], kind: str, at: Frame | None = None) -> Event | None:
+    """The last event of this kind in the user's code; at this place, where one is given."""
+    found = ((innermost_user(e.stack), e) for e in reversed(events) if e.kind == kind)
+    return next((e for frame, e in found if frame is not None and at in (None, frame)), None)
 
 
-def _parameters(program: Program, step: Frame) -> str:
+def _parameters(program: Program, step: Frame, event: Event) -> str:
     """How the program names the parameters in the function that steps: those of one module that it knows there, if
     the optimizer holds just these; else all that the optimizer holds.
     """
-    last = _last(program.evidence.events, "step")
-    held = program.evidence.optimizer(last.optimizer) if last is not None else None
+    held = program.evidence.optimizer(event.optimizer)
     owner = {name.partition(".")[0] for name in held.parameters} if held is not None else set()
     if held is not None and len(owner) == 1:
         name = owner.pop()

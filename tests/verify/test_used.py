@@ -421,7 +421,13 @@ def test_a_call_for_others_does_not_part_two_steps_by_one_gradient():
         return Call("backward", 0, index, ("train.py", 1), measured=True, gained={key: 1.0})
 
     step = Step(0, 1, 0, 1.0, 1.0, {"0.0": 1.0})
-    order = [call("0.0", 0), step, call("1.0", 2), Step(1, 3, 0, 1.0, 1.0, {"0.0": 1.0}), call("1.0", 4)]
+    order: list[Call | Step] = [
+        call("0.0", 0),
+        step,
+        call("1.0", 2),
+        Step(1, 3, 0, 1.0, 1.0, {"0.0": 1.0}),
+        call("1.0", 4),
+    ]
     assert steps_twice(Trace(), Trace(order=order, optimizers={0: "Adam"}))
     order[2] = call("0.0", 2)
     assert not steps_twice(Trace(), Trace(order=order, optimizers={0: "Adam"}))
@@ -437,5 +443,5 @@ def test_zeros_that_are_stepped_by_again_are_no_doubt(each, twice):
     def step(index: int) -> Step:
         return Step(0, index, 0, 1.0, each, {"0.0": each})
 
-    order = [call(0, {"0.0": 1.0}), step(1), call(2, {}), step(3), call(4, {})]
+    order: list[Call | Step] = [call(0, {"0.0": 1.0}), step(1), call(2, {}), step(3), call(4, {})]
     assert bool(steps_twice(Trace(), Trace(order=order, optimizers={0: "SGD"}))) is twice

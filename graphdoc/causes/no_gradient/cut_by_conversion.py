@@ -116,13 +116,18 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
     call = bindings.call_at(sources, frame)
     code = bindings.text_of(call) or code_at(sources, frame)
     if _makes_tensor(code):
+        structure = "list" if cut.listed else _structure(sources, call)
+        one = structure == "tensor" and not _is_display(call)
         return (
             Remedy(
                 "stack_instead_of_tensor",
-                "Join the tensors with torch.stack, which keeps their graphs",
+                f"Keep the tensor: drop `{cut.op}`"
+                if one
+                else "Join the tensors with torch.stack, which keeps their graphs",
                 "safe",
-                "The loss has the same value and now reaches every tensor of the list.",
-                {"place": place(frame), "structure": "list" if cut.listed else _structure(sources, call)},
+                "The loss has the same value and now reaches "
+                + ("what this tensor was computed from." if one else "every tensor of the list."),
+                {"place": place(frame), "structure": structure},
             ),
         )
     return (
@@ -141,6 +146,14 @@ def _structure(sources: SourceTexts, call: ast.Call | None) -> str:
     given = bindings.text_of(call.args[0]) if call and call.args else ""
     grows = any(f"{given}.append(" in text or f"{given} = [" in text for text in sources.values())
     return "list" if given.replace(".", "").isidentifier() and grows else "tensor"
+
+
+def _is_display(call: ast.Call | None) -> bool:
+    """Whether the argument is written as a list, or made one where it stands."""
+    given = call.args[0] if call and call.args else None
+    if isinstance(given, ast.Call):
+        return bindings.text_of(given.func) in ("list", "tuple", "sorted")
+    return isinstance(given, ast.List | ast.Tuple | ast.ListComp | ast.GeneratorExp)
 
 
 def _makes_tensor(code: str) -> bool:

@@ -69,8 +69,8 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
     call = backward_of(program.evidence.events, trouble) or birth.place
-    step = step_behind(program.evidence.events)
-    norms = [(c, norm) for c, _, norm in trouble.history if 0 <= norm < float("inf")]
+    step = step_behind(program, trouble)
+    norms = trouble.norms
     largest = max((i.largest for i in birth.inputs), default=0.0)
     begun = took_off(norms)
     at = birth.place
@@ -90,7 +90,7 @@ def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
         _growth(trouble, norms, begun),
         "no single expression is at fault, the numbers had grown out of all bounds before."
         + (" Gradients are clipped, and the steps are too large all the same: lower the rate." if clipped else ""),
-        () if clipped else clipping(program),
+        () if clipped else clipping(program, trouble),
         confidence="likely",
         at=step or call if clipped else call,
         more=more,

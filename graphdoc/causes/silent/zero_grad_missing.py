@@ -65,8 +65,8 @@ def _told(program: Program, sign: Sign) -> Finding:
     return Finding(
         0.95,
         Proof.STEPS.confidence,
-        f"the gradients of `{name}` are never cleared: each step uses the sum of all so far",
-        "`backward()` adds to `.grad`. Between two steps of this optimizer nothing sets its gradients to None or zero.",
+        f"the gradients of `{name}` are not cleared between its steps: each uses those of the steps before as well",
+        "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         distinct(spans),
         remedies=tuple(_remedies(program, sign, name)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
