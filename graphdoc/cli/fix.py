@@ -80,13 +80,18 @@ def command(
         from graphdoc.proposals.trying import Trying
 
         trying = Trying(verify_time, bool(verify), say, _progress)
+        if choose is not None and not list_:
+            # The number is one of the list as it stands before anything is tried, and that one is tried alone.
+            standing = propose(kept, result, verify=False, trying=trying)
+            trying.only = _numbered([fix for d in standing.diagnoses for fix in d.fixes], choose)
         result = propose(kept, result, verify=verify is not False, trying=trying)
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if list_:
         put(_listing(fixes, result.left_out), sys.stdout)
         write_reports(result, wanted)
         raise typer.Exit(0 if fixes else 1)
-    fix = _select(fixes, choose)
+    chosen = [f for f in fixes if trying is not None and trying.is_meant(f)] if choose is not None else []
+    fix = _best(fixes) if choose is None else _numbered(chosen or fixes, 1 if chosen else choose)
     try:
         if fix is None:
             say(_why_none(result))
@@ -211,14 +216,17 @@ def _refuse_changed(names: set[str], changed: set[Path], root: Path) -> None:
             raise UsageError(f"{name} {state}: run the program again first")
 
 
-def _select(fixes: list[Fix], choose: int | None) -> Fix | None:
-    """The fix with this number, or the best one with a patch that did not fail when it was tried."""
-    if choose is not None:
-        if choose > len(fixes):
-            raise UsageError(f"there is no fix number {choose}: `graphdoc fix --list` shows {len(fixes)}")
-        if not fixes[choose - 1].diff:
-            raise UsageError(f"fix number {choose} is described only, it has no patch: {fixes[choose - 1].title}")
-        return fixes[choose - 1]
+def _numbered(fixes: list[Fix], number: int) -> Fix:
+    """The fix with this number in the list, from 1."""
+    if number > len(fixes):
+        raise UsageError(f"there is no fix number {number}: `graphdoc fix --list` shows {len(fixes)}")
+    if not fixes[number - 1].diff:
+        raise UsageError(f"fix number {number} is described only, it has no patch: {fixes[number - 1].title}")
+    return fixes[number - 1]
+
+
+def _best(fixes: list[Fix]) -> Fix | None:
+    """The best fix with a patch that did not fail when it was tried."""
     return next((f for f in fixes if f.diff and f.safety != "display" and f.verified is not False), None)
 
 

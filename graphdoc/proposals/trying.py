@@ -20,6 +20,7 @@ from graphdoc.verify.results import Results, key_of
 from graphdoc.verify.trial import LEAST
 
 if TYPE_CHECKING:
+    from graphdoc.model import Fix
     from graphdoc.proposals.candidates import Candidate
     from graphdoc.proposals.composing import Composer
 
@@ -33,14 +34,20 @@ class Trying:
 
     ``seconds`` for all of them together. ``asked``: also where nothing keeps the program from the user's files.
     ``announce`` is told in one line what will be run, before the first trial; ``progress`` which fix is tried, and an
-    empty line at the end. ``interrupted`` is the number of the signal that ended it, 0 where none did.
+    empty line at the end. ``only`` is the one fix to be tried, where the user has chosen it. ``interrupted`` is the
+    number of the signal that ended it, 0 where none did.
     """
 
     seconds: float = SECONDS
     asked: bool = False
     announce: Callable[[str], None] | None = None
     progress: Callable[[str], None] | None = None
+    only: Fix | None = None
     interrupted: int = 0
+
+    def is_meant(self, fix: Fix) -> bool:
+        """Whether this fix is to be tried; its safety is another one afterwards."""
+        return self.only is None or (fix.title, fix.diff) == (self.only.title, self.only.diff)
 
 
 Further = list[tuple["Candidate", "Candidate"]]
@@ -85,7 +92,7 @@ def try_out(
     these are tried behind the plain ones.
     """
     further = recall(kept, candidates, composer, trying.seconds, trying.asked)
-    tried = [*_triable(candidates), *(one for _, one in further)]
+    tried = [c for c in (*_triable(candidates), *(one for _, one in further)) if trying.is_meant(c.fix)]
     waiting: list[Candidate] = []
     for candidate in tried:
         if candidate.settled:
