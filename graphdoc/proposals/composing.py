@@ -71,7 +71,8 @@ class Composer:
                 break
             sources = {file: Source(file, text) for file, text in failed.sources.items()}
             trains_through = _computes_anew(candidate) and self._same_call(at, failed)
-            for remedy in one.finding.remedies:
+            # Who else still needs a graph that is kept is not known where more may follow.
+            for remedy in sorted(one.finding.remedies, key=frees):
                 if trains_through and _cuts(remedy.kind, remedy.args):
                     continue  # this very loss is to train what the first part computes anew for it
                 made = self._joined(candidate, remedy, sources, link)
@@ -114,7 +115,8 @@ class Composer:
         whole = {**candidate.texts, **mine}
         safety: Safety = "safe" if remedy.safety == candidate.fix.safety == "safe" else "unsafe"
         title = _title(candidate, link["at"], remedy.title)
-        notes = list(dict.fromkeys(n for n in (candidate.fix.note, remedy.note) if n))
+        known = candidate.fix.note
+        notes = [n for n in (known, "" if remedy.note.rstrip(".") in known else remedy.note) if n]
         note = notes[0] if len(notes) == 1 else " ".join(n if n.endswith(".") else f"{n}." for n in notes)
         joined = Remedy(TOGETHER, title, safety, note)
         fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
@@ -195,6 +197,11 @@ def _cuts(kind: str, args: Args) -> bool:
     """Whether a remedy takes a value as a constant, in one of its parts at least."""
     parts = [(str(e["kind"]), e["args"]) for e in args.get("edits", ())] if kind == "several" else []
     return kind.startswith(("detach", "no_grad")) or any(_cuts(k, a) for k, a in parts)
+
+
+def frees(remedy: Remedy) -> bool:
+    """Whether a remedy takes ``retain_graph=True`` out beside what ends the failure."""
+    return any(part["kind"] == "drop_keyword" for part in remedy.args.get("edits", ()))
 
 
 def _title(candidate: Candidate, at: str, then: str) -> str:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from graphdoc.diagnose import report_for
+from graphdoc.finding import Remedy
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import keep
+from graphdoc.proposals.composing import frees
 from graphdoc.proposals.propose import propose
 from graphdoc.proposals.trying import Trying
 
@@ -167,6 +169,15 @@ def test_the_fix_that_is_chosen_is_tried_alone(tmp_path, monkeypatch):
     fixes = propose(kept, report_for(kept), trying=Trying(120.0, only=chosen)).diagnoses[0].fixes
     known = {f.diff for f in patches}
     assert [f.diff for f in fixes if f.verification and f.diff in known] == [chosen.diff]
+
+
+def test_what_keeps_a_graph_goes_before_what_frees_it():
+    """Another failure may follow, whose loss still walks the graph that was kept."""
+    drop = {"kind": "drop_keyword", "args": {"name": "retain_graph"}}
+    both = Remedy("several", "detach it, and drop retain_graph=True", "unsafe", "", {"edits": [drop]})
+    alone = Remedy("detach", "detach it", "unsafe", "", {})
+    other = Remedy("several", "two detaches", "unsafe", "", {"edits": [{"kind": "detach", "args": {}}]})
+    assert sorted([both, alone, other], key=frees) == [alone, other, both]
 
 
 PAINTED = """\
