@@ -30,16 +30,16 @@ def backward_of(events: list[Event], trouble: Trouble) -> Frame | None:
     return innermost_user(last.stack) if last is not None else None
 
 
-def step_behind(program: Program, trouble: Trouble) -> Frame | None:
+def step_behind(events: list[Event], trouble: Trouble) -> Frame | None:
     """The step of the optimizer that uses them."""
-    last = _step(program, trouble)
+    last = _step(events, trouble)
     return innermost_user(last.stack) if last is not None else None
 
 
-def _step(program: Program, trouble: Trouble) -> Event | None:
+def _step(events: list[Event], trouble: Trouble) -> Event | None:
     """The last step where the gradient that grew most is used; None where several optimizers step and none is known to
     have grown."""
-    events, at = program.evidence.events, innermost_user(trouble.grown_step)
+    at = innermost_user(trouble.grown_step)
     if at is None and len({e.optimizer for e in events if e.kind == "step"}) > 1:
         return None
     return _last(events, "step", at)
@@ -47,7 +47,7 @@ def _step(program: Program, trouble: Trouble) -> Event | None:
 
 def clipping(program: Program, trouble: Trouble) -> tuple[Remedy, ...]:
     """``clip_grad_norm_`` between the two, behind ``unscale_`` where there is a scaler."""
-    last = _step(program, trouble)
+    last = _step(program.evidence.events, trouble)
     step = innermost_user(last.stack) if last is not None else None
     if last is None or step is None:
         return ()

@@ -26,6 +26,7 @@ from graphdoc.capture.audit.products import Products
 from graphdoc.capture.audit.references import References
 from graphdoc.capture.audit.refrozen import Refrozen
 from graphdoc.capture.audit.stale import Stale
+from graphdoc.capture.audit.starved import Starved
 from graphdoc.capture.audit.targets import Targets
 from graphdoc.capture.audit.unheld import Unheld
 from graphdoc.capture.audit.unstepped import Unstepped
@@ -83,10 +84,12 @@ class Audit:
         self.collecting = Collecting(self)
         self.misspelled = Misspelled(self)
         self.unused = Unused(self, self.losses.watch)
+        self.starved = Starved(self)
         self.watches: list[Any] = [
             *(self.losses, self.unstepped, self.aliases, self.stale, self.targets, self.unheld, self.clearing),
             *(self.growing, self.clips, self.deadends, self.refrozen, self.moved, self.unused, self.flagged),
             *(self.inner, self.products, self.references, self.baselines, self.collecting, self.misspelled),
+            self.starved,
         ]
 
     @classmethod
@@ -113,6 +116,7 @@ class Audit:
         self.deadends.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)
+        self.starved.called(noted, leaves)
 
     def asked(self, noted: Noted, outputs: Any, leaves: dict[int, Any], args: tuple[Any, ...]) -> None:
         """A grad call that is looked at is about to run; ``args`` are those of the engine."""
@@ -156,6 +160,7 @@ class Audit:
         self.collecting.stepped(seen)
         self.misspelled.stepped(optimizer, seen)
         self.references.stepped(seen)
+        self.starved.stepped(optimizer, seen)
         if seen.steps <= CLOSELY or seen.steps in LOOKS:
             self.clearing.stepped(optimizer, seen)
             self.growing.stepped(seen)

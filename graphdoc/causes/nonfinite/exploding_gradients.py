@@ -69,7 +69,7 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, trouble: Trouble, birth: Birth) -> Finding:
     call = backward_of(program.evidence.events, trouble) or birth.place
-    step = step_behind(program, trouble)
+    step = step_behind(program.evidence.events, trouble)
     norms = trouble.norms
     largest = max((i.largest for i in birth.inputs), default=0.0)
     begun = took_off(norms)

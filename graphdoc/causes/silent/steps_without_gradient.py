@@ -1,0 +1,100 @@
+"""GD713: an optimizer steps and never has a gradient to step by."""
+
+from __future__ import annotations
+
+from graphdoc.causes import links
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Sign
+from graphdoc.finding import Finding
+from graphdoc.program.observed import Program
+from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.spans import distinct, span_of
+from graphdoc.story.wording import folded
+
+TITLE = "An optimizer steps and never has a gradient to step by"
+
+PAGE = Page(
+    what_happened="""\
+The loss is computed, `backward()` is called, the optimizer steps, and none of its parameters has a gradient: they keep
+their initial values to the end. The loss is made of something else: of a copy (`copy.deepcopy(model)`,
+`model.weight.data`, `nn.Parameter(self.weight)` in a forward), or of another instance of the model than the one that
+the optimizer was given.
+""",
+    why="""\
+`step()` leaves out every parameter whose `.grad` is None: in a network some layers may rightly have none in an
+iteration. That all of them have none at every step looks the same to it.
+""",
+    example="""\
+learner = copy.deepcopy(model)
+loss = criterion(learner(x), y)
+optimizer.zero_grad()  # the optimizer of model
+loss.backward()
+optimizer.step()
+""",
+    use_instead="""\
+weights = {name: p - rate * g for (name, p), g in zip(model.named_parameters(), gradients)}
+loss = criterion(torch.func.functional_call(model, weights, x), y)
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+""",
+    fix_safety="""\
+Unsafe, whatever is done, and not a patch: what the loss was to be computed from is for the author to say. Use the
+parameters themselves, or a function of them that keeps the graph, where the copy stands; or give the optimizer what the
+loss does reach.
+""",
+    not_this="""\
+- The place where the values leave the graph is known: `cut-by-conversion`, `cut-by-detach`, `cut-by-no-grad`.
+- The parameters get gradients, which are cleared before the step: `cleared-before-step`.
+- The model's parameters were replaced after the optimizer was made: `optimizer-holds-stale-parameters`.
+""",
+    references=(links.OPTIM, links.BACKWARD),
+)
+
+
+def recognise(program: Program) -> Finding | None:
+    """No step of this optimizer has found a gradient, though losses were differentiated; nothing tells more of it."""
+    sign = first_sign(program.signs, "starved")
+    if sign is None or any(_explains(other, sign) for other in program.signs):
+        return None
+    return _told(program, sign)
+
+
+def _explains(other: Sign, sign: Sign) -> bool:
+    """Whether another sign speaks of the same optimizer, or of parameters of it."""
+    if other.kind == sign.kind or other.weak:
+        return False
+    return other.optimizer == sign.optimizer or not {*sign.parameters}.isdisjoint(other.parameters)
+
+
+def _told(program: Program, sign: Sign) -> Finding:
+    name = optimizer_of(program.optimizers, sign)
+    reached = [str(n) for n in sign.facts.get("reaches") or ()]
+    more = int(sign.facts.get("more", 0))
+    others = f"{more} unnamed {'leaf' if more == 1 else 'leaves'}" if more else ""
+    whom = " and ".join(part for part in (folded(reached), others) if part)
+    spans = (
+        *span_of("cause", sign.stack, "finds no gradient", program.sources),
+        *span_of("related", sign.other, f"gives gradients to {whom} alone", program.sources),
+    )
+    whose = folded(sign.parameters) or f"what `{name}` holds"
+    return Finding(
+        0.5,
+        "likely",  # that nothing reaches them is seen; that something should is not
+        f"`{name}` steps and never has a gradient: no loss reaches {whose}",
+        f"`{name}` leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they keep "
+        "their initial values.",
+        distinct(spans),
+        because=f"at each of {sign.count} steps of `{name}` every `.grad` was None, and no backward call that was "
+        "looked at has reached one of its parameters",
+    )
+
+
+CAUSE = Cause(
+    code="GD713",
+    slug="steps-without-gradient",
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent",),
+)
