@@ -85,7 +85,9 @@ def reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str
     if trace.steps:
         away = data.get("differentiated_away", [])
         but = f" but {folded(away)}, on which no derivative depends" if away else ""
-        of = " that a loss reaches" if data.get("left_out") and not away else ""
+        which = [" that requires grad"] if trace.frozen else []
+        which += [" that a loss reaches"] if data.get("left_out") and not away else []
+        of = " and".join(which)
         return f"every parameter of its optimizers{of} receives gradient{but}"
     return "" if trace.optimizers else "as many leaves receive gradient as before"
 
