@@ -50,11 +50,16 @@ def run(folder: Path, text: str):
     return kept
 
 
+def tried(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str):
+    """The run of a program, and its report behind the trials of its patches."""
+    monkeypatch.chdir(folder)
+    kept = run(folder, text)
+    return kept, propose(kept, report_for(kept), trying=Trying(120.0))
+
+
 @pytest.mark.slow
 def test_two_faults_are_mended_by_one_patch(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept = run(tmp_path, TWO_STATES)
-    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    kept, report = tried(tmp_path, monkeypatch, TWO_STATES)
     best = report.diagnoses[0].fixes[0]
     assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
     assert "+    state = " in best.diff and "+    trace = " in best.diff
@@ -142,9 +147,7 @@ print(sum(history) + "")
 
 @pytest.mark.slow
 def test_a_plain_error_behind_a_right_patch_is_another_failure(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept = run(tmp_path, LATER)
-    (best, *_) = propose(kept, report_for(kept), trying=Trying(120.0)).diagnoses[0].fixes
+    (best, *_) = tried(tmp_path, monkeypatch, LATER)[1].diagnoses[0].fixes
     assert best.verified is True and "torch.no_grad()" in best.diff, best.verification
     assert "then meets another failure at train.py:17" in best.verification["summary"]
     assert "TypeError" in best.verification["summary"] and "4 optimizer steps" in best.verification["summary"]
@@ -202,9 +205,7 @@ for _ in range(3):
 
 @pytest.mark.slow
 def test_what_is_computed_anew_for_a_loss_is_not_cut_off_from_it_in_the_same_patch(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept = run(tmp_path, PAINTED)
-    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    _, report = tried(tmp_path, monkeypatch, PAINTED)
     fixes = report.diagnoses[0].fixes
     assert any(f.id == "move_into_loop" for f in fixes)
     assert not any("detach" in f.diff for f in fixes), [f.title for f in fixes]
@@ -248,9 +249,7 @@ for _ in range(4):
 
 @pytest.mark.slow
 def test_one_cause_at_many_lines_is_mended_at_all_of_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept = run(tmp_path, FILTER)
-    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    _, report = tried(tmp_path, monkeypatch, FILTER)
     best = report.diagnoses[0].fixes[0]
     assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
     assert {link["code"] for link in best.verification["chain"]} == {"GD311"}
@@ -281,8 +280,6 @@ for step in range(4):
 @pytest.mark.slow
 def test_a_view_whose_history_is_made_anew_within_backward_is_asked_nothing(tmp_path, monkeypatch):
     """Backward sets the hooks of such a view while it holds its lock; a question of ours would wait for ever."""
-    monkeypatch.chdir(tmp_path)
-    kept = run(tmp_path, PIECES)
-    (best, *_) = propose(kept, report_for(kept), trying=Trying(120.0)).diagnoses[0].fixes
+    (best, *_) = tried(tmp_path, monkeypatch, PIECES)[1].diagnoses[0].fixes
     assert best.verified is True, best.verification
     assert len(best.verification["chain"]) == 1
