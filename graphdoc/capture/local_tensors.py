@@ -51,8 +51,10 @@ def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
 def parameters_within(seen: Autopsy, frame: FrameType) -> dict[str, str]:
     """The parameters that a frame reaches, by how it reaches them: ``p`` in a loop is ``net.fc.weight``."""
     here = function_of(frame.f_code), frame.f_code.co_filename
-    out: dict[str, str] = {}
-    for ident, name in seen.census.parameter_names.items():
+    names = seen.census.parameter_names
+    # Its own names are told whatever else holds them: of each tensor the search keeps a few ways alone.
+    out = {local: names[id(v)] for local, v in frame.f_locals.items() if id(v) in names}
+    for ident, name in names.items():
         for root, path in seen.census.tensor_paths.get(ident, ()):
             if (root.function, root.file) == here and len(out) < MOST:
                 out[text_of(path)] = name

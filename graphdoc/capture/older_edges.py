@@ -14,6 +14,7 @@ from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.output_holders import OutputHolders
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
+from graphdoc.capture.walk import NO_SEQUENCE
 from graphdoc.evidence import Evidence, OlderEdge, Tensor
 
 if TYPE_CHECKING:
@@ -69,10 +70,20 @@ class OlderEdges:
         evidence.fresh_reaches = self.seen.names(self._reach_without(edges + self._like(edges, marks)))
         if marks:
             self._fill_lingering(evidence, max(marks.values()))
+            self._fill_recorded(evidence, entry, max(marks.values()))
         if freed_by:
             first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
             evidence.extras["freed_by"] = first.index if first is not None else -1
         evidence.extras["dead"] = len(self.seen.dead)
+
+    def _fill_recorded(self, evidence: Evidence, entry: Entry, mark: int) -> None:
+        """``extras["recorded"]``: how many operations were recorded since the freeing call, how many of these are in
+        this graph, and how many older ones are."""
+        order = self.seen.order
+        if len(order) < self.seen.limit and not any(e.apart for e in evidence.older_edges):
+            nodes = [f for f in order if f.sequence < NO_SEQUENCE]
+            fresh = sum(f.sequence >= mark for f in nodes)
+            evidence.extras["recorded"] = [entry.sequence - mark, fresh, len(nodes) - fresh]
 
     def _of_other_thread(self, node: Any, entry: Entry) -> bool:
         """Whether a node was made in a thread that the program has started, and the call does not run in one."""

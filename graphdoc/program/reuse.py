@@ -141,6 +141,13 @@ class Reuse(OlderValues):
         return self._crossing
 
     @cached_property
+    def ran_beside(self) -> int:
+        """How many operations were recorded since the earlier call that this loss does not use, where they are as many
+        as the older part has: that ran again, and the loss was given what it gave before. Else 0."""
+        since, fresh, older = self._evidence.extras.get("recorded") or (0, 0, 0)
+        return older if self.lifetime is Lifetime.SAME_PASS and since - fresh == older > 2 else 0
+
+    @cached_property
     def slices(self) -> SlicedBuffer | None:
         """The buffer of which each loss takes a slice of its own, where nothing else connects this one to the older
         part."""

@@ -55,11 +55,22 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.role in CONSTANT:
         return as_constant(program, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
+        if reuse.ran_beside:
+            return [_what_ran_again()]
         first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
         kept = kept_for_second(program.sources, reuse)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note)]
     return []
+
+
+def _what_ran_again() -> Remedy:
+    return Remedy(
+        "use_what_ran_again",
+        "where the forward ran again for the second loss, compute that loss from what it gave",
+        "display",
+        "The second loss then has a graph of its own, and the gradient of the values that were computed for it.",
+    )
 
 
 def constant_note(reuse: Reuse, fresh: list[str]) -> str:

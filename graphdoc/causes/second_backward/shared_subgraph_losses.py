@@ -182,6 +182,8 @@ def _because(reuse: Reuse) -> str:
     """What both calls reach, and whether anything was stepped in between."""
     shared = folded(_common(reuse))
     text = f"both losses lead to {shared}" if shared else "both losses come through the same operations"
+    if reuse.ran_beside:
+        text += f"; of what ran between the two calls, {reuse.ran_beside} operations are not in the second loss"
     return f"{text}; no optimizer steps between the two calls" if reuse.calm else text
 
 
