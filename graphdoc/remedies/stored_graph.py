@@ -22,6 +22,7 @@ from graphdoc.remedies.package_cache import without_cache
 from graphdoc.remedies.recomputation import applies, compute_again, unique
 from graphdoc.remedies.recomputed_entries import entries_computed_again
 from graphdoc.remedies.stored_record import stored_records
+from graphdoc.remedies.unread_value import unread_value
 from graphdoc.story.older_graph import called, distinct_carries
 from graphdoc.story.older_graph_places import cached_with
 from graphdoc.story.wording import folded
@@ -78,6 +79,9 @@ def _made_together(program: Program, reuse: Reuse) -> list[Remedy]:
 def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that was computed once. A cut is offered only where it leaves everyone a gradient."""
     missing = lost(program.evidence.fresh_reaches, reuse)
+    meant = unread_value(program, reuse)
+    if meant:
+        return meant  # as a constant the value would go on in the place of the one that was computed for this loss
     ways = [*without_cache(program, reuse), *compute_again(program, reuse)]
     context = cached_with(program.sources, program.nodes, reuse)
     if reuse.kept_by_package:  # a cut where the pass calls the package would cut this pass as well
