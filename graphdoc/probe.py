@@ -44,6 +44,7 @@ _LOOKED_FOR = {
     "writes": "who wrote",
     "hidden": "who wrote to parameters between a forward and its backward",
     "cuts": "where the graph was cut",
+    "suspicion": "whether a graph is cut somewhere",
     "product": "why the gradient of a gradient is zero",
     "nonfinite": "where the first nan or inf came from",
 }
@@ -109,7 +110,8 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
         with stoppable() as stop:
             check_ways(kept.request)
             if announce is not None:
-                looked_for = _LOOKED_FOR[mode.split(":")[1]]
+                kind = mode.split(":")[1]
+                looked_for = _LOOKED_FOR["suspicion" if kind == "cuts" and evidence.raised is None else kind]
                 announce(
                     f"running the program once more to see {looked_for} (at most {limit:.0f} s; --no-rerun prevents it)"
                 )

@@ -12,6 +12,7 @@ from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.flagged_builders import builders
 from graphdoc.program.in_place_writes import is_statement, operands_named, target_of
+from graphdoc.program.other_names import read_by_another_name
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.writers import Writer
@@ -20,6 +21,8 @@ from graphdoc.source.places import Place
 
 SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
+
+OTHER = "`{}`, which was the same tensor and is read later, keeps its numbers, which the write changed."
 
 
 def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
@@ -65,12 +68,18 @@ def _instead(
             clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone", **caller}})
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
-    safety: Safety = "unsafe" if any(_of_caller(sources, raised, w) for w in writers) else "safe"
-    note = SAME if safety == "safe" else CALLER
+    other = next((n for w in writers if (n := read_elsewhere(sources, raised, w))), "")
+    safety: Safety = "unsafe" if other or any(_of_caller(sources, raised, w) for w in writers) else "safe"
+    note = SAME if safety == "safe" else OTHER.format(other) if other else CALLER
     return (
         together(auto, f"write out of place, at {lines}", safety, note),
         together(clones, f"clone the tensor before it is written, at {lines}", safety, note),
     )
+
+
+def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) -> str:
+    """Another name of what is written, by which it is read afterwards."""
+    return read_by_another_name(sources, writer.frame, target_of(sources, raised, writer.frame).path)
 
 
 def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Node, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span, where
 from graphdoc.program.writers import written
-from graphdoc.remedies.in_place_write import clone_operand, clone_what_is_saved, out_of_place, write_places
+from graphdoc.remedies.in_place_write import (
+    clone_operand,
+    clone_what_is_saved,
+    out_of_place,
+    read_elsewhere,
+    write_places,
+)
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, quoted, reason, saved_by, story, trust
 
@@ -99,13 +105,18 @@ def _told(program: Program, found: Overwrite) -> Finding:
         f"{who} {what} Compute a new tensor instead of writing into this one.",
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
         facts_of(program, found),
-        (
-            *out_of_place(program.sources, program.raised, found),
-            *clone_what_is_saved(program.nodes, found),
-            *clone_operand(program.sources, program.nodes, found),
-        ),
+        _remedies(program, found),
         because=reason(program, found),
     )
+
+
+def _remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
+    """New tensors where it is written, clones where it is used; the latter first where the program reads what was
+    written by another name as well, so that a new tensor changes its numbers."""
+    written = out_of_place(program.sources, program.raised, found)
+    used = [*clone_what_is_saved(program.nodes, found), *clone_operand(program.sources, program.nodes, found)]
+    apart = any(read_elsewhere(program.sources, program.raised, w) for w in found.writers)
+    return (*used, *written) if apart else (*written, *used)
 
 
 def _words(found: Overwrite) -> tuple[str, str]:
