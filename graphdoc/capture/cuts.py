@@ -10,6 +10,7 @@ from graphdoc.capture.code_places import is_user_file
 from graphdoc.capture.cut_records import DRAWS, Record, apart, records_behind
 from graphdoc.capture.facts import is_leaf
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.loss_terms import terms_of
 from graphdoc.capture.switches import frames_of_place, is_users, wraps_decorated
 from graphdoc.evidence import Cut
 
@@ -34,8 +35,12 @@ class CutWatch(CutRecorder):
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
         starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._made(t)) is not None]
         chain = records_behind(starts)
-        for record, alike in apart(r for r in chain if r.origins)[:MOST_CUTS]:
+        groups = apart(r for r in chain if r.origins)[:MOST_CUTS]
+        for record, alike in groups:
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
+        which = {id(r): number for number, (_, alike) in enumerate(groups) for r in alike}
+        terms = {frozenset(which[i] for i in term if i in which) for term in terms_of(starts)}
+        evidence.extras["loss_terms"] = sorted(sorted(term) for term in terms)
         evidence.extras["unrecorded"] = [self._work(r, autopsy) for r in self._unrecorded.values()]
         if not starts:
             self._fill_missed(evidence, autopsy)

@@ -39,7 +39,10 @@ def principal(program: Program) -> Cut | None:
     known = [c for c in program.cuts if c.reason in _RANK or is_gradient(c)]
     if not known:
         return program.cuts[0] if program.cuts else None
-    return min(known, key=lambda c: (not is_gradient(c), _may_be_constant(program, c), _rank(c)))
+    return min(
+        known,
+        key=lambda c: (not is_gradient(c), _may_be_constant(program, c), _rank(c), _is_beside(program.trained, c)),
+    )
 
 
 def _rank(cut: Cut) -> int:
@@ -57,7 +60,12 @@ def find_cut(program: Program, *reasons: str) -> Cut | None:
     if not without_graph(program.raised):
         return None
     mine = [c for c in program.cuts if c.reason in reasons and not is_gradient(c)]
-    return min(mine, key=lambda c: _may_be_constant(program, c), default=None)
+    return min(mine, key=lambda c: (_may_be_constant(program, c), _is_beside(program.trained, c)), default=None)
+
+
+def _is_beside(trained: frozenset[str] | None, cut: Cut) -> bool:
+    """Whether what was cut off is known to be another loss's to train: a baseline, in the loss of a policy."""
+    return bool(trained) and bool(cut.behind) and not {*cut.behind} & (trained or set())
 
 
 def is_learned(program: Program, cut: Cut) -> bool:
@@ -113,6 +121,16 @@ def alike(cuts: list[Cut], cut: Cut) -> list[Cut]:
     """The cut and the others by which the same loss lost its graph for the same reason."""
     same = [c for c in cuts if c.reason == cut.reason and c is not cut and not is_gradient(c)]
     return [cut, *(c for c in same if by_checkpoint(c) == by_checkpoint(cut))]
+
+
+def of_other_terms(program: Program, cut: Cut) -> list[Cut]:
+    """The cuts for the same reason on which another term of the loss hangs alone, of what an optimizer is to train:
+    with this one mended and not these, what that term was to train would go on without it, and nothing would say so."""
+    terms = [t for t in program.evidence.extras.get("loss_terms") or () if isinstance(t, list)]
+    cuts = program.cuts
+    alone = {t[0] for t in terms if len(t) == 1 and t[0] < len(cuts) and cuts[t[0]] is not cut}
+    found = [c for c in (cuts[i] for i in sorted(alone)) if c.reason == cut.reason and not is_gradient(c)]
+    return [c for c in found if not c.behind or program.owners.holding(c.behind)]
 
 
 def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:

@@ -14,6 +14,7 @@ from graphdoc.capture.audit.bypassed import Bypassed, forwards_of
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.calls import Glimpse
+from graphdoc.capture.cut_recorder import COPIES
 from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.quiet import Unseen
@@ -45,6 +46,8 @@ class Losses:
         self._stepped = 0
         self._suspects: dict[Any, Sign] = {}
         self._evidence: Evidence | None = None
+        self._asked: set[Any] = set()
+        """By operation and place: what made leaves that backward calls have reached."""
         self._bypassed = Bypassed(audit)
         self._around = "around" in audit.witness.mode.split(":")
         """This run was started to see what straight-through sums detach; other detached values are meant."""
@@ -60,6 +63,8 @@ class Losses:
             roots = [grad_fn_of(t) for t in outputs if isinstance(t, torch.Tensor)]
             if self.watch is not None:
                 self.watch.differentiating(roots)
+                made = (self.watch._of(leaf) for leaf in leaves.values())
+                self._asked.update((r.op, site_of(r.raw)) for r in made if r is not None)
             if not audit.early:
                 self._suspect(noted, roots)
             for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
@@ -126,6 +131,8 @@ class Losses:
         used = self.watch.used() if leaves or off else set()
         cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
         cut = [(r, b) for r, b in cut if not self.watch.goes_on(r)]
+        # A leaf that no backward call has reached is in no loss.
+        cut = [(r, b) for r, b in cut if r.op != COPIES or (r.op, site_of(r.raw)) in self._asked]
         if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
             whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
             cut[-1] = cut[-1][0], cut[-1][1] | whole
@@ -139,7 +146,10 @@ class Losses:
             return
         noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
         record, behind = cut[-1]
-        self._tell(noted, (), Sign("cut-off"), [record], None, behind & frozenset(missed))
+        # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
+        leaves = {(r.op, site_of(r.raw)): r for r, _ in cut if r.recording and r.op == record.op == COPIES}
+        leaves.pop((record.op, site_of(record.raw)), None)
+        self._tell(noted, (), Sign("cut-off"), [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
         """Ids of an optimizer's parameters that never had a gradient and were reached by no backward call."""
@@ -203,6 +213,7 @@ class Losses:
                 sign.parameters = sorted(names[i] for i in behind if i in names)
             sign.event, sign.count = noted[0], OFTEN
             evidence.signs = [sign]
+            evidence.extras["loss_terms"] = [[i] for i in range(len(evidence.cuts))] if sign.kind == "cut-off" else []
             self._audit.names.update(names)
         self._evidence = evidence
         self._audit.tell_early()

@@ -13,7 +13,17 @@ from graphdoc.program.observed import Program
 from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, innermost, place, span
-from graphdoc.story.missing_graph import facts_of, find_cut, kept_note, same_line, story, unseen, weigh
+from graphdoc.remedies.each_term import for_each_term
+from graphdoc.story.missing_graph import (
+    facts_of,
+    find_cut,
+    kept_note,
+    of_other_terms,
+    same_line,
+    story,
+    unseen,
+    weigh,
+)
 
 TITLE = "The loss was rebuilt from plain numbers, so its graph was left behind"
 
@@ -105,7 +115,7 @@ def _told(program: Program, cut: Cut) -> Finding:
         "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
         story(program, cut, f"{cut.op} takes the values and leaves the graph here"),
         facts_of(program.cuts, cut),
-        _remedies(program.sources, cut),
+        for_each_term([_remedies(program.sources, c) for c in (cut, *of_other_terms(program, cut))]),
     )
 
 

@@ -11,7 +11,17 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.chosen_terms import detached_by_choice
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.story.missing_graph import alike, facts_of, find_cut, kept_note, same_line, story, unseen, weigh
+from graphdoc.story.missing_graph import (
+    alike,
+    facts_of,
+    find_cut,
+    kept_note,
+    of_other_terms,
+    same_line,
+    story,
+    unseen,
+    weigh,
+)
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -102,7 +112,8 @@ def _of_a_term(sign: Sign | None) -> bool:
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
-    frames = [f for c in (alike(program.cuts, cut) if whole else [cut]) if (f := innermost(c.stack)) is not None]
+    cuts = alike(program.cuts, cut) if whole else [cut, *of_other_terms(program, cut)]
+    frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
     edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
     remedies = (
         (Remedy("several", f"Keep the graph: drop `{cut.op}`", "unsafe", kept_note(cut), {"edits": edits}),)
