@@ -88,7 +88,10 @@ def reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str
         which = [" that requires grad"] if trace.frozen else []
         which += [" that a loss reaches"] if data.get("left_out") and not away else []
         of = " and".join(which)
-        return f"every parameter of its optimizers{of} receives gradient{but}"
+        given = {key for step in trace.steps for key in step.each}
+        zeros = sorted(trace.name(key) for key in given - trace.used_keys())
+        only = f", {folded(zeros)} zeros alone" if zeros else ""
+        return f"every parameter of its optimizers{of} receives gradient{but}{only}"
     return "" if trace.optimizers else "as many leaves receive gradient as before"
 
 
