@@ -61,7 +61,9 @@ class CutWatch(CutRecorder):
         elif recent := self._candidates(chain, evidence):
             evidence.cuts += [self._cut(r, False, autopsy, alike=alike) for r, alike in recent[:MOST_CANDIDATES]]
         else:
-            made = next((r for r in reversed(chain) if not r.inputs), chain[-1])
+            begun = [r for r in reversed(chain) if not r.inputs]
+            # Whole numbers, such as labels, can never require gradients.
+            made = next((r for r in begun if not r.integral), begun[0] if begun else chain[-1])
             trained = any(p.requires_grad and not p.buffer for p in evidence.parameters)
             # A value whose making was not seen may have come from the network after all, by a way round autograd.
             seen = not any(r.loose for r in chain)

@@ -89,7 +89,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     spans = story(program, cut, "computed from data that does not require gradients")
-    return Finding(strength, confidence, TITLE, _NOTHING, spans)
+    return Finding(strength, confidence, "nothing that the loss is computed from requires gradients", _NOTHING, spans)
 
 
 def _asked(program: Program) -> Finding:
