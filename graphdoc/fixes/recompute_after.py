@@ -94,9 +94,12 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
 
 def _check(found: Stretch, chosen: list[int]) -> None:
     """Running the statements later must mean the same, but for the weights."""
+    taken = reads(found.block[found.anchor])
     fresh: set[str] = set()
     for i in chosen:
         node = found.block[i]
+        if used := binds(node) & taken:
+            raise CannotFix(f"the step is made with {min(used)}, which would then be that of a second one")
         if isinstance(node, ast.AugAssign) and key(node.target) not in fresh:
             raise CannotFix(f"{key(node.target)} would be added to twice")
         if any(isinstance(n, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for n in ast.walk(node)):
