@@ -182,7 +182,8 @@ def later_step(program: Program, found: Overwrite, at: Scene | None) -> list[Rem
         return []
     if event.optimizer not in program.journal.works_for(found.failing):
         return []
-    note = "Both losses are differentiated with the same weights, and one step uses the sum of their gradients."
+    summed = ", and one step uses the sum of their gradients" if found.failing.kind == "backward" else ""
+    note = f"Both losses are differentiated with the same weights{summed}."
     if _steps_again(program.sources, at.write, at.backward):
         # Moved, it would step a second time by the same gradient.
         title = f"leave out the step at {where(at.write)}: the one behind {where(at.backward)} is for both losses"

@@ -134,6 +134,11 @@ NOT_RECOMPUTED = [
         "y has another value by then",
     ),
     ("«total += net(x)»\n«opt.step()»\nuse(total)\n", ONE, "added to twice"),
+    (
+        "«y = net(x)»\ng = grad(f(y), ps)\nfast = [p - g for p, g in zip(ps, g)]\n«update(ps, g)»\n«h(fast).backward()»\n",
+        {**ONE, "backward": "@2"},
+        "step is made with g",
+    ),
     ("«y = net(x)»\nz = y(x)\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "y is called"),
     ("«y = net(x)»\n«opt.step()»\nuse(y)\n", {**ONE, "constants": ["@0"]}, "nothing that the forward has bound"),
     ("«y = net(x)»\nz = y.shape\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "by its name"),
