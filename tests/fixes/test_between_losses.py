@@ -135,7 +135,7 @@ NOT_RECOMPUTED = [
     ),
     ("«total += net(x)»\n«opt.step()»\nuse(total)\n", ONE, "added to twice"),
     (
-        "«y = net(x)»\ng = grad(f(y), ps)\nfast = [p - g for p, g in zip(ps, g)]\n«update(ps, g)»\n«h(fast).backward()»\n",
+        "«y = net(x)»\ng = grad(f(y), ps)\nfast = sub(ps, g)\n«update(ps, g)»\n«h(fast).backward()»\n",
         {**ONE, "backward": "@2"},
         "step is made with g",
     ),
