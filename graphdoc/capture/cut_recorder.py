@@ -20,7 +20,6 @@ from graphdoc.capture import legacy_variable, node_stacks, stacks
 from graphdoc.capture.containers import elements, numbers_in
 from graphdoc.capture.cut_records import Origin, Record, draw_behind
 from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
-from graphdoc.capture.frames import site_of
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.walk import DEEP, nodes_behind
 
@@ -151,7 +150,7 @@ class CutRecorder(TorchFunctionMode):
         """What was computed from parameters under a switch that nothing closes, whether the loss needs it or not."""
         persistent = record.switch is not None and record.switch[0] == "set_grad_enabled"
         if persistent and len(self._unrecorded) < MOST_UNRECORDED:
-            self._unrecorded.setdefault((record.op, site_of(record.raw)), record)
+            self._unrecorded.setdefault(record.place, record)
 
     def _note_freezing(self, func: Any, args: Any, kwargs: Any) -> None:
         if func not in (self._torch.Tensor.requires_grad_, self._torch.Tensor.requires_grad.__set__):

@@ -62,6 +62,11 @@ class Record:
         self.event = event
 
     @property
+    def place(self) -> tuple[str, Any]:
+        """The operation and where it stands: the same for what one expression makes again and again."""
+        return self.op, site_of(self.raw)
+
+    @property
     def behind(self) -> frozenset[int]:
         """The ids of the leaves behind what went in, as far as they live: a later tensor may get that of a dead one."""
         return frozenset(id(leaf) for ref in self.leaves if (leaf := ref()) is not None)
@@ -77,7 +82,7 @@ def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:
     """The first record of each place and operation, with all of them."""
     known: dict[Any, list[Record]] = {}
     for r in records:
-        known.setdefault((r.op, site_of(r.raw)), []).append(r)
+        known.setdefault(r.place, []).append(r)
     return [(same[0], same) for same in known.values()]
 
 

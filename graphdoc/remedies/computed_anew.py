@@ -96,7 +96,7 @@ def _twin(sources: SourceTexts, frame: Frame, path: str) -> str:
     root = tree(sources, frame.file)
     scope = function_around(root, frame.line) if root is not None else None
     holder, _, name = path.rpartition(".")
-    used = _around(scope, frame) if scope is not None else None
+    used = statement_around(scope, frame) if scope is not None else None
     if root is None or scope is None or used is None or not holder or not name.isidentifier():
         return ""
     reads = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
@@ -134,7 +134,7 @@ def _same_call(new: ast.expr, old: ast.expr) -> bool:
     return written != ast.unparse(new) and written.replace(".detach()", "") == ast.unparse(new)
 
 
-def _around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
+def statement_around(scope: ast.AST, frame: Frame) -> ast.stmt | None:
     """The innermost statement around a place."""
     found = [s for s in statements(scope) if covers(s, frame.line)]
     return max(found, key=lambda s: (s.lineno, -(s.end_lineno or s.lineno)), default=None)
@@ -147,5 +147,5 @@ def _same_statement(sources: SourceTexts, changed: list[dict[str, Any]], new: di
     scope = function_around(root, frames[-1].line) if root is not None else None
     if scope is None:
         return False
-    last = _around(scope, frames[-1])
-    return any(f.file == frames[-1].file and _around(scope, f) is last for f in frames[:-1])
+    last = statement_around(scope, frames[-1])
+    return any(f.file == frames[-1].file and statement_around(scope, f) is last for f in frames[:-1])

@@ -14,6 +14,7 @@ from graphdoc.program.container_entries import statements
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place
+from graphdoc.remedies.computed_anew import statement_around
 from graphdoc.remedies.constant_value import together
 from graphdoc.source.paths import covers
 
@@ -26,9 +27,10 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
     ((file, line, name, twin),) = found
     root = tree(program.sources, file)
     scope = function_around(root, line) if root is not None else None
-    edits: list[dict[str, Any]] = []
-    for at in _reads(program.sources, file, scope, name) if scope is not None else ():
-        edits.append({"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}})
+    edits: list[dict[str, Any]] = [
+        {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
+        for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
+    ]
     note = (
         f"`{twin}` is computed in each pass and nothing reads it. The loss then gives its gradient to what this pass "
         "has computed."
@@ -96,7 +98,9 @@ def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[F
     for node in sorted(_names(scope), key=lambda n: (n.lineno, n.col_offset)):
         if node.id != name or not isinstance(node.ctx, ast.Load) or any(covers(s, node.lineno) for s in done):
             continue
-        around = [s for s in statements(scope) if covers(s, node.lineno)]
-        done.append(max(around, key=lambda s: (s.lineno, -(s.end_lineno or s.lineno))))
-        out.append(frame_of(sources, file, node))
+        at = frame_of(sources, file, node)
+        around = statement_around(scope, at)
+        if around is not None:
+            done.append(around)
+            out.append(at)
     return out

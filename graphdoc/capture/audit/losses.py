@@ -64,7 +64,7 @@ class Losses:
             if self.watch is not None:
                 self.watch.differentiating(roots)
                 made = (self.watch._of(leaf) for leaf in leaves.values())
-                self._asked.update((r.op, site_of(r.raw)) for r in made if r is not None)
+                self._asked.update(r.place for r in made if r is not None)
             if not audit.early:
                 self._suspect(noted, roots)
             for records, at in self.watch.added(roots) if self.watch is not None and not self._around else ():
@@ -132,7 +132,7 @@ class Losses:
         cut = [(r, b) for r, b in leaves if id(r) in used or not r.recording]  # the rest is looked at by people
         cut = [(r, b) for r, b in cut if not self.watch.goes_on(r)]
         # A leaf that no backward call has reached is in no loss.
-        cut = [(r, b) for r, b in cut if r.op != COPIES or (r.op, site_of(r.raw)) in self._asked]
+        cut = [(r, b) for r, b in cut if r.op != COPIES or r.place in self._asked]
         if cut and not cut[-1][0].recording:  # a block ran unrecorded, and with it all of its operations
             whole = frozenset().union(*(b for r, b in self.watch.leaves.values() if not r.recording))
             cut[-1] = cut[-1][0], cut[-1][1] | whole
@@ -147,8 +147,8 @@ class Losses:
         noted = (last.index, "backward", last.sequence, last.seen, -1, None, last.thread)
         record, behind = cut[-1]
         # Each leaf that numbers were copied into asks for a gradient of its own: one of several is a part of it.
-        leaves = {(r.op, site_of(r.raw)): r for r, _ in cut if r.recording and r.op == record.op == COPIES}
-        leaves.pop((record.op, site_of(record.raw)), None)
+        leaves = {r.place: r for r, _ in cut if r.recording and r.op == record.op == COPIES}
+        leaves.pop(record.place, None)
         self._tell(noted, (), Sign("cut-off"), [record, *leaves.values()], None, behind & frozenset(missed))
 
     def _missed(self, optimizer: Any, reached: dict[int, int]) -> set[int]:
