@@ -43,8 +43,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
     if not chosen:
         raise CannotFix("nothing that the forward has bound is read between the step and the backward call")
-    _check(found, chosen)
     anchor = found.block[found.anchor]
+    _check(found, chosen, _taken(after, anchor))
     indent = indent_of(source, anchor)
     spared = _spared(source, found, chosen, backward)
     texts = _detached(
@@ -92,9 +92,15 @@ def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
     return chosen
 
 
-def _check(found: Stretch, chosen: list[int]) -> None:
-    """Running the statements later must mean the same, but for the weights."""
-    taken = reads(found.block[found.anchor])
+def _taken(step: ast.stmt, anchor: ast.stmt) -> set[str]:
+    """What the step itself reads: in its own statement, and what the loops around it go over."""
+    loops = (n for n in ast.walk(anchor) if isinstance(n, ast.For | ast.AsyncFor))
+    around = [n.iter for n in loops if any(m is step for m in ast.walk(n))]
+    return set().union(*(reads(n) for n in (step, *around)))
+
+
+def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
+    """Running the statements later must mean the same, but for the weights; the step was made with what is taken."""
     fresh: set[str] = set()
     for i in chosen:
         node = found.block[i]

@@ -71,6 +71,12 @@ RECOMPUTED = [
         {**ONE, "backward": "@2"},
         "y = net(x)\ny.sum().backward()\nopt.step()\ny = net(x)\nif w:\n    z = y * 2\nz.sum().backward()\n",
     ),
+    # the branch of the step makes its own loss of the value: the step was not made with it
+    (
+        "«y = net(x)»\nif due:\n    f(y).backward()\n    «opt.step()»\nuse(y)\n",
+        ONE,
+        "y = net(x)\nif due:\n    f(y).backward()\n    opt.step()\ny = net(x)\nuse(y)\n",
+    ),
     # the call stands in a branch: what that branch binds itself, or reads behind the call, is not wanted for its sake
     (
         "«y = net(x)»\ng = grad(y)\n«opt.step()»\nif due:\n    «h = grad(y.sum())»\n    for g in h:\n        use(g)\n",
@@ -138,6 +144,11 @@ NOT_RECOMPUTED = [
         "«y = net(x)»\ng = grad(f(y), ps)\nfast = sub(ps, g)\n«update(ps, g)»\n«h(fast).backward()»\n",
         {**ONE, "backward": "@2"},
         "step is made with g",
+    ),
+    (
+        "«y = net(x)»\ngs = grad(f(y), ps)\nfor p, g in zip(ps, gs):\n    «p -= g»\n«h(y, gs).backward()»\n",
+        {**ONE, "backward": "@2"},
+        "step is made with gs",
     ),
     ("«y = net(x)»\nz = y(x)\n«opt.step()»\nuse(z)\n", {**ONE, "constants": ["@0"]}, "y is called"),
     ("«y = net(x)»\n«opt.step()»\nuse(y)\n", {**ONE, "constants": ["@0"]}, "nothing that the forward has bound"),
