@@ -62,6 +62,7 @@ class StepTrace:
         self.optimizers: dict[int, tuple[int, Any]] = {}
         self.parameters: dict[int, tuple[str, Any]] = {}
         self.slots: dict[int, int] = {}
+        self.shared: set[tuple[int, str]] = set()
         self.occurrences: dict[tuple[str, int], int] = {}
         self.walked: dict[tuple[str, int], Walked] = {}
         self.stepped: dict[int, int] = {}
@@ -157,6 +158,12 @@ class StepTrace:
                 if id(p) not in self.parameters and len(self.parameters) < MOST_PARAMETERS:
                     slot = self.slots[number] = self.slots.get(number, -1) + 1
                     self.parameters[id(p)] = (f"{number}.{slot}", p)
+        # A key names the optimizer that held the parameter first; another one may hold it too.
+        held = (self.parameters.get(id(p), ("", p))[0] for group in optimizer.param_groups for p in group["params"])
+        also = {(number, key) for key in held if key and not key.startswith(f"{number}.")} - self.shared
+        if also:
+            self.shared |= also
+            self.write({"k": "holds", "o": number, "keys": sorted(key for _, key in also)})
 
     def _run(self, engine: Any, outputs: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.reference and len(args) > 1:

@@ -36,7 +36,7 @@ def changed_first_call(
 
 def _merged(base: Trace, patched: Trace, place: Line, keys: list[str]) -> bool:
     """Whether several calls from this place added up their gradients for one step, and a single one does now."""
-    owners = {int(key.partition(".")[0]) for key in keys}
+    owners = {o for key in keys for o in base.holders(key)}
 
     def gathered(trace: Trace) -> int:
         end = next((s.index for s in trace.steps if s.optimizer in owners), None)

@@ -60,10 +60,9 @@ def stopped_flows(
     for place, key in sorted(base.flows() - now):
         if place not in places or key not in trained or base.name(key) in spared:
             continue
-        owner = int(key.partition(".")[0])
-        own = trains.get(place, set())
-        touched = {int(k.partition(".")[0]) for p, k in now if p == place}
-        doubtful = owner in own and (len(own) == 1 or owner in touched) and (place, key) in base.used()
+        owners = base.holders(key) & trains.get(place, set())
+        touched = {o for p, k in now if p == place for o in patched.holders(k)}
+        doubtful = bool(owners) and (len(trains[place]) == 1 or bool(owners & touched)) and (place, key) in base.used()
         doubtful = doubtful or (place == failed and base.name(key) in own_graph)
         (suspect if doubtful else allowed).setdefault(place, []).append(key)
     elsewhere = {key: place for place, key in sorted(now)}

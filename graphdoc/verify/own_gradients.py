@@ -8,7 +8,6 @@ from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
 from graphdoc.verify.measures import apart, counterpart, difference, names_of, same_call, told_place
 from graphdoc.verify.traces import Call, Trace
-from graphdoc.verify.usage import owner_of
 
 SAME = 1e-6
 """How far two losses of the same numbers may lie apart. One small step moves a loss by little more than this, and may
@@ -39,7 +38,7 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     now = same_call(base, patched, at)
     if now is None or not _same_value(at, now):
         return []
-    mine = _stepped_by(base.trains().get(at.place, set()), at)
+    mine = _stepped_by(base, base.trains().get(at.place, set()), at)
     return _told(base, at, now, {k for k in mine if base.name(k) not in old}, tolerance)
 
 
@@ -64,7 +63,7 @@ def cut_elsewhere(
         if at.index == failing or at.index > end or any(own & trains.get(place, own) for place in at.shares):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
-        keys = {k for k in _stepped_by(own, at) if base.name(k) not in other}
+        keys = {k for k in _stepped_by(base, own, at) if base.name(k) not in other}
         told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
         if told and all(told):
             return told[0]
@@ -105,9 +104,9 @@ def _leaves(call: Call) -> dict[str, float]:
     return {str(i): v for i, v in enumerate(call.sums) if v is not None}
 
 
-def _stepped_by(optimizers: set[int], call: Call) -> set[str]:
+def _stepped_by(trace: Trace, optimizers: set[int], call: Call) -> set[str]:
     """The parameters that a call gives gradient to and one of these optimizers steps."""
-    return {k for k in call.gained if owner_of(k) in optimizers}
+    return {k for k in call.gained if trace.holders(k) & optimizers}
 
 
 def _same_value(at: Call, now: Call) -> bool:

@@ -62,6 +62,7 @@ class Trace:
     """What one process of a trial run did, in order. ``frozen`` are the optimizers' parameters without the flag.
 
     ``draws`` is how far the random numbers had come where each optimizer was made and where the first call was.
+    ``shared`` has the optimizers that hold a parameter besides the one that held it first, which its key names.
     """
 
     rank: int = -1
@@ -69,6 +70,7 @@ class Trace:
     optimizers: dict[int, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
+    shared: dict[str, set[int]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     draws: list[str] = field(default_factory=list)
     failed: str = ""
@@ -106,6 +108,10 @@ class Trace:
         """The same trace up to this place in that order."""
         return replace(self, order=[entry for entry in self.order if entry.index <= index])
 
+    def holders(self, key: str) -> set[int]:
+        """The optimizers that hold a parameter."""
+        return {int(key.partition(".")[0]), *self.shared.get(key, ())}
+
     def steps_of(self, optimizer: int) -> list[Step]:
         return [s for s in self.steps if s.optimizer == optimizer]
 
@@ -142,10 +148,8 @@ class Trace:
         for entry in self.order:
             if isinstance(entry, Step):
                 stepping = True
-                # An optimizer may hold the parameters of another one, which wraps it: keys name the first that did.
-                owners = {entry.optimizer, *(int(key.partition(".")[0]) for key in entry.each)}
                 for place in waiting:
-                    found.setdefault(place, set()).update(owners)
+                    found.setdefault(place, set()).add(entry.optimizer)
             elif entry.kind == "backward" and not entry.inner:
                 if stepping:
                     waiting, stepping = set(), False
@@ -179,6 +183,7 @@ class Trace:
                 entry.each = {table.get(k, k): v for k, v in entry.each.items()}
         self.names = {table.get(k, k): v for k, v in self.names.items()}
         self.frozen = frozenset(table.get(k, k) for k in self.frozen)
+        self.shared = {table.get(k, k): v for k, v in self.shared.items()}
 
     def optimizer_name(self, optimizer: int) -> str:
         """How a sentence calls an optimizer: its class, and which of the run's it is."""
@@ -214,6 +219,9 @@ def _parse(file: Path) -> Trace:
         elif kind == "names":
             trace.names.update(record["names"])
             trace.frozen = frozenset(record.get("frozen", ()))
+        elif kind == "holds":
+            for key in record["keys"]:
+                trace.shared.setdefault(key, set()).add(record["o"])
         elif kind == "warning":
             trace.warnings.append(record["text"])
         elif kind == "failed":

@@ -19,14 +19,14 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     """
     steps = patched.used_keys()
     flows = {key for _, key in patched.flows()}
-    stepped = {owner_of(key) for step in patched.steps for key in step.each} | {s.optimizer for s in patched.steps}
-    now = steps | {key for key in flows if owner_of(key) not in stepped}
+    stepped = {s.optimizer for s in patched.steps}
+    now = steps | {key for key in flows if not patched.holders(key) & stepped}
     before = {key for _, key in base.used()}
     names = {base.name(key): key for key in (*base.names, *before)}
     zero = {key for step in base.steps for key in step.each} - base.used_keys()
     given = {key for step in patched.steps for key in step.each}
-    unknown = {owner_of(key) for key in steps} - {s.optimizer for s in base.steps}
-    zero |= {key for key in given if owner_of(key) in unknown}
+    known_steps = {s.optimizer for s in base.steps}
+    zero |= {key for key in given if not patched.holders(key) & known_steps}
     before |= {names[name] for name in expected if name in names} - (zero & given)
     known = set(patched.names) | flows
     # A parameter that the patched run has no optimizer for is another matter, unless it has none for any.
@@ -45,8 +45,8 @@ def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset()) ->
     trains = patched.trains() if piled else {}
     places: dict[Line, list[str]] = {}
     for place, key in sorted(unused):
-        leftover = base.name(key) in piled and bool(trains.get(place)) and owner_of(key) not in trains[place]
-        if owner_of(key) in stepped and not leftover:
+        leftover = base.name(key) in piled and bool(trains.get(place)) and not patched.holders(key) & trains[place]
+        if patched.holders(key) & stepped and not leftover:
             places.setdefault(place, []).append(key)
     return [
         f"what the loss at {told_place(place)} gives to {names_of(base, keys)} is cleared before a step uses it"
@@ -73,7 +73,8 @@ def unused_by_steps(base: Trace, patched: Trace) -> frozenset[str]:
     known = {s.optimizer for s in base.steps}
     stepped = {s.optimizer for s in patched.steps} - known
     reached = {key for step in patched.steps for key in step.each} | patched.frozen
-    return frozenset(name for key, name in patched.names.items() if key not in reached and owner_of(key) in stepped)
+    held = {key: patched.holders(key) for key in patched.names if key not in reached}
+    return frozenset(patched.names[key] for key, by in held.items() if by & stepped and not by & known)
 
 
 def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
@@ -120,7 +121,7 @@ def _in_a_row(trace: Trace) -> list[int]:
     found: dict[int, None] = {}
     for entry in trace.order[: trace.order.index(trace.calls[-1])] if trace.calls else ():
         if isinstance(entry, Call):
-            given = {owner_of(key) for key in entry.gained}
+            given = {o for key in entry.gained for o in trace.holders(key)}
             known = entry.measured and entry.kind == "backward"
             last = {o: step for o, step in last.items() if known and o not in given}
             continue
@@ -182,8 +183,3 @@ def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | No
     # A helper that differentiates every loss may have been given this one earlier.
     known = [difference({"": at.value}, {"": c.value}) for c in same[:number] if c.value is not None]
     return gradients, min([gap, *(k for k in known if k <= TOLERANCE)])
-
-
-def owner_of(key: str) -> int:
-    """The number of the optimizer that a parameter's key names."""
-    return int(key.partition(".")[0])

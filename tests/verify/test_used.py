@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tracing import Sick, traced
 
@@ -239,6 +241,18 @@ def test_what_another_optimizers_loss_left_behind_is_rightly_cleared():
     doubt = "what the loss at train.py:5 gives to `critic.weight` is cleared before a step uses it"
     assert cleared(base, patched) == [doubt]
     assert cleared(base, patched, PILED) == []
+
+
+def test_a_parameter_that_waits_for_another_optimizer_than_the_one_that_steps_beside_it_has_lost_nothing():
+    """The first optimizer holds all of the network and never steps; the second steps a part of it."""
+    names = {"0.0": "net.body.weight", "0.1": "net.head.weight"}
+    held = {"0.1": {1}}
+    calls = _call(3, {"0.0", "0.1"}, {"0.0", "0.1"}), replace(_step(1), each={"0.1": 1.0})
+    base, patched = (Trace(order=list(calls), names=names, shared=held) for _ in range(2))
+    expected = frozenset(names.values())
+    assert lost_parameters(base, patched, expected) == []
+    patched.shared = {"0.1": {1}, "0.0": {1}}
+    assert lost_parameters(base, patched, expected) == ["net.body.weight"]
 
 
 def test_what_the_program_has_frozen_in_both_runs_has_lost_nothing():
