@@ -68,7 +68,7 @@ def ends(
     if within or operands_in(sources, used, paths) or set(paths) & set(bound_names(sources, made)):
         return pair
     files = {f.file for f in user_frames(producer.stack)}
-    stored = [f for f in kept_at(sources, raised, holders, producer) if f.file in files]
+    stored = [f for f in kept_at(sources, nodes, raised, holders, producer) if f.file in files]
     return (stored[0] if stored else inner[0]), inner[1]
 
 

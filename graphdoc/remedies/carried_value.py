@@ -11,13 +11,14 @@ from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.carried_names import carrier_of, could_carry, is_local, stored_on
 from graphdoc.program.expression_values import UNKNOWN, known, value_at
+from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again
-from graphdoc.program.stored_values import element_of, kept_at, kept_name, user_frames
+from graphdoc.program.stored_values import element_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.begun_anew import begun_anew
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
@@ -119,7 +120,7 @@ def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
             (
                 edit["args"]["targets"][0]
                 for holder in c.tensor.holders
-                for frame in kept_at(program.sources, program.raised, [holder], producer)[:1]
+                for frame in kept_at(program.sources, program.nodes, program.raised, [holder], producer)[:1]
                 if frame.function.rpartition(".")[0] == frames[0].function.rpartition(".")[0]
                 and (edit := _assignment(program.sources, frame, holder)) is not None
             ),
@@ -226,7 +227,7 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
         found = (
             edit
             for holder in c.tensor.holders
-            for frame in kept_at(program.sources, program.raised, [holder], producer)[:1]
+            for frame in kept_at(program.sources, program.nodes, program.raised, [holder], producer)[:1]
             if (edit := _assignment(program.sources, frame, holder)) is not None
         )
         edit = next(found, None) or _where_stored(program, c, producer)

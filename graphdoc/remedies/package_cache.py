@@ -9,10 +9,10 @@ from graphdoc.evidence import Frame, OlderEdge, Package
 from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Remedy
 from graphdoc.program.installed import Deed, Switch, switches_of
+from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.program.stored_values import kept_name
 
 
 def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:

@@ -38,7 +38,9 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         if producer is None or consumer is None:
             continue
         cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
-        for frame in [*cached, *kept_at(program.sources, program.raised, c.tensor.holders, producer)][:1]:
+        for frame in [*cached, *kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)][
+            :1
+        ]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
@@ -90,6 +92,7 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
             continue
         frames = kept_at(
             program.sources,
+            program.nodes,
             program.raised,
             [h for h in c.tensor.holders if h.steps and h.steps[-1].kind == "attribute"],
             producer,

@@ -112,7 +112,10 @@ def kept_places(program: Program, reuse: Reuse) -> set[tuple[str, int]]:
     for c in reuse.carries:
         producer = program.node(c.producer)
         if producer is not None:
-            out |= {(f.file, f.line) for f in kept_at(program.sources, program.raised, c.tensor.holders, producer)}
+            out |= {
+                (f.file, f.line)
+                for f in kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)
+            }
     return out
 
 
@@ -127,7 +130,11 @@ def _in_words(program: Program, reuse: Reuse, missing: set[str]) -> list[Remedy]
             continue
         if all((f.file, f.line) != (frame.file, frame.line) for f in made):
             made.append(frame)
-        kept += [f for f in kept_at(program.sources, program.raised, c.tensor.holders, producer)[:1] if f not in kept]
+        kept += [
+            f
+            for f in kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)[:1]
+            if f not in kept
+        ]
     if not made:
         return []
     name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")

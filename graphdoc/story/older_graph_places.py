@@ -53,7 +53,7 @@ def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ..
         if producer is None:
             continue
         holders = carrying_holders(program.sources, program.nodes, program.raised, c)
-        statements = kept_at(program.sources, program.raised, holders, producer)[:2]
+        statements = kept_at(program.sources, program.nodes, program.raised, holders, producer)[:2]
         for frame in _in_rounds(program.sources, reuse, producer, statements):
             kept.append(span("cause", frame, label, program.sources, moment(producer)))
         on_object = bool(holders) and all(any(s.kind == "attribute" for s in h.steps) for h in holders)

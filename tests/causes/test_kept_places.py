@@ -63,6 +63,29 @@ for _ in range(3):
 
 OUTPUT = CELL.replace("return level, level * 2", "return level, level").replace("KEEP", "self.level = out")
 
+TWO_WAYS = """
+class Integrator:
+    def __init__(self):
+        self.slopes = []
+    def first_order(self, x, slope):
+        self.slopes.append(slope)
+        return x + slope
+    def second_order(self, x, slope):
+        self.slopes.append(slope)
+        return x + sum(self.slopes[-2:]) / 2
+
+
+net, integrator = nn.Linear(3, 3), Integrator()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.rand(2, 3)
+    slope = net(x).tanh()
+    x = integrator.second_order(x, slope)
+    opt.zero_grad()
+    x.pow(2).mean().backward()
+    opt.step()
+"""
+
 
 def seen(folder: Path, code: str) -> Seen:
     return observe(folder, HEAD + code)
@@ -88,3 +111,11 @@ def test_where_no_statement_keeps_it_the_making_is_called_so(tmp_path: Path) -> 
 
 def test_a_name_that_the_later_pass_does_not_read_carries_nothing(tmp_path: Path) -> None:
     assert "`net.level` carries" in seen(tmp_path, OUTPUT).found[0].finding.title
+
+
+def test_a_function_that_never_ran_keeps_nothing(tmp_path: Path) -> None:
+    causes = [x for x in seen(tmp_path, TWO_WAYS).found[0].finding.spans if x.role == "cause"]
+    text = (HEAD + TWO_WAYS).splitlines()
+    assert text[causes[0].line - 1].strip() == "self.slopes.append(slope)"
+    assert all(text[x.line - 2].strip() != "def first_order(self, x, slope):" for x in causes)
+    assert text[causes[0].line - 2].strip() == "def second_order(self, x, slope):"
