@@ -2,7 +2,8 @@
 
 The statements that compute it are moved behind the step, with what they go through on the way to the loss; one whose
 result is also used before the step is copied and stays where it is, and so does all of it where step and backward
-stand in a branch. Of a tuple that is copied only what the loss takes is bound again.
+stand in a branch. What stands in a block that only sets a mode (``with autocast():``) runs in such a block again. Of a
+tuple that is copied only what the loss takes is bound again.
 
 Args:
     places: the statements that ran with the old weights.
@@ -18,8 +19,9 @@ import ast
 
 from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.mode_blocks import inner_indent, opened, regrouped, taken_away
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.blocks import indent_of, place_text, text_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
@@ -39,7 +41,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if place in (args.get("constants") or ()):
             constants.append(node)
     backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
-    found = stretch(source, seeds, after, backward)
+    found, within = opened(source, stretch(source, seeds, after, backward), seeds)
     chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
     if not chosen:
         raise CannotFix("nothing that the forward has bound is read between the step and the backward call")
@@ -47,15 +49,16 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     _check(found, chosen, _taken(after, anchor))
     indent = indent_of(source, anchor)
     spared = _spared(source, found, chosen, backward)
+    copied = [found.block[i] for i in chosen]
+    inner = {s: inner_indent(source, within[s], indent) if s in within else indent for s in copied}
     texts = _detached(
-        [_unbound(text_of(source, found.block[i], indent), spared.get(i, set())) for i in chosen],
+        [_unbound(text_of(source, found.block[i], inner[found.block[i]]), spared.get(i, set())) for i in chosen],
         {n for c in constants for n in binds(c)},
     )
-    edits = place_text(source, anchor, texts, after=True)
-    for i in chosen:
-        if _movable(found, chosen, i):
-            edits += delete(source, found.block[i])
-    return edits
+    newline = source.lines.newline_at(source.lines.line_of(source.start_of(anchor)))
+    placed = regrouped(source, list(zip(copied, texts, strict=True)), within, indent, newline)
+    edits = place_text(source, anchor, placed, after=True)
+    return edits + taken_away(source, [found.block[i] for i in chosen if _movable(found, chosen, i)], within)
 
 
 def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:

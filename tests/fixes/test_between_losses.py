@@ -77,6 +77,20 @@ RECOMPUTED = [
         ONE,
         "y = net(x)\nif due:\n    f(y).backward()\n    opt.step()\ny = net(x)\nuse(y)\n",
     ),
+    # a block that only sets a mode is set again around what runs in it again; one that is left empty goes
+    (
+        "with autocast('cuda'):\n    «y = net(x)»\n    w = x + 1\n    z = f(y)\n«opt.step()»\nuse(z, w)\n",
+        ONE,
+        "with autocast('cuda'):\n    w = x + 1\nopt.step()\nwith autocast('cuda'):\n    y = net(x)\n    z = f(y)\n"
+        "use(z, w)\n",
+    ),
+    (
+        "with autocast():\n  «y = net(\n    x)»\nz = f(y)\nwith no_grad(), autocast():\n  a = g(z)\n«opt.step()»\n"
+        "use(z, a)\n",
+        ONE,
+        "opt.step()\nwith autocast():\n  y = net(\n    x)\nz = f(y)\nwith no_grad(), autocast():\n  a = g(z)\n"
+        "use(z, a)\n",
+    ),
     # the call stands in a branch: what that branch binds itself, or reads behind the call, is not wanted for its sake
     (
         "«y = net(x)»\ng = grad(y)\n«opt.step()»\nif due:\n    «h = grad(y.sum())»\n    for g in h:\n        use(g)\n",
@@ -122,6 +136,8 @@ NOT_RECOMPUTED = [
     ("«opt.step()»\n«y = net(x)»\nuse(y)\n", {"places": ["@1"], "after": "@0"}, "behind the write already"),
     ("def f():\n    «y = net(x)»\n«opt.step()»\n", ONE, "different functions"),
     ("if a:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
+    ("with open(f) as g:\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
+    ("with sync():\n    «y = net(x)»\n«opt.step()»\nuse(y)\n", ONE, "a loop, a branch or a call"),
     ("«ys.append(net(x))»\n«opt.step()»\nuse(ys)\n", ONE, "a loop, a branch or a call"),
     ("«y = net(x)»\nx = x + 1\n«opt.step()»\nuse(y)\n", ONE, "may have changed by then"),
     (

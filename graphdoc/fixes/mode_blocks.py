@@ -1,0 +1,71 @@
+"""Blocks that do no more than set a mode (``with autocast():``): their statements are as movable as any beside them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from itertools import groupby
+
+from graphdoc.fixes.program_slices import Stretch
+from graphdoc.source.blocks import delete, indent_unit
+from graphdoc.source.module import Source
+from graphdoc.source.paths import last_word
+from graphdoc.source.places import Edit
+
+Within = dict[ast.stmt, ast.With]
+"""For each statement of such a block the block."""
+
+_MODES = frozenset(
+    {"autocast", "enable_grad", "no_grad", "set_grad_enabled", "inference_mode", "nullcontext", "record_function"}
+)
+
+
+def opened(source: Source, found: Stretch, seeds: Sequence[ast.stmt]) -> tuple[Stretch, Within]:
+    """The same stretch with what stands in such blocks before the anchor in the place of these blocks."""
+    block: list[ast.stmt] = []
+    within: Within = {}
+    anchor = found.anchor
+    for i, node in enumerate(found.block):
+        if i < found.anchor and isinstance(node, ast.With) and _sets_a_mode(node):
+            block += node.body
+            within.update(dict.fromkeys(node.body, node))
+            anchor += len(node.body) - 1
+        else:
+            block.append(node)
+    around = {seed: {seed, *source.node_ancestors(seed)} for seed in seeds}
+    places = sorted({i for i, node in enumerate(block) for above in around.values() if node in above})
+    return Stretch(block, places, anchor, found.following, found.branched), within
+
+
+def regrouped(
+    source: Source, texts: Sequence[tuple[ast.stmt, str]], within: Within, indent: str, newline: str
+) -> list[str]:
+    """The texts of statements, those of one block under its header again."""
+    out: list[str] = []
+    for block, group in groupby(texts, key=lambda one: within.get(one[0])):
+        if block is None:
+            out += [text for _, text in group]
+            continue
+        header = f"with {', '.join(source.segment(i.context_expr) for i in block.items)}:"
+        inner = inner_indent(source, block, indent)
+        out.append(newline.join([header, *(inner + text for _, text in group)]))
+    return out
+
+
+def inner_indent(source: Source, block: ast.With, indent: str) -> str:
+    """The indentation of what stands in a block that stands at another one."""
+    return indent + indent_unit(source, block.body[0])
+
+
+def taken_away(source: Source, gone: Sequence[ast.stmt], within: Within) -> list[Edit]:
+    """The edits that remove statements, and a block of which nothing is left."""
+    empty = [b for b in dict.fromkeys(within.values()) if all(s in gone for s in b.body)]
+    left = [s for s in gone if within.get(s) not in empty]
+    return [edit for statement in (*left, *empty) for edit in delete(source, statement)]
+
+
+def _sets_a_mode(node: ast.With) -> bool:
+    return all(
+        i.optional_vars is None and isinstance(i.context_expr, ast.Call) and last_word(i.context_expr.func) in _MODES
+        for i in node.items
+    )
