@@ -58,6 +58,10 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
+    if outcome.failure and outcome.autograd and outcome.records and outcome.elsewhere:
+        # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
+        end = f"the failure is gone, and the program then fails{outcome.place} with {shortened(outcome.failure)}"
+        return Verdict(None, end, {**data, "passed_crash": True})
     if outcome.failure and outcome.autograd:
         return Verdict(False, f"the program now fails{outcome.place} with {shortened(outcome.failure)}", data)
     if outcome.failure and outcome.clumsy:
