@@ -157,8 +157,10 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     names = bound_names(sources, made)
     # One statement that makes the value and takes it up binds what it makes of it, which is another value.
     known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
-    # Of several that one statement binds, those that the line which takes it up reads.
-    return [n for n in known if len(known) > 1 and _reads(sources, used, n)] or known
+    if len(known) < 2:
+        return known
+    # Of several that one statement binds, those that the expression which takes it up reads, or its line does.
+    return operands_in(sources, used, known) or [n for n in known if _reads(sources, used, n)] or known
 
 
 def could_carry(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> list[Holder]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from graphdoc.source.line_offsets import Lines, splice
-from graphdoc.source.paths import is_path, key, parse_expression, same, targets_of
+from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
 from graphdoc.source.places import Argument, Call, Edit, Expression, Place, Statement
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -244,7 +244,10 @@ class Source:
         return Call(self._expression(node), self._expression(node.func), tuple(arguments))
 
     def operands(self, place: object) -> tuple[Expression, ...]:
-        """The names and paths that an expression reads, outermost paths only, in order of the source."""
+        """The names and paths that an expression reads, outermost paths only, in order of the source.
+
+        Not those of which only the shape or the type is asked: ``x.expand_as(y)``, ``torch.zeros_like(y)``.
+        """
         node = self.node_expression(Place.of(place))
         found: list[ast.expr] = []
 
@@ -257,7 +260,7 @@ class Source:
                     visit(n.func.value)
                 elif not isinstance(n.func, ast.Name):
                     visit(n.func)
-                for child in (*n.args, *n.keywords):
+                for child in () if last_word(n.func).endswith(("_as", "_like")) else (*n.args, *n.keywords):
                     visit(child)
                 return
             for child in ast.iter_child_nodes(n):

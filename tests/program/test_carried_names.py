@@ -28,6 +28,15 @@ KEPT = (
     "kept = {}\ndef table():\n    if 0 not in kept:\n        kept[0] = body(x).tanh()\n    return kept[0]\n"
     "for _ in range(3):\n    h = torch.randn(3, 4) * table()\n"
 )
+SHAPED = """
+for _ in range(3):
+    shape, value = torch.zeros(3, 4), body(x).tanh().mean()
+    value.square().backward()
+    out = torch.cat((shape, value.expand_as(shape)), 1).square().mean()
+    opt.zero_grad()
+    out.backward()
+    opt.step()
+"""
 FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h + 1)\n"
 
 
@@ -39,6 +48,7 @@ FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h
             AGAIN + "        h = h * memory\n    memory = old" + UPDATE, [], "", id="stored-by-way-of-another-name"
         ),
         pytest.param(KEPT + UPDATE, [], "", id="kept-below-a-call-whose-result-is-bound"),
+        pytest.param(SHAPED, ["value"], "", id="of-another-only-the-shape-is-asked"),
         pytest.param(FROM_A_START + UPDATE, ["h"], "h = h * torch.tanh(h + 1)", id="bound-anew"),
     ],
 )
