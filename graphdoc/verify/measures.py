@@ -65,7 +65,8 @@ def stopped_flows(
         doubtful = bool(owners) and (len(trains[place]) == 1 or bool(owners & touched)) and (place, key) in base.used()
         doubtful = doubtful or (place == failed and base.name(key) in own_graph)
         (suspect if doubtful else allowed).setdefault(place, []).append(key)
-    elsewhere = {key: place for place, key in sorted(now)}
+    # What gives a gradient that is cleared before the step trains nothing: told is another where there is one.
+    elsewhere = {key: place for place, key in (*sorted(now), *sorted(patched.used()))}
     still = {p: [k for place, k in now if place == p] for p in (*allowed, *suspect)}
     return (
         [

@@ -9,6 +9,7 @@ from tracing import Sick, traced
 
 from graphdoc.fixes.add_statement import only_forgets
 from graphdoc.verify.compared import Baseline, Outcome
+from graphdoc.verify.measures import stopped_flows
 from graphdoc.verify.traces import Call, Step, Trace
 from graphdoc.verify.usage import (
     cleared,
@@ -263,6 +264,15 @@ def test_what_the_program_has_frozen_in_both_runs_has_lost_nothing():
     assert lost_parameters(base, patched, expected) == ["actor.weight"]
     patched.frozen = frozenset({"0.0"})
     assert lost_parameters(base, patched, expected) == []
+
+
+def test_a_line_whose_gradient_is_cleared_trains_nothing():
+    def iterations(stray: set[str]) -> Trace:
+        actor = _call(7, {"0.0"}, {"0.0"}), _step(0)
+        return _trace(*actor, _call(3, {"1.0"} | stray, {"1.0"}), _step(1), _call(9, {"0.0"}, {"0.0"}), *actor)
+
+    allowed, _ = stopped_flows(iterations({"0.0"}), iterations(set()))
+    assert allowed == ["the backward at train.py:3 no longer reaches `actor.weight`, trained at train.py:7"]
 
 
 def test_what_the_optimizer_itself_steps_for_is_not():

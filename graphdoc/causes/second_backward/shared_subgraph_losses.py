@@ -169,11 +169,13 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     if reuse.failing is not None:
         name = call_name(reuse.failing)
         calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
+    # What saves nothing tells by no state of its own whether the first call has walked it.
     shared = [
         s
         for c in reuse.carries[:1]
         if (n := program.node(c.producer))
-        for s in span_of("cause", n.stack, "both losses come through here", program.sources, moment(n))
+        for label in ["both losses come through here" if n.state == "released" else "both lead to what is behind this"]
+        for s in span_of("cause", n.stack, label, program.sources, moment(n))
     ]
     return [*shared[:1], *calls]
 
