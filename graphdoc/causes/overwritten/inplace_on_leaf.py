@@ -14,7 +14,7 @@ from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.refused_writes import RefusedWrite, refused_write
+from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.program.written_leaves import flags_of, gradient_asked, is_update_of_its_own
 from graphdoc.program.written_values import learns_through
@@ -239,18 +239,30 @@ def _remedies(
     flags = [{"kind": "out_of_place", "args": {"place": place(b)}} for b in built]
     lines = ", ".join(where(b) for b in built[:3])
     out = together(flags, f"do not write in place, at {lines}", "safe", SAME)
-    if target.path and not update and not target.whole:  # what a bare statement writes into a clone is lost
+    if (handed := write.handed) is not None:
+        out.append(_clone_of_callers(handed, target.path))
+    elif target.path and not update and not target.whole:  # what a bare statement writes into a clone is lost
         operand = {"place": at, "operands": [target.path]}
         note = "The write goes into the clone, which has a graph that leads to the leaf; the leaf keeps its numbers."
         out.append(Remedy("clone_expression", f"use a clone of {target.path} at {where(frame)}", "safe", note, operand))
     if update:
         return (no_grad, anew, *out)
+    if handed is not None:  # a tensor of the function's own is nothing to the caller
+        return (*out, no_grad)
     # Not recorded, a value that something is to learn through would be lost, and no trial could tell.
     ways = (*out[:1], anew, *out[1:])
     if learns:
         return ways
     # An attribute that is a parameter takes no other tensor: bound anew, it would be refused.
     return (no_grad, *ways) if "." in target.path and is_statement(sources, frame) else (*ways, no_grad)
+
+
+def _clone_of_callers(handed: Handed, path: str) -> Remedy:
+    """The function is called for what it writes: its caller hands it a clone, and goes on with that."""
+    args = {"place": place(handed.statement), "statement": f"{handed.name} = {handed.name}.clone()", "before": True}
+    note = f"The write into `{path}` is meant for the caller: it goes into a clone there, which has a graph that leads "
+    title = f"clone `{handed.name}` before {where(handed.statement)} has it written"
+    return Remedy("add_statement", title, "unsafe", f"{note}to the leaf; the leaf keeps its numbers.", args)
 
 
 def _from_text(program: Program) -> Finding | None:
