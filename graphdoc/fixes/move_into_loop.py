@@ -9,7 +9,12 @@ Args:
         ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the statement's own.
     keep: True copies, False moves; by default as said above.
     graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the loop to
-        read, goes along: left where it is, it would be made of the old values.
+        read, goes along, and so does what computes those that the moved ones read: left where it is, it would be made
+        of the old values, or be them.
+
+Random numbers and batches are taken once, as before, where they stand in the statement as they are (``torch.randn(4)``,
+``pool.pop()``); what else draws is not moved, for each iteration would get another one. A name that the
+loop carries on keeps its value, where the statement binds others beside it.
 """
 
 from __future__ import annotations
@@ -17,14 +22,16 @@ from __future__ import annotations
 import ast
 import builtins
 
+from graphdoc.fixes.drawn_once import drawn_once
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.left_unbound import translates, unbound
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
 from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
-from graphdoc.source.effects import is_bare_call
+from graphdoc.source.effects import another_each_time, is_bare_call
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, key, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.scopes import bound_names, parameters
+from graphdoc.source.scopes import bound_names, fresh_name, parameters
 
 KIND = "move_into_loop"
 
@@ -41,35 +48,96 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if any(s is not target for s, _ in found):
         raise CannotFix("the statements stand in another file")
     if isinstance(owner, Loop):
-        chosen += derived(source, chosen, owner, frozenset(args.get("graphs") or ()))
+        graphs = frozenset(args.get("graphs") or ())
+        chosen = [*_made_from(source, chosen, graphs), *chosen]
+        chosen += derived(source, chosen, owner, graphs)
     for node in chosen:
-        if is_bare_call(node):
-            # It is there for what it does, not for a value: run again, or earlier, it does that at another time.
-            raise CannotFix("the statement computes no value that could be had again")
-        if owner in source.node_ancestors(node):
-            raise CannotFix("the statement already runs there")
-        _check_value(sources, node)
-        _check_start(node, chosen)
-        if isinstance(owner, Function):
-            _check_names(source, node, owner)
-        elif source.node_function(node) is not source.node_function(owner):
-            raise CannotFix("the statement and the loop stand in different functions")
-        elif taken := _header_reads(owner) & {key(t) for t in targets_of(node)}:
-            raise CannotFix(f"the loop runs over {min(taken)}")
+        _check(sources, source, node, owner, chosen)
+    carried = dict[ast.stmt, set[str]]()
     if isinstance(owner, Loop):
         _check_way(source, chosen, owner)
+        carried = _carried(source, chosen, owner)
     head = first_statement(owner)
     indent = indent_of(source, head)
-    edits = place_text(source, head, [text_of(source, n, indent) for n in chosen], after=False)
+    texts = {n: unbound(text_of(source, n, indent), carried.get(n, set())) for n in chosen}
     gone: list[ast.stmt] = []
     for node in reversed(chosen):
         # Backwards: what a statement that stays reads is to stay as well.
         keep = args.get("keep")
-        if not (_read_elsewhere(source, node, owner, [node, *gone]) if keep is None else keep):
+        if node not in carried and not (_read_elsewhere(source, node, owner, [node, *gone]) if keep is None else keep):
             gone.append(node)
+    once = _drawn(source, texts, owner, gone)
+    edits = place_text(source, head, list(texts.values()), after=False)
     for node in reversed(gone):
-        edits += delete(source, node)
+        start, end = source.start_of(node), source.span(node)[1]
+        edits += [Edit(source.file, start, end, once[node])] if node in once else delete(source, node)
     return edits
+
+
+def _drawn(source: Source, texts: dict[ast.stmt, str], owner: ast.stmt, gone: list[ast.stmt]) -> dict[ast.stmt, str]:
+    """What is to stand in the place of those that take something for themselves, whose texts read its name instead.
+
+    Raises:
+        CannotFix: each iteration would take another one.
+    """
+    once: dict[ast.stmt, str] = {}
+    for node, text in texts.items():
+        if not (taking := another_each_time(node)):
+            continue
+        name = fresh_name(source, "drawn", "drawn_once")
+        found = drawn_once(text, name) if isinstance(owner, Loop) and node in gone and not once else None
+        if found is None:
+            raise CannotFix(f"each iteration would get another one from {taking}()")
+        texts[node], once[node] = found[0], f"{name} = {found[1]}"
+    return once
+
+
+def _check(sources: Sources, source: Source, node: ast.stmt, owner: ast.stmt, chosen: list[ast.stmt]) -> None:
+    """Running a statement there must mean what it means, but for the weights."""
+    if is_bare_call(node):
+        # It is there for what it does, not for a value: run again, or earlier, it does that at another time.
+        raise CannotFix("the statement computes no value that could be had again")
+    if owner in source.node_ancestors(node):
+        raise CannotFix("the statement already runs there")
+    _check_value(sources, node)
+    _check_start(node, chosen)
+    if isinstance(owner, Function):
+        _check_names(source, node, owner)
+    elif source.node_function(node) is not source.node_function(owner):
+        raise CannotFix("the statement and the loop stand in different functions")
+    elif taken := _header_reads(owner) & {key(t) for t in targets_of(node)}:
+        raise CannotFix(f"the loop runs over {min(taken)}")
+
+
+def _made_from(source: Source, chosen: list[ast.stmt], graphs: frozenset[str]) -> list[ast.stmt]:
+    """The statements above, of the same block, that give what the chosen ones read its graph."""
+    found = source.node_block(min(chosen, key=lambda n: n.lineno))
+    live = {n for s in chosen for n in reads(s)} & graphs
+    out: list[ast.stmt] = []
+    for node in reversed(found[0][: found[1]] if found is not None else []):
+        if changes(node) & live:
+            if not binds(node) & live:
+                break  # what changes it is no plain assignment
+            out.insert(0, node)
+            live = (live - binds(node)) | (reads(node) & graphs)
+    return out
+
+
+def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast.stmt, set[str]]:
+    """The names that each of the chosen binds and the loop binds anew: it carries them from round to round.
+
+    Raises:
+        CannotFix: a statement binds nothing else, or its names cannot be told apart.
+    """
+    anew = set().union(*(changes(s) for s in getattr(loop, "body", ()))) - {n for s in chosen for n in reads(s)}
+    out: dict[ast.stmt, set[str]] = {}
+    for node in chosen:
+        if taken := binds(node) & anew:
+            apart = unbound(ast.unparse(node), taken) != ast.unparse(node)
+            if binds(node) <= taken or not apart or (source.tree is not None and translates(source.tree)):
+                raise CannotFix(f"the loop carries {min(taken)} on")
+            out[node] = taken
+    return out
 
 
 def derived(source: Source, chosen: list[ast.stmt], owner: ast.stmt, graphs: frozenset[str]) -> list[ast.stmt]:
@@ -128,13 +196,13 @@ def _check_start(node: ast.stmt, chosen: list[ast.stmt]) -> None:
 
 def _check_way(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> None:
     """Between the statements and the loop nothing changes what they compute, or what they compute it from."""
-    names = {n for s in chosen for n in binds(s) | reads(s)}
-    first = min(source.span(s)[0] for s in chosen)
     for node in source.node_statements():
-        between = first < source.span(node)[0] and source.span(node)[1] <= source.span(loop)[0]
-        if not between or node in chosen or source.node_function(node) is not source.node_function(loop):
+        if node in chosen or source.span(node)[1] > source.span(loop)[0]:
             continue
-        if taken := changes(node) & names:
+        if source.node_function(node) is not source.node_function(loop):
+            continue
+        above = [s for s in chosen if source.span(s)[0] < source.span(node)[0]]
+        if taken := changes(node) & {n for s in above for n in binds(s) | reads(s)}:
             raise CannotFix(f"{min(taken)} is changed on the way to the loop")
 
 

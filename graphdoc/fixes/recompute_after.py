@@ -19,6 +19,7 @@ import ast
 
 from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.left_unbound import translates, unbound
 from graphdoc.fixes.mode_blocks import inner_indent, opened, regrouped, taken_away
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
 from graphdoc.source.blocks import indent_of, place_text, text_of
@@ -52,7 +53,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     copied = [found.block[i] for i in chosen]
     inner = {s: inner_indent(source, within[s], indent) if s in within else indent for s in copied}
     texts = _detached(
-        [_unbound(text_of(source, found.block[i], inner[found.block[i]]), spared.get(i, set())) for i in chosen],
+        [unbound(text_of(source, found.block[i], inner[found.block[i]]), spared.get(i, set())) for i in chosen],
         {n for c in constants for n in binds(c)},
     )
     newline = source.lines.newline_at(source.lines.line_of(source.start_of(anchor)))
@@ -125,7 +126,7 @@ def _check(found: Stretch, chosen: list[int], taken: set[str]) -> None:
 
 def _spared(source: Source, found: Stretch, chosen: list[int], backward: ast.stmt | None) -> dict[int, set[str]]:
     """For each statement that is copied, the names that keep their value: nothing that runs again needs a new one."""
-    if source.tree is None or any(isinstance(n, ast.Name) and _translates(n) for n in ast.walk(source.tree)):
+    if source.tree is None or translates(source.tree):
         return {}
     live = wanted_behind(found.following, backward, {n for i in chosen for n in changes(found.block[i])})
     spared: dict[int, set[str]] = {}
@@ -135,24 +136,6 @@ def _spared(source: Source, found: Stretch, chosen: list[int], backward: ast.stm
             spared[i] = binds(node) - live
         live |= reads(node)
     return spared
-
-
-def _translates(name: ast.Name) -> bool:
-    """Whether ``_`` is read here, so that it is no place for what nobody wants."""
-    return name.id == "_" and isinstance(name.ctx, ast.Load)
-
-
-def _unbound(text: str, names: set[str]) -> str:
-    """The statement with ``_`` in place of some of the names that it unpacks into."""
-    node = ast.parse(text).body[0]
-    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Tuple):
-        return text
-    lines = text.encode().splitlines(keepends=True)
-    for name in reversed(node.targets[0].elts):
-        if isinstance(name, ast.Name) and name.id in names:
-            line = lines[name.lineno - 1]
-            lines[name.lineno - 1] = line[: name.col_offset] + b"_" + line[name.end_col_offset :]
-    return b"".join(lines).decode()
 
 
 def _detached(texts: list[str], constants: set[str]) -> list[str]:

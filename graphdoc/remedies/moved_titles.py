@@ -12,23 +12,27 @@ from graphdoc.source.places import Place
 
 
 def titled(sources: SourceTexts, remedy: Remedy, made: Frame, there: str) -> Remedy:
-    """The remedy with its title: the statement at ``made`` is moved, or what it computes is computed ``there`` too."""
-    how = f", as {where(made)} does" if _stays(sources, remedy, made) else f": move {where(made)} into it"
+    """The remedy with its title: statements are moved, or what ``made`` stands for is computed ``there`` too."""
+    moved = _moved(sources, remedy, made)
+    lines = ", ".join([where(made), *(str(n) for n in moved if n != made.line)])
+    how = f", as {where(made)} does" if made.line not in moved else f": move {lines} into it"
     return replace(remedy, title=f"compute it {there}{how}")
 
 
-def _stays(sources: SourceTexts, remedy: Remedy, made: Frame) -> bool:
+def _moved(sources: SourceTexts, remedy: Remedy, made: Frame) -> list[int]:
+    """The lines, of the file of ``made``, of the statements that are taken away; as if that was all, where the fix
+    cannot be written."""
     from graphdoc.fixes.fix_kind import CannotFix
     from graphdoc.fixes.kinds import edits
 
     parsed = {f: Source(f, t) for f, t in sources.items()}
     source = parsed.get(made.file)
-    node = source.node_statement(Place.of(made)) if source is not None else None
-    if source is None or node is None:
-        return False
-    start, end = source.span(node)
+    if source is None or source.node_statement(Place.of(made)) is None:
+        return [made.line]
     try:
         changes = edits(remedy.kind, parsed, remedy.args)
     except CannotFix:
-        return False
-    return not any(e.file == made.file and e.start <= start and end <= e.end for e in changes)
+        return [made.line]
+    spans = [(source.span(n), n.lineno) for n in source.node_statements()]
+    gone = [(e.start, e.end) for e in changes if e.file == made.file and e.end > e.start]
+    return sorted({line for (start, end), line in spans if any(a <= start and end <= b for a, b in gone)})

@@ -15,6 +15,7 @@ from graphdoc.program.container_entries import (
     given,
     statements,
 )
+from graphdoc.source.effects import DRAWS, TAKES
 from graphdoc.source.paths import last_word, pairs, targets_of
 from graphdoc.source.scopes import parameters
 
@@ -22,10 +23,7 @@ LONGEST = 160
 """Characters of an expression that still reads well in place of a name."""
 _DEEPEST = 8
 """Assignments that one expression is followed through."""
-_DRAWING = frozenset(
-    {"sample", "rsample", "multinomial", "bernoulli", "normal", "randn", "rand", "randint", "randperm", "randn_like"}
-    | {"rand_like", "choice", "random", "uniform", "gumbel_softmax", "sample_n", "pop", "popleft", "next", "item"}
-)
+_DRAWING = DRAWS | TAKES | {"item"}
 """Methods and functions whose second call gives something else than the first, or takes something away."""
 
 

@@ -81,6 +81,42 @@ _PURE = frozenset(
 """Methods of tensors, lists and dicts that read no parameter but their own tensor's value."""
 
 
+DRAWS = frozenset(
+    [
+        "sample",
+        "sample_n",
+        "rsample",
+        "multinomial",
+        "bernoulli",
+        "poisson",
+        "normal",
+        "randn",
+        "rand",
+        "randint",
+        "randperm",
+        "randn_like",
+        "rand_like",
+        "randint_like",
+        "gumbel_softmax",
+        "choice",
+        "choices",
+        "permutation",
+        "shuffle",
+        "uniform",
+        "random",
+    ]
+)
+"""Functions and methods that draw random numbers."""
+TAKES = frozenset(["next", "pop", "popleft", "popitem", "readline", "read", "recv", "get_nowait", "next_batch"])
+"""Functions and methods that take something out of what they are called on: the next call gets another one."""
+
+
+def another_each_time(node: ast.AST) -> str:
+    """The name of a call in it that gives another value each time: it draws, or takes the next one; empty for none."""
+    names = (last_word(call.func) for call in calls_of(node))
+    return next((n for n in names if n in DRAWS or n in TAKES), "")
+
+
 def calls_of(node: ast.AST) -> list[ast.Call]:
     """Every call in a statement, outermost first."""
     return [n for n in ast.walk(node) if isinstance(n, ast.Call)]

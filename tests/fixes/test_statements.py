@@ -50,6 +50,15 @@ REFUSED = [
     ("move_into_loop", "a = g()\n«a = a.T»\nfor i in x:\n    «b(a)»\n", {"loop": "@1"}, "starts from a itself"),
     ("move_into_loop", "«a = f()»\nfor k, v in a.items():\n    «b(v)»\n", {"loop": "@1"}, "the loop runs over a"),
     ("move_into_loop", "«a = f()»\nwhile a.more():\n    «b(a)»\n", {"loop": "@1"}, "the loop runs over a"),
+    ("move_into_loop", "«h = f(x)»\nfor i in y:\n    «g(h)»\n    h = cut(h)\n", {"loop": "@1"}, "carries h on"),
+    ("move_into_loop", "«a = d(x).rsample()»\nfor i in y:\n    «b(a)»\n", {"loop": "@1"}, "another one from rsample"),
+    (
+        "move_into_loop",
+        "«a = f(pool.pop())»\nprint(a)\nfor i in y:\n    «b(a)»\n",
+        {"loop": "@1"},
+        "another one from pop",
+    ),
+    ("move_into_loop", "«a = f(r() if k else next(p))»\nfor i in y:\n    «b(a)»\n", {"loop": "@1"}, "from next"),
     ("move_into_loop", "«a = nn.Linear(2, 2)»\nfor x in y:\n    «a(x)»\n", {"loop": "@1"}, "builds a Linear"),
     (
         "move_into_loop",
@@ -154,6 +163,33 @@ FIXED = [
         "def fit(m, x):\n  «p = m(x)»\n  def closure():\n    «use(p)»\n  step(closure)\n",
         {"into": "@1"},
         "def fit(m, x):\n  def closure():\n    p = m(x)\n    use(p)\n  step(closure)\n",
+    ),
+    # what the moved one reads has a graph as well: it would be the old one
+    (
+        "move_into_loop",
+        "e = f(x)\nn = len(x)\n«p = g(e, n)»\nfor i in y:\n    «h(p)»\n",
+        {"loop": "@1", "graphs": ["e", "p"]},
+        "n = len(x)\nfor i in y:\n    e = f(x)\n    p = g(e, n)\n    h(p)\n",
+    ),
+    # a state that the loop carries keeps its start
+    (
+        "move_into_loop",
+        "«m, h = f(x)»\nfor i in y:\n    o, h = «g(m, h)»\n    h = cut(h)\n",
+        {"loop": "@1"},
+        "m, h = f(x)\nfor i in y:\n    m, _ = f(x)\n    o, h = g(m, h)\n    h = cut(h)\n",
+    ),
+    # what is drawn, or taken as the next one, is that of before in each round
+    (
+        "move_into_loop",
+        "«w = f(torch.randn(4))»\nfor i in y:\n    «g(w)»\n",
+        {"loop": "@1"},
+        "drawn = torch.randn(4)\nfor i in y:\n    w = f(drawn)\n    g(w)\n",
+    ),
+    (
+        "move_into_loop",
+        "«w = f(next(pool)[0], k)»\nfor i in y:\n    «g(w)»\n",
+        {"loop": "@1"},
+        "drawn = next(pool)\nfor i in y:\n    w = f(drawn[0], k)\n    g(w)\n",
     ),
     # a loss module that is built and called in one go keeps nothing
     (

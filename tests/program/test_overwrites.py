@@ -112,7 +112,7 @@ for _ in range(2):
     ("between", "part", "kinds"),
     [
         ("pass", "", {"move_into_loop", "clone_parameters"}),
-        ("made = made + 1", "", {"clone_parameters"}),
+        ("made = made + 1", "", {"move_into_loop", "clone_parameters"}),
         ("noise = torch.randn(5, 3)", "", {"clone_parameters"}),
         ("pass", "[k]", {"step_behind_loop", "move_into_loop", "clone_parameters"}),
     ],
