@@ -6,8 +6,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from graphdoc.evidence import Event, Optimizer, SourceTexts
-from graphdoc.program.bindings import tree
+from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
+from graphdoc.program.bindings import frame_of, tree
 
 
 def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer]) -> frozenset[int]:
@@ -24,7 +24,7 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     single = {(name,) for name in _made_once(roots)} & set(ends.values())
     written: set[tuple[str, ...]] = set()
     for root in roots:
-        for method, path in _stepped_paths(root):
+        for method, path, _ in _stepped_paths(root):
             if method and path[:1] == ["self"] and len(path) == 2:
                 owners = _called_on(roots, method, frozenset())
                 if not owners or not owners <= {end[0] for end in ends.values()}:
@@ -38,6 +38,17 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
         return frozenset()
     known = {end for end in ends.values() if len(end) == 2 or end in single}
     return frozenset(o for o, end in ends.items() if o not in stepped and end in known - written)
+
+
+def written_step(sources: SourceTexts, name: str) -> Frame | None:
+    """A ``step`` in the program that means an optimizer of this name, or may: in a method, one of its own object."""
+    end = _end(name.split("."))
+    for file in sources:
+        for method, path, call in _stepped_paths(root) if (root := tree(sources, file)) is not None else ():
+            own = bool(method) and path[:1] == ["self"] and len(path) == 2
+            if path and (_end(path) == end or (own and path[-1] == end[-1])):
+                return frame_of(sources, file, call)
+    return None
 
 
 def _made_once(roots: list[ast.Module]) -> set[str]:
@@ -73,9 +84,10 @@ def _called_on(roots: list[ast.Module], method: str, under_way: frozenset[str]) 
     return found
 
 
-def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str]]]:
-    """What ``step`` is called on, and what it is given, each with the method around it; not where its result is
-    unpacked, as an environment's is.
+def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str], ast.Call]]:
+    """What ``step`` is called on, and what it is given, each with the method around it and the call.
+
+    Not where its result is unpacked, as an environment's is.
     """
     unpacked = {
         id(n.value)
@@ -86,8 +98,8 @@ def _stepped_paths(root: ast.Module) -> Iterator[tuple[str, list[str]]]:
         if not isinstance(n, ast.Call) or id(n) in unpacked:
             continue
         if isinstance(n.func, ast.Attribute) and n.func.attr == "step":
-            yield method, _names(n.func.value)
-            yield from ((method, _names(a)) for a in n.args)
+            yield method, _names(n.func.value), n
+            yield from ((method, _names(a), n) for a in n.args)
 
 
 def _within_methods(root: ast.Module) -> Iterator[tuple[str, ast.AST]]:

@@ -121,3 +121,31 @@ baseline = torch.tensor([value(torch.randn(4)).item() for _ in range(3)])
     seen = observe(tmp_path, HEAD + code)
     assert seen.slugs[0] == "cut-by-no-grad"
     assert seen.lines("cause")[0] == "with torch.no_grad():"
+
+
+WARMUP = """
+actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+actor_opt = torch.optim.Adam(actor.parameters(), lr=1e-3)
+critic_opt = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for update in range(6):
+    s, a = torch.randn(8, 4), torch.randn(8, 2)
+    q_loss = (critic(torch.cat([s, a], 1)) - s.sum(1, keepdim=True)).pow(2).mean()
+    critic_opt.zero_grad()
+    q_loss.backward()
+    critic_opt.step()
+    pi_loss = -critic(torch.cat([s, actor(s)], 1)).mean()
+    actor_opt.zero_grad()
+    pi_loss.backward()
+    if update >= 50:
+        actor_opt.step()
+"""
+
+
+def test_a_step_that_waits_for_its_condition_is_told_and_not_added(tmp_path: Path) -> None:
+    """Whether it is due yet, a run that ends before does not tell."""
+    seen = observe(tmp_path, HEAD + WARMUP)
+    assert seen.slugs == ["step-missing"]
+    finding = seen.found[0].finding
+    assert finding.confidence == "possible" and not finding.remedies
+    assert "actor_opt.step()" in seen.lines("related")
+    assert "follows" not in seen.said

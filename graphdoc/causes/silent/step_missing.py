@@ -9,11 +9,12 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.idle_optimizers import written_step
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.proof import Proof
 from graphdoc.program.signs import first_sign, is_named, optimizer_of
-from graphdoc.program.spans import distinct, innermost, span_of
+from graphdoc.program.spans import distinct, innermost, span, span_of
 from graphdoc.remedies.complete_gradient import step_place
 from graphdoc.story.wording import folded
 
@@ -76,14 +77,18 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     name = optimizer_of(optimizers, sign)
     alone = sign.facts.get("alone", True)
     whose = f"gradients for `{name}` alone" if alone else f"gradients for `{name}`, which no optimizer uses"
-    spans = (
-        *span_of("cause", sign.stack, f"{whose}; no `{name}.step()` follows", sources),
+    waiting = written_step(sources, name)
+    follows = f"no `{name}.step()` follows" if waiting is None else f"no step of `{name}` has followed"
+    spans = [
+        *span_of("cause", sign.stack, f"{whose}; {follows}", sources),
         *span_of("related", sign.other, "and they are thrown away here", sources),
-    )
+    ]
+    if waiting is not None:  # whether it is due yet, no run that ends before tells
+        spans.append(span("related", waiting, "this step never ran", sources))
     remedies = []
     frame, cleared = innermost(sign.stack), innermost(sign.other)
     own = spelled(sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
-    if frame is not None and own is not None and is_named(optimizers, sign):
+    if frame is not None and own is not None and is_named(optimizers, sign) and waiting is None:
         at, before = step_place(sources, frame, cleared)
         where = "before the gradients are thrown away" if before else "behind this backward call"
         title = f"call `{own}.step()` {where}"
@@ -91,9 +96,10 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         args = {"place": vars(at), "statement": f"{own}.step()", "before": before}
         remedies.append(Remedy("add_statement", title, "unsafe", note, args))
     return Finding(
-        0.95,
-        Proof.STEPS.confidence,
-        f"`{name}` never steps: the gradients of {folded(sign.parameters) or 'its parameters'} are thrown away",
+        0.95 if waiting is None else 0.5,
+        Proof.STEPS.confidence if waiting is None else "possible",
+        f"`{name}` {'never steps' if waiting is None else 'has not stepped once'}: "
+        f"the gradients of {folded(sign.parameters) or 'its parameters'} are thrown away",
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared without having been "
         "used."
         if alone
