@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, targets_of
 from graphdoc.source.scopes import parameters, scope_of
@@ -84,24 +85,6 @@ def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
         return None
     base = _base(_matching(best, value, name))
     return Binding(best, base, False) if base is not None else None
-
-
-def iterated(target: ast.expr, iterable: ast.expr, name: str) -> ast.expr | None:
-    """What a loop variable runs over: its own argument of ``zip`` or ``enumerate``, else the whole iterable."""
-    if isinstance(target, ast.Name):
-        return iterable if target.id == name else None
-    if not isinstance(target, ast.Tuple | ast.List) or any(isinstance(e, ast.Starred) for e in target.elts):
-        return None
-    if not isinstance(iterable, ast.Call) or not isinstance(iterable.func, ast.Name):
-        return None
-    given = iterable.args
-    if any(isinstance(a, ast.Starred) for a in given):
-        return None
-    if iterable.func.id == "enumerate" and len(target.elts) == 2 and given:
-        return iterated(target.elts[1], given[0], name)
-    if iterable.func.id != "zip" or len(given) != len(target.elts):
-        return None
-    return next((f for t, g in zip(target.elts, given, strict=True) if (f := iterated(t, g, name)) is not None), None)
 
 
 def read_after(source: Source, at: ast.stmt, name: str, within: ast.AST | None) -> bool:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.aliases import iterated, refuse_lost, view_binding
+from graphdoc.fixes.aliases import refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, insert_before
 from graphdoc.source.effects import method_of
+from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit

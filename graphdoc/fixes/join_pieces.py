@@ -12,11 +12,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.fixes.aliases import iterated, read_after, refuse_lost, view_binding
+from graphdoc.fixes.aliases import read_after, refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.fixes.out_of_place import edit as out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
 from graphdoc.source.blocks import insert_after, insert_before, text_of
+from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import SYMBOLS, is_path, key
 from graphdoc.source.places import Edit

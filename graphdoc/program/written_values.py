@@ -7,7 +7,8 @@ import ast
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.tensors import Reached
-from graphdoc.source.paths import last_word
+from graphdoc.source.loop_variables import iterated
+from graphdoc.source.paths import covers, last_word
 
 _BEGUN = frozenset({"tensor", "zeros", "ones", "full", "scalar_tensor", "zeros_like", "ones_like", "full_like"})
 _PASSED_ON = frozenset({"to", "cuda", "cpu", "float", "double", "requires_grad_", "type", "Variable", "Parameter"})
@@ -29,11 +30,19 @@ def learns_through(sources: SourceTexts, frame: Frame, name: str, tensors: tuple
     read = [r for r in _read(value) if r != name]
     if any(r in known and known[r].requires_grad and not known[r].is_leaf for r in read):
         return True
-    nests = tuple(f"{r}[" for r in read if r not in known)
+    nests = tuple(f"{_walked(sources, frame, r)}[" for r in read if r not in known)
     if nests and any(p.startswith(nests) and t.requires_grad and not t.is_leaf for p, t in known.items()):
-        return True  # an entry of a list or a dictionary whose entries have graphs
+        return True  # an entry of a list or a dictionary whose entries have graphs, a gradient of a recorded derivative
     numbers = all(r in known and not known[r].requires_grad for r in read)
     return not numbers and _is_sum(sources, frame, name)
+
+
+def _walked(sources: SourceTexts, frame: Frame, name: str) -> str:
+    """What a loop around the place runs over to give a name its value; the name itself where none does."""
+    root = bindings.tree(sources, frame.file)
+    loops = [n for n in ast.walk(root) if isinstance(n, ast.For) and covers(n, frame.line)] if root is not None else []
+    found = [bindings.dotted(over) for n in reversed(loops) if (over := iterated(n.target, n.iter, name)) is not None]
+    return next((path for path in found if path), name)
 
 
 def _value(sources: SourceTexts, frame: Frame) -> ast.expr | None:

@@ -45,3 +45,12 @@ def test_what_an_operation_has_made() -> None:
     assert not _asked("s.copy_(y)", _tensor("y", True, True))
     assert not _asked("s[0] = y.detach()", _tensor("y", True, False))
     assert not _asked("s = torch.zeros(1)\ns += y", _tensor("y", False, True))
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_what_a_loop_runs_over(graph: bool) -> None:
+    """``for p, g in zip(net.parameters(), grads)``: gradients that have a graph are differentiated through."""
+    grads = _tensor("grads[0]", graph, not graph)
+    assert _asked("for s, g in zip(net.parameters(), grads): s -= 0.1 * g", grads) is graph
+    assert _asked("for i, (s, g) in enumerate(zip(weights, grads)): s -= 0.1 * g", grads) is graph
+    assert not _asked("for s, g in zip(grads, weights): s -= 0.1 * g", grads)
