@@ -9,8 +9,8 @@ Args:
         ``__init__`` that uses nothing but ``self`` and globals; or a function written inside the statement's own.
     keep: True copies, False moves; by default as said above.
     graphs: optional, for a loop; names of tensors with a graph. What computes them from the moved ones, for the loop to
-        read, goes along, and so does what computes those that the moved ones read: left where it is, it would be made
-        of the old values, or be them.
+        read, goes along: left where it is, it would be made of the old values.
+    whole: with ``graphs``: what computes those of them that the moved ones read goes along as well.
 
 Random numbers and batches are taken once, as before, where they stand in the statement as they are (``torch.randn(4)``,
 ``pool.pop()``); what else draws is not moved, for each iteration would get another one. A name that the
@@ -49,7 +49,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the statements stand in another file")
     if isinstance(owner, Loop):
         graphs = frozenset(args.get("graphs") or ())
-        chosen = [*_made_from(source, chosen, graphs), *chosen]
+        chosen = [*(_made_from(source, chosen, graphs) if args.get("whole") else ()), *chosen]
         chosen += derived(source, chosen, owner, graphs)
     for node in chosen:
         _check(sources, source, node, owner, chosen)

@@ -14,7 +14,8 @@ from graphdoc.source.places import Place
 def titled(sources: SourceTexts, remedy: Remedy, made: Frame, there: str) -> Remedy:
     """The remedy with its title: statements are moved, or what ``made`` stands for is computed ``there`` too."""
     moved = _moved(sources, remedy, made)
-    lines = ", ".join([where(made), *(str(n) for n in moved if n != made.line)])
+    first, *others = moved or [made.line]
+    lines = ", ".join([where(replace(made, line=first)), *map(str, others)])
     how = f", as {where(made)} does" if made.line not in moved else f": move {lines} into it"
     return replace(remedy, title=f"compute it {there}{how}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
@@ -19,6 +20,7 @@ from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.moved_titles import titled
 from graphdoc.remedies.terms_counted_once import without_calls_on_terms
 from graphdoc.source.paths import key, pairs, targets_of
+from graphdoc.source.places import Edit
 from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
 from graphdoc.story.older_graph_places import adding
 
@@ -49,7 +51,7 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         made, used = pair
         if not _constructs(producer, made):
             graphs = sorted(with_graph(program.evidence.extras, used.function))
-            args = {"places": [place(made)], "loop": place(used), "graphs": graphs}
+            args = {"places": [place(made)], "loop": place(_round(program, reuse, used)), "graphs": graphs}
             again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
             out.append(titled(program.sources, again, made, "in the loop"))
         reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
@@ -59,6 +61,34 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
             again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
             out.append(titled(program.sources, again, made, f"in {name}, each time that function runs"))
     return [r for r in unique(out) if applies(program.sources, r)]
+
+
+def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
+    """Evaluate in each round of the loop what was evaluated once, together with the values that it is made of, where
+    these have graphs of their own."""
+    out: list[Remedy] = []
+    for c in distinct_carries(program.nodes, reuse.carries)[:MOST_PLACES]:
+        producer, consumer = program.node(c.producer), program.node(c.consumer)
+        pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
+        if producer is None or pair is None or _constructs(producer, pair[0]):
+            continue
+        made, used = pair
+        graphs = sorted(with_graph(program.evidence.extras, used.function))
+        args = {"places": [place(made)], "loop": place(_round(program, reuse, used)), "graphs": graphs}
+        alone = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
+        whole = replace(alone, args={**args, "whole": True})
+        if written(program.sources, whole) not in (None, written(program.sources, alone)):
+            out.append(titled(program.sources, whole, made, "in the loop, with what it is made of"))
+    return unique(out)
+
+
+def _round(program: Program, reuse: Reuse, used: Frame) -> Frame:
+    """The loop around the use that backward is called in too: one inside of it goes over what one graph is for."""
+    stack = user_frames(reuse.failing.stack) if reuse.failing is not None else []
+    call, loop = in_function(stack, used), loop_of(program.sources, used)
+    while call is not None and loop is not None and not _covers(loop, call.line):
+        loop = loop_of(program.sources, loop)
+    return loop or used
 
 
 def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -123,15 +153,19 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def applies(sources: SourceTexts, remedy: Remedy) -> bool:
     """Whether the fix can be written into the sources of the run."""
+    return written(sources, remedy) is not None
+
+
+def written(sources: SourceTexts, remedy: Remedy) -> list[Edit] | None:
+    """The edits of a fix in the sources of the run; None where it cannot be written there."""
     from graphdoc.fixes.fix_kind import CannotFix
     from graphdoc.fixes.kinds import edits
     from graphdoc.source.module import Source
 
     try:
-        edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
+        return edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
     except CannotFix:
-        return False
-    return True
+        return None
 
 
 def _caches(sources: SourceTexts, frame: Frame) -> bool:

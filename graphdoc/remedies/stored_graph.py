@@ -19,7 +19,7 @@ from graphdoc.remedies.emptied_store import emptied_behind_step
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.package_cache import without_cache
-from graphdoc.remedies.recomputation import applies, compute_again, unique
+from graphdoc.remedies.recomputation import applies, compute_again, unique, with_what_it_is_made_of
 from graphdoc.remedies.recomputed_entries import entries_computed_again
 from graphdoc.remedies.stored_record import stored_records
 from graphdoc.remedies.unread_value import unread_value
@@ -82,17 +82,22 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     meant = unread_value(program, reuse)
     if meant:
         return meant  # as a constant the value would go on in the place of the one that was computed for this loss
-    ways = [*without_cache(program, reuse), *compute_again(program, reuse)]
+    again, more = compute_again(program, reuse), with_what_it_is_made_of(program, reuse)
+    # By itself such a value would be made of what is as old. Whether all of it is to be trained through is open: a
+    # constant comes before.
+    alone = {str(r.args["places"]) for r in more}
+    again = [r for r in again if r.kind != "move_into_loop" or "into" in r.args or str(r.args["places"]) not in alone]
+    ways = [*without_cache(program, reuse), *again]
     context = cached_with(program.sources, program.nodes, reuse)
     if reuse.kept_by_package:  # a cut where the pass calls the package would cut this pass as well
-        out = ways or ([_cleared(program, reuse)] if context is None else [])
+        out = [*ways, *more] or ([_cleared(program, reuse)] if context is None else [])
     elif missing:
-        out = ways or (_in_words(program, reuse, missing) if context is None else [])
+        out = [*ways, *more] or (_in_words(program, reuse, missing) if context is None else [])
     else:
         cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
         learns = reuse.own or not reuse.meant_known or makes_parameter(program.sources, program.nodes, reuse.carries)
-        out = [*ways, *cuts] if learns else [*cuts, *ways]
-        if is_left_out(reuse) and not ways and context is None:
+        out = [*ways, *cuts, *more] if learns else [*cuts, *ways, *more]
+        if is_left_out(reuse) and not out and context is None:
             out = _in_words(program, reuse, reuse.own or reuse.behind)
     if context is not None:
         note = "Each pass computes its matrices from the current parameters."

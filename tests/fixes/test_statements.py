@@ -168,7 +168,7 @@ FIXED = [
     (
         "move_into_loop",
         "e = f(x)\nn = len(x)\n«p = g(e, n)»\nfor i in y:\n    «h(p)»\n",
-        {"loop": "@1", "graphs": ["e", "p"]},
+        {"loop": "@1", "graphs": ["e", "p"], "whole": True},
         "n = len(x)\nfor i in y:\n    e = f(x)\n    p = g(e, n)\n    h(p)\n",
     ),
     # a state that the loop carries keeps its start
