@@ -143,24 +143,28 @@ def steps_around(base: Trace, failing: int) -> list[Step]:
 
 def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) -> tuple[float | None, list[str]]:
     """The relative difference between the loss of the patched run and that of the reference at the point of the
-    failure, and a doubt where they differ; None where one of them is not known.
+    failure, and a doubt where they differ there or, by ten times as much, at a later call; None where one of them is
+    not known.
 
-    A fix that only keeps tensors from being overwritten leaves every number as it is.
+    A fix that only keeps tensors from being overwritten leaves every number as it is. What it keeps from a store that
+    was to be written is missed when the store is read next, which may be many calls later.
     """
     at = next((c for c in base.backwards if c.index >= failing >= 0), None)
-    if at is None or at.value is None:
-        return None, []
-    same = same_call(base, patched, at)
-    now = same.value if same is not None else None
-    if now is None:
-        return None, []
-    difference = apart(at.value, now)
-    if difference <= tolerance:
-        return difference, []
-    return difference, [
-        f"the loss at {told_place(at.place)} is {now:.6g}, and {at.value:.6g} in the program as it is written: "
-        "perhaps something that is used afterwards is not written any more"
-    ]
+    first: float | None = None
+    for call in base.backwards[base.backwards.index(at) :] if at is not None else ():
+        same = same_call(base, patched, call)
+        if call.value is None or same is None or same.value is None:
+            if call is at:
+                return None, []
+            continue
+        difference = apart(call.value, same.value)
+        first = difference if first is None else first
+        if difference > tolerance * (1 if call is at else 10):
+            return difference, [
+                f"the loss at {told_place(call.place)} is {same.value:.6g}, and {call.value:.6g} in the program as it "
+                "is written: perhaps something that is used afterwards is not written any more"
+            ]
+    return first, []
 
 
 def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str:
