@@ -22,7 +22,7 @@ from graphdoc.source.places import Place
 SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
 
-OTHER = "`{}`, which was the same tensor and is read later, keeps its numbers, which the write changed."
+OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
 
 
 def together(edits: Sequence[dict[str, Any]], title: str, safety: Safety, note: str) -> list[Remedy]:
@@ -78,8 +78,11 @@ def _instead(
 
 
 def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) -> str:
-    """Another name of what is written, by which it is read afterwards."""
-    return read_by_another_name(sources, writer.frame, target_of(sources, raised, writer.frame).path)
+    """Another name of what is written, by which it is read afterwards, or may be: that of a store which holds it."""
+    target = target_of(sources, raised, writer.frame)
+    holders = writer.stale.tensor.holders if writer.stale is not None and target.path.isidentifier() else []
+    stores = (h.path for h in holders if h.exact and len(h.steps) > 1)
+    return read_by_another_name(sources, writer.frame, target.path) or next(stores, "")
 
 
 def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
