@@ -12,6 +12,8 @@ Args:
         read, goes along: left where it is, it would be made of the old values.
     whole: with ``graphs``: what computes those of them that the moved ones read goes along as well.
 
+    anew: True where what the loop has carried on so far is to begin anew in each round.
+
 Random numbers and batches are taken once, as before, where they stand in the statement as they are (``torch.randn(4)``,
 ``pool.pop()``); what else draws is not moved, for each iteration would get another one. A name that the
 loop carries on keeps its value, where the statement binds others beside it.
@@ -56,7 +58,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     carried = dict[ast.stmt, set[str]]()
     if isinstance(owner, Loop):
         _check_way(source, chosen, owner)
-        carried = _carried(source, chosen, owner)
+        carried = {} if args.get("anew") else _carried(source, chosen, owner)
     head = first_statement(owner)
     indent = indent_of(source, head)
     texts = {n: unbound(text_of(source, n, indent), carried.get(n, set())) for n in chosen}

@@ -42,7 +42,7 @@ def begun_anew(program: Program, reuse: Reuse, call: Frame, paths: list[str]) ->
             f"start {shown} anew in each round: move {lines} into the loop",
             "unsafe",
             "Each round begins with what is made there; so far it went on with what the round before had made of it.",
-            {"places": [place(s) for s in starts], "loop": place(call)},
+            {"places": [place(s) for s in starts], "anew": True, "loop": place(call)},
         )
     ]
 
