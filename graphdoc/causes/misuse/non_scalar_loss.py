@@ -210,7 +210,7 @@ def _remedies(sources: SourceTexts, frame: Frame | None, inner: bool, name: str)
             "derivative of each.",
             method="sum",
         )
-    equal = "Every element counts the same, and the step does not depend on how many there are."
+    equal = "Every element counts the same, a zero too, and the step does not grow with their number."
     computed = _read_on(sources, frame, name)
     return (
         *remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean"),

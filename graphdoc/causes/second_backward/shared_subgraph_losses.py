@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Node
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.compiled_parts import compiled_around
@@ -169,15 +170,24 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     if reuse.failing is not None:
         name = call_name(reuse.failing)
         calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
-    # What saves nothing tells by no state of its own whether the first call has walked it.
     shared = [
         s
         for c in reuse.carries[:1]
         if (n := program.node(c.producer))
-        for label in ["both losses come through here" if n.state == "released" else "both lead to what is behind this"]
-        for s in span_of("cause", n.stack, label, program.sources, moment(n))
+        for s in span_of("cause", _walked(program, n).stack, MEET, program.sources, moment(_walked(program, n)))
     ]
     return [*shared[:1], *calls]
+
+
+MEET = "both losses come through here"
+
+
+def _walked(program: Program, head: Node) -> Node:
+    """What the first call has surely walked: the part that is older may begin above it, and what saves nothing tells by
+    no state of its own. Nodes are told from the root down."""
+    if head.state == "released":
+        return head
+    return next((n for n in program.nodes if n.state == "released" and any(f.user for f in n.stack)), head)
 
 
 def _because(reuse: Reuse) -> str:
