@@ -323,3 +323,26 @@ def test_a_sum_behind_the_loop_is_called_by_its_own_name(tmp_path: Path) -> None
     assert found.slugs[0] == "accumulated-loss"
     assert "`total` adds up" in title(found)
     assert [r.kind for r in found.found[0].finding.remedies] == ["delete_statement"]
+
+
+HEADS = """
+core, actor, critic = nn.Sequential(nn.Linear(4, 6), nn.Tanh()), nn.Linear(6, 2), nn.Linear(6, 1)
+critic_opt = torch.optim.Adam([*core.parameters(), *critic.parameters()])
+actor_opt = torch.optim.Adam([*core.parameters(), *actor.parameters()])
+for _ in range(3):
+    z = core(torch.randn(8, 4))
+    choice = actor(z)
+    critic_opt.zero_grad()
+    critic(z).square().mean().backward()
+    critic_opt.step()
+    actor_opt.zero_grad()
+    choice.tanh().mean().backward()
+    actor_opt.step()
+"""
+
+
+def test_what_two_losses_share_is_told_where_both_come_through(tmp_path: Path) -> None:
+    """The older part of the second loss begins at the actor's own layer, which the first loss never passes."""
+    seen = observe(tmp_path, HEAD + HEADS)
+    assert seen.slugs[0] == "shared-subgraph-losses"
+    assert seen.lines("cause")[0] == "z = core(torch.randn(8, 4))"

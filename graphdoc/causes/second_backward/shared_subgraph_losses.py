@@ -15,7 +15,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
-from graphdoc.program.spans import distinct, moment, span, span_of
+from graphdoc.program.spans import distinct, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -170,24 +170,24 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     if reuse.failing is not None:
         name = call_name(reuse.failing)
         calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
-    shared = [
-        s
-        for c in reuse.carries[:1]
-        if (n := program.node(c.producer))
-        for s in span_of("cause", _walked(program, n).stack, MEET, program.sources, moment(_walked(program, n)))
-    ]
+    shared = [s for c in reuse.carries[:1] if (n := program.node(c.producer)) for s in _walked(program, n)]
     return [*shared[:1], *calls]
 
 
 MEET = "both losses come through here"
 
 
-def _walked(program: Program, head: Node) -> Node:
+def _walked(program: Program, head: Node) -> tuple[Span, ...]:
     """What the first call has surely walked: the part that is older may begin above it, and what saves nothing tells by
-    no state of its own. Nodes are told from the root down."""
-    if head.state == "released":
-        return head
-    return next((n for n in program.nodes if n.state == "released" and any(f.user for f in n.stack)), head)
+    no state of its own. Nodes are told from the root down. What lies below it is told in the function that made
+    its head, where that is on the stack."""
+    found = head
+    if head.state != "released":
+        found = next((n for n in program.nodes if n.state == "released" and any(f.user for f in n.stack)), head)
+    made = innermost_user(head.stack)
+    own = in_function(reversed(found.stack), made) if made is not None else None
+    stack = found.stack[: found.stack.index(own) + 1] if own is not None else found.stack
+    return span_of("cause", stack, MEET, program.sources, moment(found))
 
 
 def _because(reuse: Reuse) -> str:
