@@ -9,8 +9,11 @@ from graphdoc.finding import Remedy
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made
-from graphdoc.program.spans import where
+from graphdoc.program.spans import place, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.in_place_write import together
+from graphdoc.source.paths import last_word
+from graphdoc.story.wording import listing
 
 
 def unfreeze(program: Program, freezing: list[Frame]) -> tuple[Remedy, ...]:
@@ -41,6 +44,15 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
     if not isinstance(function, ast.Attribute) or function.attr != "parameters":
         return ()
     module = bindings.text_of(function.value)
+    if heads := _made_anew(sources, making, module):
+        edits = [
+            {"place": place(making.frame(sources)), "statement": f"{h}.requires_grad_(True)", "before": True}
+            for h in heads
+        ]
+        shown = listing([f"`{h}`" for h in heads])
+        note = f"This unfreezes what was put in place anew, and nothing else that lies in `{module}`."
+        title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
+        return tuple(together([{"kind": "add_statement", "args": e} for e in edits], title, "unsafe", note))
     return remedy_at(
         making.frame(sources),
         "add_statement",
@@ -50,6 +62,20 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         statement=f"{module}.requires_grad_(True)",
         before=True,
     )
+
+
+def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:
+    """The parts that the program has put into a network, before its optimizer, in the place of what it had:
+    ``model.fc = nn.Linear(512, 3)``. Who freezes all of it behind that hardly means these."""
+    root = bindings.tree(sources, making.file)
+    line = making.statement.lineno
+    found: dict[str, None] = {}
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno < line and isinstance(node.value, ast.Call):
+            builds = last_word(node.value.func)[:1].isupper()
+            paths = [bindings.text_of(t) for t in node.targets if isinstance(t, ast.Attribute | ast.Subscript)]
+            found.update((p, None) for p in paths if builds and p.startswith((f"{module}.", f"{module}[")))
+    return list(found)
 
 
 def _is_before(sources: SourceTexts, frame: Frame, making: Made) -> bool:
