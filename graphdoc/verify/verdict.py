@@ -185,6 +185,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         doubts.append(f"{folded(missed)} {receive(missed)} no gradient at any step")
     if baseline.sound and baseline.steady and not redrawn:
         changed = changed_first_call(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
+        if not changed and baseline.once:  # what a constant means is no doubt, and is said
+            data["first_call"] = changed_first_call(base, trace, baseline.failing, TOLERANCE * 10)
         doubts += changed or cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
         doubts += cut_from_leaves(base, trace, TOLERANCE * 10)
     doubts += graph_grows(trace)

@@ -50,6 +50,7 @@ def praise(
     if gap:
         told = " and ".join(f"{what} by {100 * size:.2g} %" for what, size in gap.items())
         parts.append(f"it differs from the program as it is written: {told}")
+    parts += data.get("first_call", [])
     if not steady:
         parts.append("the program's numbers differ from one run to the next, and were not compared")
     elif data.get("draws_elsewhere"):
