@@ -28,11 +28,18 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     if pair is None or _renewed(carry, *pair):
         return None
     if (pair[0].line, pair[0].column) != (pair[1].line, pair[1].column):
-        before, after = (bound_names(sources, f) for f in pair)
+        before, after = _names_given(sources, carry, pair[0]), bound_names(sources, pair[1])
         name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, pair[1], n))), "")
         if name:
             return pair[1], name
     return handed_round(sources, nodes, carry)
+
+
+def _names_given(sources: SourceTexts, carry: OlderEdge, made: Frame) -> list[str]:
+    """The names that the statement which makes a value binds; of several those that hold this very value still."""
+    names = bound_names(sources, made)
+    still = {h.base for h in carry.tensor.holders if h.exact and is_local(h, made)}
+    return [n for n in names if n in still] or names
 
 
 def handed_round(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
@@ -154,7 +161,7 @@ def names_taken_up(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) ->
     if pair is None or _renewed(carry, *pair):
         return []
     made, used = pair
-    names = bound_names(sources, made)
+    names = _names_given(sources, carry, made)
     # One statement that makes the value and takes it up binds what it makes of it, which is another value.
     known = [n for n in names if not n.isidentifier() or made.line != used.line or _reads(sources, used, n)]
     if len(known) < 2:

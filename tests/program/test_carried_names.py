@@ -37,6 +37,21 @@ for _ in range(3):
     out.backward()
     opt.step()
 """
+TWO_OF_ONE = """
+def both(x):
+    h = body(x).tanh()
+    return h, (2 * h).detach()
+def advance(f, s):
+    s = (f * s).tanh()
+    return s.mean(), s
+f, s = both(x)
+for _ in range(3):
+    out, s = advance(f, s)
+    opt.zero_grad()
+    out.backward()
+    opt.step()
+    s = s.detach()
+"""
 FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h + 1)\n"
 
 
@@ -49,6 +64,7 @@ FROM_A_START = "h = body(x).tanh()\nfor _ in range(3):\n    h = h * torch.tanh(h
         ),
         pytest.param(KEPT + UPDATE, [], "", id="kept-below-a-call-whose-result-is-bound"),
         pytest.param(SHAPED, ["value"], "", id="of-another-only-the-shape-is-asked"),
+        pytest.param(TWO_OF_ONE, ["f"], "", id="bound-beside-a-state-that-is-carried-on"),
         pytest.param(FROM_A_START + UPDATE, ["h"], "h = h * torch.tanh(h + 1)", id="bound-anew"),
     ],
 )
