@@ -12,11 +12,13 @@ from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import could_carry, handed_round, names_taken_up
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
+from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of
 from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.story.wording import folded, gathered, listing, of_entries
 
 MOST_PLACES = 6
+STEPPED = "a step has changed the weights that its backward needs"
 
 
 def name_of(carry: OlderEdge) -> str:
@@ -94,6 +96,15 @@ def numbered(journal: Journal, event: Event) -> str:
     return f"{word} #{number}" if number is not None else call_name(event)
 
 
+def stepped_since(program: Program, reuse: Reuse) -> bool:
+    """Whether all that is known to be wrong with the older graph is that a step has written its weights: no call has
+    used it up, and none has kept it either."""
+    found = program.overwrite
+    calls = [e for c in reuse.carries if (e := program.evidence.event(c.freed_by)) is not None]
+    stepped = found is not None and found.saved is Saved.PARAMETER and found.by_step
+    return stepped and not reuse.used_up and not any(e.retain_graph for e in (*calls, reuse.freeing) if e is not None)
+
+
 def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """The earlier backward calls and the one that failed."""
     out: list[Span] = []
@@ -107,10 +118,15 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         told.add((frame.file, frame.line))
         names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
         graph = f"the graph behind {names}" if names else "that graph"
-        text = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph} ({numbered(program.journal, event)})"
+        does = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph}"
+        if stepped_since(program, reuse):
+            does = "an update in between"  # what failed is a write, and nothing shows that this call was there before
+        text = f"{does} ({numbered(program.journal, event)})"
         out += span_of("freed", event.stack, text, program.sources, moment(event))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
+        if stepped_since(program, reuse):
+            again = "the weights of before"
         text = f"needs {again} ({numbered(program.journal, reuse.failing)})"
         out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))
     return tuple(out)

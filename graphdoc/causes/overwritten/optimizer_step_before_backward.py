@@ -13,6 +13,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
+from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.update_order import stepped_remedies
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph_places import keeping_places
@@ -125,10 +126,13 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
     # A state that goes round and round is the better-known fault; both name the same tensor.
-    recurrent = found.reuse is not None and found.reuse.lifetime is Lifetime.RECURS
+    reuse = found.reuse
+    recurrent = reuse is not None and reuse.lifetime is Lifetime.RECURS
     kept = found.reuse is not None and found.reuse.lifetime is Lifetime.STORED
     stored = kept and (found.constant or (not found.needed and bool(found.keeping_calls)))
-    strength, confidence = trust(found, 0.88 if recurrent or stored else 0.96)
+    # Where all that this loss trains learns beside what was carried over as well, the connection is wrong, no order.
+    beside = recurrent and not found.needed and not (reuse and lost(program.evidence.fresh_reaches, reuse))
+    strength, confidence = trust(found, 0.8 if beside else 0.88 if recurrent or stored else 0.96)
     return Finding(
         strength,
         confidence,

@@ -16,7 +16,7 @@ from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of, several
+from graphdoc.story.older_graph import STEPPED, before, calls_of, facts_of, flow, names_of, several, stepped_since
 from graphdoc.story.older_graph_places import cause_places
 
 TITLE = "State carried over from the previous iteration still holds that iteration's graph"
@@ -117,8 +117,8 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
         f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
-        "to it. The earlier call has already used that graph up. Keep the numbers and let go of the graph once each "
-        "iteration.",
+        f"to it. {_since(program, reuse)}. "
+        "Keep the numbers and let go of the graph once each iteration.",
         distinct(
             (
                 *_kept(program, reuse),
@@ -128,7 +128,7 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=_because(reuse, what),
+        because=_because(program, reuse, what),
     )
 
 
@@ -144,8 +144,16 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     return [*ignored, *places[: 3 - len(ignored)]]
 
 
-def _because(reuse: Reuse, what: str) -> str:
+def _since(program: Program, reuse: Reuse) -> str:
+    return (
+        f"Since then {STEPPED}" if stepped_since(program, reuse) else "The earlier call has already used that graph up"
+    )
+
+
+def _because(program: Program, reuse: Reuse, what: str) -> str:
     were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
+    if stepped_since(program, reuse):
+        return f"{what} {were} made {before(reuse)} and nothing has cut {them} since; {STEPPED}"
     return f"{what} {were} made {before(reuse)}, which used {their} graph up, and nothing has cut {them} since"
 
 

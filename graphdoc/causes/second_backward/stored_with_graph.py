@@ -14,11 +14,10 @@ from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import kept_places
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of, several
+from graphdoc.story.older_graph import STEPPED, before, calls_of, facts_of, flow, names_of, several
 from graphdoc.story.older_graph_places import cause_places
 from graphdoc.story.wording import folded
 
-STEPPED = "a step has changed the weights that its backward needs"
 TITLE = "A buffer stores tensors with their graph, and more than one update reads them"
 
 PAGE = Page(
