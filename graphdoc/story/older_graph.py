@@ -184,11 +184,13 @@ def shares(extras: dict[str, Any], graph_size: int) -> str:
 
 def trained_by(program: Program, names: set[str]) -> str:
     """``trained by `v_optimizer` and `q_optimizer```, or that no optimizer has them; one that no line of the program
-    steps trains nothing."""
+    steps trains nothing. Where these hold a part of them, how many that are."""
     found = program.owners.of(names)
     training = found.optimizers - program.never_stepped
     if training:
-        return "trained by " + listing(program.owners.called(training))
+        held = names & program.owners.parameters(training)
+        part = f"{len(held)} of them " if len(held) < len(names) else ""
+        return f"{part}trained by {listing(program.owners.called(training))}"
     if found.optimizers:
         return "whose optimizers never step"
     return "in no optimizer" if found.known else "which no optimizer is known to have"

@@ -363,3 +363,25 @@ def test_a_parameter_that_a_function_was_handed_is_not_called_a_view(tmp_path: P
     seen = observe(tmp_path, HEAD + SINES)
     assert seen.slugs == ["inplace-on-leaf"]
     assert "`table` is a leaf that requires grad, or a view of one," in seen.said
+
+
+PARTLY = """
+actor, critic, gain = nn.Linear(4, 2), nn.Linear(4, 1), nn.Parameter(torch.ones(1))
+actor_opt = torch.optim.SGD(actor.parameters(), lr=0.1)
+critic_opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(8, 4)
+    advantage = torch.rand(8, 1) - gain * critic(x)
+    critic_opt.zero_grad()
+    advantage.square().mean().backward()
+    critic_opt.step()
+    actor_opt.zero_grad()
+    (actor(x).log_softmax(-1) * advantage).mean().backward()
+    actor_opt.step()
+"""
+
+
+def test_of_what_lies_behind_only_what_an_optimizer_holds_is_trained_by_it(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + PARTLY)
+    assert seen.slugs[0] == "undetached-target"
+    assert "2 of them trained by `critic_opt`" in seen.said
