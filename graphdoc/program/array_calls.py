@@ -21,8 +21,8 @@ class ArrayCall:
     """A call below which NumPy got a tensor that requires gradients.
 
     ``argument`` is the one that holds the tensor, as far as that is known, else its first; ``holds`` what that is known
-    to be: ``"tensor"``, ``"list"`` (of tensors) or empty. ``learned`` tells whether the result goes on into what is
-    trained, so that a detached one would end that.
+    to be: ``"tensor"``, ``"list"`` (of tensors), ``"nested"`` (with tensors inside its entries) or empty. ``learned``
+    tells whether the result goes on into what is trained, so that a detached one would end that.
     """
 
     call: ast.Call
@@ -77,7 +77,9 @@ def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
     paths = [t.path for t in reached(extras)]
     if text in paths:
         return "tensor"
-    return "list" if any(re.fullmatch(re.escape(text) + r"\[\d+\]", p) for p in paths) else ""
+    if any(re.fullmatch(re.escape(text) + r"\[\d+\]", p) for p in paths):
+        return "list"
+    return "nested" if any(p.startswith(f"{text}[") for p in paths) else ""
 
 
 def _in_forward(raised: Raised | None) -> bool:

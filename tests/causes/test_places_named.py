@@ -6,6 +6,9 @@ from pathlib import Path
 
 from seen import Seen, observe
 
+from graphdoc.fixes.kinds import build
+from graphdoc.source.module import Source
+
 HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
 
 OWN_LOSS = """
@@ -346,3 +349,29 @@ def test_what_two_losses_share_is_told_where_both_come_through(tmp_path: Path) -
     seen = observe(tmp_path, HEAD + HEADS)
     assert seen.slugs[0] == "shared-subgraph-losses"
     assert seen.lines("cause")[0] == "z = core(torch.randn(8, 4))"
+
+
+HISTORY = """
+import numpy as np
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+history = []
+for epoch in range(3):
+    loss = net(torch.randn(4, 3)).square().mean()
+    history.append([epoch, loss])
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+table = np.array(history)
+"""
+
+
+def test_entries_lose_their_graph_where_they_are_put_in(tmp_path: Path) -> None:
+    """A list has no ``detach``, and its entries hold numbers beside the tensors."""
+    seen = observe(tmp_path, HEAD + HISTORY)
+    assert seen.slugs[0] == "numpy-on-grad-tensor"
+    (remedy,) = seen.found[0].finding.remedies
+    assert remedy.title.startswith("detach what goes into `history`")
+    (text,) = build(remedy.kind, {"train.py": Source("train.py", HEAD + HISTORY)}, remedy.args).values()
+    assert "history.append([epoch, loss.detach()])" in text
+    assert observe(tmp_path / "mended", text).mended

@@ -10,10 +10,12 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.array_calls import ArrayCall, array_call
+from graphdoc.program.graph_ways import with_graph
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import code_at, distinct, span
+from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.in_place_write import together
 
 TITLE = "A tensor with a graph was handed to NumPy"
 
@@ -81,8 +83,11 @@ def _told(program: Program) -> Finding:
     )
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
     handed = array_call(program, frame)
+    nested = handed is not None and handed.holds == "nested"
     advice = (
-        "Compute it in torch: its result is a part of what is trained, and a detached one would end that."
+        "Its entries hold tensors with a graph: detach these where they are put in."
+        if nested
+        else "Compute it in torch: its result is a part of what is trained, and a detached one would end that."
         if handed is not None and handed.learned
         else "Detach it here if only the numbers are wanted, or compute it under `torch.no_grad()` if nothing is "
         "learned from it."
@@ -94,12 +99,35 @@ def _told(program: Program) -> Finding:
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
         distinct((*marks, *program.raised_span("refused here"))),
         (),
-        _remedies(program.sources, frame, handed) if handed is not None else (),
+        _remedies(program.sources, frame, handed, _graphs(program, frame)) if handed is not None else (),
     )
 
 
-def _remedies(sources: SourceTexts, frame: Frame | None, handed: ArrayCall) -> tuple[Remedy, ...]:
+def _graphs(program: Program, frame: Frame | None) -> set[str]:
+    return with_graph(program.evidence.extras, frame.function) if frame is not None else set()
+
+
+def _where_put_in(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
+    """Entries that hold other things beside a tensor (``history.append([epoch, loss])``): it loses its graph there."""
+    kept = bindings.text_of(handed.argument)
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    put = [
+        bindings.frame_of(sources, frame.file, name, frame.function)
+        for call in (ast.walk(root) if root is not None else ())
+        if isinstance(call, ast.Call) and bindings.text_of(call.func) in (f"{kept}.append", f"{kept}.insert")
+        for name in (n for a in call.args for n in ast.walk(a))
+        if isinstance(name, ast.Name) and name.id in graphs and frame is not None
+    ]
+    edits = [{"kind": "detach_expression", "args": {"place": place(f)}} for f in put]
+    lines = ", ".join(dict.fromkeys(where(f) for f in put))
+    note = "What is kept has the numbers only, and no graph stays in memory for it."
+    return tuple(together(edits, f"detach what goes into `{kept}`, at {lines}", "unsafe", note))
+
+
+def _remedies(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
     """Torch's own function where the result is trained through; else what is handed over loses its graph first."""
+    if handed.holds == "nested":
+        return _where_put_in(sources, frame, handed, graphs)
     numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
     detached = (
         *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", "unsafe", numbers),
