@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from graphdoc.evidence import Event, Frame, Optimizer, SourceTexts
-from graphdoc.program.bindings import frame_of, tree
+from graphdoc.program.bindings import frame_of, function_around, tree
 
 
 def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[Optimizer]) -> frozenset[int]:
@@ -40,14 +40,18 @@ def idle_optimizers(sources: SourceTexts, events: list[Event], optimizers: list[
     return frozenset(o for o, end in ends.items() if o not in stepped and end in known - written)
 
 
-def written_step(sources: SourceTexts, name: str) -> Frame | None:
-    """A ``step`` in the program that means an optimizer of this name, or may: in a method, one of its own object."""
-    end = _end(name.split("."))
-    for file in sources:
-        for method, path, call in _stepped_paths(root) if (root := tree(sources, file)) is not None else ():
-            own = bool(method) and path[:1] == ["self"] and len(path) == 2
-            if path and (_end(path) == end or (own and path[-1] == end[-1])):
-                return frame_of(sources, file, call)
+def written_step(sources: SourceTexts, name: str, near: Frame) -> Frame | None:
+    """A ``step`` in the file of ``near`` that means an optimizer of this name, or may: in a method, one of its own
+    object. A bare name means it in the function of ``near`` alone."""
+    end, root = _end(name.split(".")), tree(sources, near.file)
+    if root is None:
+        return None
+    around = function_around(root, near.line)
+    for method, path, call in _stepped_paths(root):
+        own = bool(method) and path[:1] == ["self"] and len(path) == 2
+        here = len(end) > 1 or function_around(root, call.lineno) is around
+        if path and here and (_end(path) == end or (own and path[-1] == end[-1])):
+            return frame_of(sources, near.file, call)
     return None
 
 

@@ -51,7 +51,7 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         made, used = pair
         if not _constructs(producer, made):
             graphs = sorted(with_graph(program.evidence.extras, used.function))
-            args = {"places": [place(made)], "loop": place(_round(program, reuse, used)), "graphs": graphs}
+            args = {"places": [place(made)], "loop": place(_round(program.sources, reuse, used)), "graphs": graphs}
             again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
             out.append(titled(program.sources, again, made, "in the loop"))
         reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
@@ -74,7 +74,7 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
             continue
         made, used = pair
         graphs = sorted(with_graph(program.evidence.extras, used.function))
-        args = {"places": [place(made)], "loop": place(_round(program, reuse, used)), "graphs": graphs}
+        args = {"places": [place(made)], "loop": place(_round(program.sources, reuse, used)), "graphs": graphs}
         alone = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
         whole = replace(alone, args={**args, "whole": True})
         if written(program.sources, whole) not in (None, written(program.sources, alone)):
@@ -82,12 +82,12 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
     return unique(out)
 
 
-def _round(program: Program, reuse: Reuse, used: Frame) -> Frame:
+def _round(sources: SourceTexts, reuse: Reuse, used: Frame) -> Frame:
     """The loop around the use that backward is called in too: one inside of it goes over what one graph is for."""
     stack = user_frames(reuse.failing.stack) if reuse.failing is not None else []
-    call, loop = in_function(stack, used), loop_of(program.sources, used)
+    call, loop = in_function(stack, used), loop_of(sources, used)
     while call is not None and loop is not None and not _covers(loop, call.line):
-        loop = loop_of(program.sources, loop)
+        loop = loop_of(sources, loop)
     return loop or used
 
 

@@ -10,6 +10,7 @@ from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.exception import NO_GRAPH, message_of
+from graphdoc.program.in_place_writes import is_only_written
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, span_of, where
@@ -37,6 +38,7 @@ def principal(program: Program) -> Cut | None:
     """The cut that explains the failure best: a gradient without graph first, then what an optimizer is to train and
     was cut off, then by rank, then the nearest to the loss."""
     known = [c for c in program.cuts if c.reason in _RANK or is_gradient(c)]
+    known = [c for c in known if not is_only_written(program.sources, innermost(c.stack))] or known
     if not known:
         return program.cuts[0] if program.cuts else None
     return min(
@@ -60,6 +62,7 @@ def find_cut(program: Program, *reasons: str) -> Cut | None:
     if not without_graph(program.raised):
         return None
     mine = [c for c in program.cuts if c.reason in reasons and not is_gradient(c)]
+    mine = [c for c in mine if not is_only_written(program.sources, innermost(c.stack))]
     return min(mine, key=lambda c: (_may_be_constant(program, c), _is_beside(program.trained, c)), default=None)
 
 

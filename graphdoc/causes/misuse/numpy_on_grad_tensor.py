@@ -99,12 +99,10 @@ def _told(program: Program) -> Finding:
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
         distinct((*marks, *program.raised_span("refused here"))),
         (),
-        _remedies(program.sources, frame, handed, _graphs(program, frame)) if handed is not None else (),
+        _remedies(program.sources, frame, handed, with_graph(program.evidence.extras, frame.function))
+        if handed is not None and frame is not None
+        else (),
     )
-
-
-def _graphs(program: Program, frame: Frame | None) -> set[str]:
-    return with_graph(program.evidence.extras, frame.function) if frame is not None else set()
 
 
 def _where_put_in(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:

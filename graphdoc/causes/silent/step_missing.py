@@ -77,7 +77,8 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     name = optimizer_of(optimizers, sign)
     alone = sign.facts.get("alone", True)
     whose = f"gradients for `{name}` alone" if alone else f"gradients for `{name}`, which no optimizer uses"
-    waiting = written_step(sources, name)
+    frame, cleared = innermost(sign.stack), innermost(sign.other)
+    waiting = written_step(sources, name, frame) if frame is not None else None
     follows = f"no `{name}.step()` follows" if waiting is None else f"no step of `{name}` has followed"
     spans = [
         *span_of("cause", sign.stack, f"{whose}; {follows}", sources),
@@ -86,7 +87,6 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     if waiting is not None:  # whether it is due yet, no run that ends before tells
         spans.append(span("related", waiting, "this step never ran", sources))
     remedies = []
-    frame, cleared = innermost(sign.stack), innermost(sign.other)
     own = spelled(sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
     if frame is not None and own is not None and is_named(optimizers, sign) and waiting is None:
         at, before = step_place(sources, frame, cleared)
