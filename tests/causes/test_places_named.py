@@ -375,3 +375,31 @@ def test_entries_lose_their_graph_where_they_are_put_in(tmp_path: Path) -> None:
     (text,) = build(remedy.kind, {"train.py": Source("train.py", HEAD + HISTORY)}, remedy.args).values()
     assert "history.append([epoch, loss.detach()])" in text
     assert observe(tmp_path / "mended", text).mended
+
+
+NOISE = """
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(2, 3)), nn.Parameter(torch.randn(2))
+        self.register_buffer("of_weight", torch.zeros(2, 3))
+        self.register_buffer("of_bias", torch.zeros(2))
+    def forward(self, x):
+        self.of_weight.normal_()
+        self.of_bias.normal_()
+        return nn.functional.linear(x, self.weight * self.of_weight, self.bias * self.of_bias)
+
+
+net = Noisy()
+loss = net(torch.randn(4, 3)).sum() + net(torch.randn(4, 3)).sum()
+loss.backward()
+"""
+
+
+def test_each_write_is_told_with_what_it_writes(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + NOISE)
+    assert seen.slugs[0] == "buffer-updated-in-place"
+    lines = (HEAD + NOISE).splitlines()
+    told = {lines[s.line - 1].strip(): s.label for s in seen.found[0].finding.spans if "updates" in s.label}
+    assert told["self.of_weight.normal_()"] == "normal_() updates net.of_weight in place"
+    assert told["self.of_bias.normal_()"] == "normal_() updates net.of_bias in place"

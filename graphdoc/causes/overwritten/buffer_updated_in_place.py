@@ -113,7 +113,7 @@ def _causes(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[S
     out: list[Span] = []
     for w in found.writers[:2]:
         if w.frame is not None:
-            text = f"{readable(w)} updates {called(found.stale)} in place"
+            text = f"{readable(w)} updates {called(w.stale or found.stale)} in place"
             out.append(span("cause", w.frame, text, sources, written(nodes, w)))
     used = innermost_user(found.node.stack)
     if used is not None:
