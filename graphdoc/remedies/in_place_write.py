@@ -81,7 +81,8 @@ def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) 
     """Another name of what is written, by which it is read afterwards, or may be: that of a store which holds it."""
     target = target_of(sources, raised, writer.frame)
     holders = writer.stale.tensor.holders if writer.stale is not None and target.path.isidentifier() else []
-    stores = (h.path for h in holders if h.exact and len(h.steps) > 1)
+    # The namespace of a session holds every name of its own under that very name.
+    stores = (h.path for h in holders if h.exact and len(h.steps) > 1 and h.steps[-1].key.strip("'\"") != target.path)
     return read_by_another_name(sources, writer.frame, target.path) or next(stores, "")
 
 
