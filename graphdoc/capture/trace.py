@@ -153,15 +153,18 @@ class StepTrace:
         self._register(optimizer, number)
 
     def _register(self, optimizer: Any, number: int) -> None:
+        also: set[tuple[int, str]] = set()
         for group in optimizer.param_groups:
             for p in group["params"]:
-                if id(p) not in self.parameters and len(self.parameters) < MOST_PARAMETERS:
+                known = self.parameters.get(id(p))
+                if known is not None:
+                    # Its key names the optimizer that held it first.
+                    if not known[0].startswith(f"{number}."):
+                        also.add((number, known[0]))
+                elif len(self.parameters) < MOST_PARAMETERS:
                     slot = self.slots[number] = self.slots.get(number, -1) + 1
                     self.parameters[id(p)] = (f"{number}.{slot}", p)
-        # A key names the optimizer that held the parameter first; another one may hold it too.
-        held = (self.parameters.get(id(p), ("", p))[0] for group in optimizer.param_groups for p in group["params"])
-        also = {(number, key) for key in held if key and not key.startswith(f"{number}.")} - self.shared
-        if also:
+        if also := also - self.shared:
             self.shared |= also
             self.write({"k": "holds", "o": number, "keys": sorted(key for _, key in also)})
 

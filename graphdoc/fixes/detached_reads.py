@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.source.module import Source
 from graphdoc.source.paths import key
+from graphdoc.source.places import Edit
 
 # What is read off a tensor and carries no graph.
 _PLAIN = frozenset({"shape", "size", "dtype", "device", "ndim", "dim", "numel", "item", "detach", "data", "tolist"})
@@ -19,16 +21,12 @@ def detach_reads(text: str, names: set[str]) -> str:
     Raises:
         CannotFix: the statement has no value, or calls one of the names.
     """
-    statement = ast.parse(text).body[0]
-    value = getattr(statement, "value", None)
+    source = Source("", text)
+    value = getattr(source.tree.body[0], "value", None) if source.tree is not None else None
     if not isinstance(value, ast.expr):
         raise CannotFix("the statement that is to run again has no value")
-    lines = text.encode().splitlines(keepends=True)
-    ends = {(n.end_lineno or 0, n.end_col_offset or 0) for n in _tensors(value, names)}
-    for line, column in sorted(ends, reverse=True):
-        old = lines[line - 1]
-        lines[line - 1] = old[:column] + b".detach()" + old[column:]
-    return b"".join(lines).decode()
+    ends = {source.span(n)[1] for n in _tensors(value, names)}
+    return source.splice(Edit("", end, end, ".detach()") for end in ends)
 
 
 def _tensors(node: ast.AST, names: set[str], called: bool = False) -> list[ast.expr]:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.source.effects import another_each_time
+from graphdoc.source.effects import TAKES, another_each_time, calls_of
+from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
+from graphdoc.source.places import Edit
 
-_ALONE = frozenset(
-    {"randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"}
-    | {"next", "pop", "popleft", "get_nowait", "readline", "read", "recv", "next_batch"}
-)
+_ALONE = (TAKES - {"popitem"}) | {
+    *("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"),
+}
 """Calls that give a value without a graph, whatever they are given."""
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
 """What evaluates a part of it later, several times or not at all."""
@@ -22,16 +23,10 @@ _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 def drawn_once(text: str, name: str) -> tuple[str, str] | None:
     """The statement that reads ``name`` instead of taking something anew, and the expression that it took; None where
     it takes none, or more than can be told apart."""
-    tree = ast.parse(text)
-    found = [c for c in ast.walk(tree) if isinstance(c, ast.Call) and last_word(c.func) in _ALONE]
-    if len(found) != 1 or any(found[0] in ast.walk(n) for n in ast.walk(tree) if isinstance(n, _LATER)):
+    source = Source("", text)
+    found = [c for c in calls_of(source.tree) if last_word(c.func) in _ALONE] if source.tree is not None else []
+    if len(found) != 1 or any(isinstance(n, _LATER) for n in source.node_ancestors(found[0])):
         return None
-    call = found[0]
-    taken = ast.get_source_segment(text, call)
-    if taken is None or "\n" in taken or call.end_lineno is None or call.end_col_offset is None:
-        return None
-    lines = text.encode().splitlines(keepends=True)
-    line = lines[call.lineno - 1]
-    lines[call.lineno - 1] = line[: call.col_offset] + name.encode() + line[call.end_col_offset :]
-    again = b"".join(lines).decode()
-    return None if another_each_time(ast.parse(again)) else (again, taken)
+    taken = source.segment(found[0])
+    again = source.splice([Edit("", *source.span(found[0]), name)])
+    return None if "\n" in taken or another_each_time(ast.parse(again)) else (again, taken)

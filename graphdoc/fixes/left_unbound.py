@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from graphdoc.source.module import Source
+from graphdoc.source.places import Edit
+
 
 def translates(tree: ast.AST) -> bool:
     """Whether ``_`` is read in a program, so that it is no place for what nobody wants."""
@@ -12,12 +15,9 @@ def translates(tree: ast.AST) -> bool:
 
 def unbound(text: str, names: set[str]) -> str:
     """The statement with ``_`` in place of some of the names that it unpacks into."""
-    node = ast.parse(text).body[0]
+    source = Source("", text)
+    node = source.tree.body[0] if source.tree is not None else None
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Tuple):
         return text
-    lines = text.encode().splitlines(keepends=True)
-    for name in reversed(node.targets[0].elts):
-        if isinstance(name, ast.Name) and name.id in names:
-            line = lines[name.lineno - 1]
-            lines[name.lineno - 1] = line[: name.col_offset] + b"_" + line[name.end_col_offset :]
-    return b"".join(lines).decode()
+    spared = (n for n in node.targets[0].elts if isinstance(n, ast.Name) and n.id in names)
+    return source.splice(Edit("", *source.span(n), "_") for n in spared)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from itertools import groupby
 
-from graphdoc.fixes.program_slices import Stretch
+from graphdoc.fixes.program_slices import Stretch, lift
 from graphdoc.source.blocks import delete, indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
@@ -32,8 +32,7 @@ def opened(source: Source, found: Stretch, seeds: Sequence[ast.stmt]) -> tuple[S
             anchor += len(node.body) - 1
         else:
             block.append(node)
-    around = {seed: {seed, *source.node_ancestors(seed)} for seed in seeds}
-    places = sorted({i for i, node in enumerate(block) for above in around.values() if node in above})
+    places = sorted({at for seed in seeds if (at := lift(source, seed, block)) is not None})
     return Stretch(block, places, anchor, found.following, found.branched), within
 
 

@@ -40,7 +40,7 @@ def stretch(source: Source, seeds: list[ast.stmt], anchor: ast.stmt, backward: a
         found = source.node_block(at)
         if found is not None:
             block, index = found
-            lifted = [_lift(source, s, block) for s in seeds]
+            lifted = [lift(source, s, block) for s in seeds]
             if all(i is not None for i in lifted):
                 places = sorted({i for i in lifted if i is not None})
                 if places[-1] >= index:
@@ -77,7 +77,8 @@ def _into_branch(
     return (run, above) if isinstance(outer, ast.If | ast.With) else None
 
 
-def _lift(source: Source, node: ast.AST, block: list[ast.stmt]) -> int | None:
+def lift(source: Source, node: ast.AST, block: list[ast.stmt]) -> int | None:
+    """The index in a block of the statement that a node stands in; None where it stands in none of them."""
     for i, s in enumerate(block):
         if s is node or any(a is s for a in source.node_ancestors(node)):
             return i

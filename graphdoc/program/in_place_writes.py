@@ -236,12 +236,14 @@ def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:
     """Whether an expression is taken to be written into and no more: ``layer.bias.data.zero_()`` and
     ``nn.init.zeros_(layer.bias.data)`` as statements of their own. Nothing goes on from it."""
     text = sources.get(frame.file) if frame else None
-    source = Source(frame.file, text) if frame is not None and text is not None else None
-    node = source.node_expression(Place.of(frame)) if source is not None and frame is not None else None
-    call = source.parents.get(node) if source is not None and node is not None else None
-    if isinstance(call, ast.Attribute) and source is not None:
+    if frame is None or text is None:
+        return False
+    source = Source(frame.file, text)
+    node = source.node_expression(Place.of(frame))
+    call = source.parents.get(node) if node is not None else None
+    if isinstance(call, ast.Attribute):
         call = source.parents.get(call)
-    if source is None or not isinstance(call, ast.Call) or not isinstance(source.parents.get(call), ast.Expr):
+    if not isinstance(call, ast.Call) or not isinstance(source.parents.get(call), ast.Expr):
         return False
     name = last_word(call.func)
     receiver = isinstance(call.func, ast.Attribute) and call.func.value is node

@@ -13,7 +13,7 @@ from graphdoc.program.spans import place, where
 from graphdoc.program.stack_levels import level_of
 from graphdoc.program.update_function import Scene
 from graphdoc.program.value_reads import bound_names
-from graphdoc.remedies.recomputation import applies
+from graphdoc.remedies.written_fixes import applies
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 

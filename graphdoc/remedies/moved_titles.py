@@ -7,6 +7,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.spans import where
+from graphdoc.remedies.written_fixes import written
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -23,16 +24,9 @@ def titled(sources: SourceTexts, remedy: Remedy, made: Frame, there: str) -> Rem
 def _moved(sources: SourceTexts, remedy: Remedy, made: Frame) -> list[int]:
     """The lines, of the file of ``made``, of the statements that are taken away; as if that was all, where the fix
     cannot be written."""
-    from graphdoc.fixes.fix_kind import CannotFix
-    from graphdoc.fixes.kinds import edits
-
-    parsed = {f: Source(f, t) for f, t in sources.items()}
-    source = parsed.get(made.file)
-    if source is None or source.node_statement(Place.of(made)) is None:
-        return [made.line]
-    try:
-        changes = edits(remedy.kind, parsed, remedy.args)
-    except CannotFix:
+    source = Source(made.file, sources.get(made.file, ""))
+    changes = written(sources, remedy) if source.node_statement(Place.of(made)) is not None else None
+    if changes is None:
         return [made.line]
     spans = [(source.span(n), n.lineno) for n in source.node_statements()]
     gone = [(e.start, e.end) for e in changes if e.file == made.file and e.end > e.start]

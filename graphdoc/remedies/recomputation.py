@@ -19,8 +19,8 @@ from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.moved_titles import titled
 from graphdoc.remedies.terms_counted_once import without_calls_on_terms
+from graphdoc.remedies.written_fixes import applies, unique, written
 from graphdoc.source.paths import key, pairs, targets_of
-from graphdoc.source.places import Edit
 from graphdoc.story.older_graph import MOST_PLACES, distinct_carries
 from graphdoc.story.older_graph_places import adding
 
@@ -40,9 +40,8 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
         if producer is None or consumer is None:
             continue
         cached = [f for f in user_frames(producer.stack) if _caches(program.sources, f)]
-        for frame in [*cached, *kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)][
-            :1
-        ]:
+        kept = kept_at(program.sources, program.nodes, program.raised, c.tensor.holders, producer)
+        for frame in [*cached, *kept][:1]:
             title = f"compute it each time instead of keeping it, at {where(frame)}"
             out.append(Remedy("uncache", title, "unsafe", _AGAIN, {"place": place(frame)}))
         pair = meeting(producer, consumer)
@@ -50,10 +49,7 @@ def compute_again(program: Program, reuse: Reuse) -> list[Remedy]:
             continue
         made, used = pair
         if not _constructs(producer, made):
-            graphs = sorted(with_graph(program.evidence.extras, used.function))
-            args = {"places": [place(made)], "loop": place(_round(program.sources, reuse, used)), "graphs": graphs}
-            again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
-            out.append(titled(program.sources, again, made, "in the loop"))
+            out.append(titled(program.sources, _in_round(program, reuse, made, used), made, "in the loop"))
         reader = _inner_reader(program.sources, made, user_frames(consumer.stack))
         if reader is not None:
             name = reader.function.rsplit(".", 1)[-1]
@@ -72,14 +68,18 @@ def with_what_it_is_made_of(program: Program, reuse: Reuse) -> list[Remedy]:
         pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
         if producer is None or pair is None or _constructs(producer, pair[0]):
             continue
-        made, used = pair
-        graphs = sorted(with_graph(program.evidence.extras, used.function))
-        args = {"places": [place(made)], "loop": place(_round(program.sources, reuse, used)), "graphs": graphs}
-        alone = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
-        whole = replace(alone, args={**args, "whole": True})
+        alone = _in_round(program, reuse, *pair)
+        whole = replace(alone, args={**alone.args, "whole": True})
         if written(program.sources, whole) not in (None, written(program.sources, alone)):
-            out.append(titled(program.sources, whole, made, "in the loop, with what it is made of"))
+            out.append(titled(program.sources, whole, pair[0], "in the loop, with what it is made of"))
     return unique(out)
+
+
+def _in_round(program: Program, reuse: Reuse, made: Frame, used: Frame) -> Remedy:
+    """What is made in one statement is made in the loop around its use; without a title."""
+    graphs = sorted(with_graph(program.evidence.extras, used.function))
+    args = {"places": [place(made)], "loop": place(_round(program.sources, reuse, used)), "graphs": graphs}
+    return Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
 
 
 def _round(sources: SourceTexts, reuse: Reuse, used: Frame) -> Frame:
@@ -149,23 +149,6 @@ def in_methods(program: Program, reuse: Reuse) -> list[Remedy]:
             )
         )
     return out
-
-
-def applies(sources: SourceTexts, remedy: Remedy) -> bool:
-    """Whether the fix can be written into the sources of the run."""
-    return written(sources, remedy) is not None
-
-
-def written(sources: SourceTexts, remedy: Remedy) -> list[Edit] | None:
-    """The edits of a fix in the sources of the run; None where it cannot be written there."""
-    from graphdoc.fixes.fix_kind import CannotFix
-    from graphdoc.fixes.kinds import edits
-    from graphdoc.source.module import Source
-
-    try:
-        return edits(remedy.kind, {f: Source(f, t) for f, t in sources.items()}, remedy.args)
-    except CannotFix:
-        return None
 
 
 def _caches(sources: SourceTexts, frame: Frame) -> bool:
@@ -304,11 +287,3 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
             {"place": place(frame)},
         ),
     )
-
-
-def unique(remedies: list[Remedy]) -> list[Remedy]:
-    out: list[Remedy] = []
-    for r in remedies:
-        if not any(o.kind == r.kind and o.args == r.args for o in out):
-            out.append(r)
-    return out

@@ -12,7 +12,7 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
 from graphdoc.program.whole_updates import update_and_earlier
-from graphdoc.remedies.recomputation import applies
+from graphdoc.remedies.written_fixes import applies
 from graphdoc.source.effects import method_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key

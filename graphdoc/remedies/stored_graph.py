@@ -19,10 +19,11 @@ from graphdoc.remedies.emptied_store import emptied_behind_step
 from graphdoc.remedies.filled_store import no_grad_over_maker, stored
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.package_cache import without_cache
-from graphdoc.remedies.recomputation import applies, compute_again, unique, with_what_it_is_made_of
+from graphdoc.remedies.recomputation import compute_again, with_what_it_is_made_of
 from graphdoc.remedies.recomputed_entries import entries_computed_again
 from graphdoc.remedies.stored_record import stored_records
 from graphdoc.remedies.unread_value import unread_value
+from graphdoc.remedies.written_fixes import applies, unique
 from graphdoc.story.older_graph import called, distinct_carries
 from graphdoc.story.older_graph_places import cached_with
 from graphdoc.story.wording import folded

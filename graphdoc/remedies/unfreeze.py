@@ -45,14 +45,13 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         return ()
     module = bindings.text_of(function.value)
     if heads := _made_anew(sources, making, module):
-        edits = [
-            {"place": place(making.frame(sources)), "statement": f"{h}.requires_grad_(True)", "before": True}
-            for h in heads
-        ]
+        at = place(making.frame(sources))
+        statements = [f"{h}.requires_grad_(True)" for h in heads]
+        edits = [{"kind": "add_statement", "args": {"place": at, "statement": s, "before": True}} for s in statements]
         shown = listing([f"`{h}`" for h in heads])
         note = f"This unfreezes what was put in place anew, and nothing else that lies in `{module}`."
         title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
-        return tuple(together([{"kind": "add_statement", "args": e} for e in edits], title, "unsafe", note))
+        return tuple(together(edits, title, "unsafe", note))
     return remedy_at(
         making.frame(sources),
         "add_statement",

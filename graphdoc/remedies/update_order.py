@@ -23,9 +23,10 @@ from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
-from graphdoc.remedies.recomputation import applies, result_anew
+from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.reordering import for_each_round, later_step, other_update_first, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.written_fixes import applies
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded

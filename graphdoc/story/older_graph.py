@@ -110,6 +110,7 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     out: list[Span] = []
     told: set[tuple[str, int]] = set()
     first = [reuse.freeing.index] if reuse.freeing is not None else []
+    stepped = stepped_since(program, reuse)
     for index in dict.fromkeys([*first, *(c.freed_by for c in reuse.carries)]):
         event = program.evidence.event(index)
         frame = innermost_user(event.stack) if event is not None else None
@@ -119,13 +120,13 @@ def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
         names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
         graph = f"the graph behind {names}" if names else "that graph"
         does = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph}"
-        if stepped_since(program, reuse):
+        if stepped:
             does = "an update in between"  # what failed is a write, and nothing shows that this call was there before
         text = f"{does} ({numbered(program.journal, event)})"
         out += span_of("freed", event.stack, text, program.sources, moment(event))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
-        if stepped_since(program, reuse):
+        if stepped:
             again = "the weights of before"
         text = f"needs {again} ({numbered(program.journal, reuse.failing)})"
         out += span_of("failed", reuse.failing.stack, text, program.sources, moment(reuse.failing))

@@ -105,16 +105,16 @@ def _told(program: Program) -> Finding:
     )
 
 
-def _where_put_in(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
+def _where_put_in(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
     """Entries that hold other things beside a tensor (``history.append([epoch, loss])``): it loses its graph there."""
     kept = bindings.text_of(handed.argument)
-    root = bindings.tree(sources, frame.file) if frame is not None else None
+    root = bindings.tree(sources, frame.file)
     put = [
         bindings.frame_of(sources, frame.file, name, frame.function)
         for call in (ast.walk(root) if root is not None else ())
         if isinstance(call, ast.Call) and bindings.text_of(call.func) in (f"{kept}.append", f"{kept}.insert")
         for name in (n for a in call.args for n in ast.walk(a))
-        if isinstance(name, ast.Name) and name.id in graphs and frame is not None
+        if isinstance(name, ast.Name) and name.id in graphs
     ]
     edits = [{"kind": "detach_expression", "args": {"place": place(f)}} for f in put]
     lines = ", ".join(dict.fromkeys(where(f) for f in put))
@@ -122,7 +122,7 @@ def _where_put_in(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, 
     return tuple(together(edits, f"detach what goes into `{kept}`, at {lines}", "unsafe", note))
 
 
-def _remedies(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
     """Torch's own function where the result is trained through; else what is handed over loses its graph first."""
     if handed.holds == "nested":
         return _where_put_in(sources, frame, handed, graphs)
@@ -159,16 +159,16 @@ def _remedies(sources: SourceTexts, frame: Frame | None, handed: ArrayCall, grap
     return (*in_torch, *detached) if handed.learned else (*detached, *in_torch)
 
 
-def _element(sources: SourceTexts, frame: Frame | None, handed: ArrayCall) -> Frame | None:
+def _element(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | None:
     """What a list or comprehension given to NumPy is made of: each element is turned into an array of its own."""
-    if frame is None or not isinstance(handed.argument, ast.ListComp | ast.GeneratorExp):
+    if not isinstance(handed.argument, ast.ListComp | ast.GeneratorExp):
         return None
     return bindings.frame_of(sources, frame.file, handed.argument.elt, frame.function)
 
 
-def _argument(sources: SourceTexts, frame: Frame | None, handed: ArrayCall) -> Frame | None:
+def _argument(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | None:
     """The tensor that is given to a function of NumPy (or one that uses it): detached before, not after, the call."""
-    if frame is None or handed.direct:
+    if handed.direct:
         return None
     if not isinstance(handed.argument, ast.Name | ast.Attribute | ast.BinOp | ast.Call | ast.Subscript):
         return None

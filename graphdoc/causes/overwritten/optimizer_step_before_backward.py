@@ -125,10 +125,10 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, found: Overwrite) -> Finding:
     at = scene(program, found)
-    # A state that goes round and round is the better-known fault; both name the same tensor.
     reuse = found.reuse
+    # A state that goes round and round is the better-known fault; both name the same tensor.
     recurrent = reuse is not None and reuse.lifetime is Lifetime.RECURS
-    kept = found.reuse is not None and found.reuse.lifetime is Lifetime.STORED
+    kept = reuse is not None and reuse.lifetime is Lifetime.STORED
     stored = kept and (found.constant or (not found.needed and bool(found.keeping_calls)))
     # Where all that this loss trains learns beside what was carried over as well, the connection is wrong, no order.
     beside = recurrent and not found.needed and not (reuse and lost(program.evidence.fresh_reaches, reuse))

@@ -145,9 +145,10 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
 
 
 def _since(program: Program, reuse: Reuse) -> str:
-    return (
-        f"Since then {STEPPED}" if stepped_since(program, reuse) else "The earlier call has already used that graph up"
-    )
+    """What has become of the older graph, as a sentence."""
+    if stepped_since(program, reuse):
+        return f"Since then {STEPPED}"
+    return "The earlier call has already used that graph up"
 
 
 def _because(program: Program, reuse: Reuse, what: str) -> str:

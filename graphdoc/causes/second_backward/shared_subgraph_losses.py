@@ -181,9 +181,8 @@ def _walked(program: Program, head: Node) -> tuple[Span, ...]:
     """What the first call has surely walked: the part that is older may begin above it, and what saves nothing tells by
     no state of its own. Nodes are told from the root down. What lies below it is told in the function that made
     its head, where that is on the stack."""
-    found = head
-    if head.state != "released":
-        found = next((n for n in program.nodes if n.state == "released" and any(f.user for f in n.stack)), head)
+    sure = (n for n in program.nodes if n.state == "released" and any(f.user for f in n.stack))
+    found = head if head.state == "released" else next(sure, head)
     made = innermost_user(head.stack)
     own = in_function(reversed(found.stack), made) if made is not None else None
     stack = found.stack[: found.stack.index(own) + 1] if own is not None else found.stack
