@@ -13,7 +13,8 @@ from graphdoc.model import Confidence, Safety, Span
 class Remedy:
     """A request for one kind of fix. ``kind`` is the name of a module in ``graphdoc.fixes``; ``args`` its input.
 
-    Causes name places and expressions; only the fix itself knows how to edit source.
+    Causes name places and expressions; only the fix itself knows how to edit source. ``open`` is what no trial can
+    decide, as the end of a sentence: a fix that leaves it open is not called verified.
     """
 
     kind: str
@@ -21,6 +22,7 @@ class Remedy:
     safety: Safety
     note: str = ""
     args: Mapping[str, Any] = field(default_factory=dict)
+    open: str = ""
 
 
 @dataclass(frozen=True)

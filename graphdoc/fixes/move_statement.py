@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.fixes.program_slices import changes
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import binds_any
 from graphdoc.source.module import Source
@@ -54,14 +55,16 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
 
 def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
-    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)}
+    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | changes(node)
     used = {key(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)}
     if name := binds_any(crossed, used):
         raise CannotFix(f"{name}, which the statement uses, is bound in between")
     for other in crossed:
+        if taken := changes(other) & used:
+            raise CannotFix(f"{min(taken)}, which the statement uses, is written in between")
         read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}
         if taken := bound & read:
-            raise CannotFix(f"{min(taken)}, which the statement binds, is used in between")
+            raise CannotFix(f"{min(taken)}, which the statement binds or writes, is used in between")
         if _updates(node) and _updates(other):
             raise CannotFix("a step or a clearing of gradients stands between, and would change places with it")
 

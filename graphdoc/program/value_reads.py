@@ -168,6 +168,8 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
         return []
     scope: ast.AST = function_around(root, call.line) or root
     start = [s for s in statements(scope) if covers(s, call.line) and isinstance(s, ast.Expr)]
+    # Of several on one line, the one that the call stands in.
+    start = [s for s in start if s.col_offset < call.column] if call.column else start
     if not start:
         return []
     value = start[-1].value

@@ -246,7 +246,10 @@ def _note(candidate: Candidate, verdict: Verdict) -> None:
     told = {name: redact(value) if name == "printed" else value for name, value in verdict.to_json().items()}
     if candidate.chain:
         told["chain"] = [dict(link) for link in candidate.chain]
-    fix = replace(candidate.fix, verified=verdict.verified, verification=told)
+    verified = verdict.verified
+    if verified and candidate.remedy is not None and candidate.remedy.open:
+        verified, told["summary"] = None, f"{told['summary']}; but {candidate.remedy.open}"
+    fix = replace(candidate.fix, verified=verified, verification=told)
     if not verdict.equal or verdict.unmeasured or verdict.without_reference:
         # Called safe, and not measured to be: it must not be applied without the user's leave.
         fix = replace(fix, safety="unsafe")

@@ -29,6 +29,7 @@ from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
 from graphdoc.remedies.sum_of_one_pass import sum_started_anew
+from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import distinct_carries
 from graphdoc.story.older_graph_places import aliases
@@ -43,6 +44,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     return [
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
+        *sum_of_rounds(program, reuse),
         *copy_of_entry(program.sources, program.nodes, reuse),
         *detach_behind_step(program, reuse),
         *detach_behind_yield(program, reuse),

@@ -18,6 +18,7 @@ from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.moved_titles import titled
+from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.remedies.terms_counted_once import without_calls_on_terms
 from graphdoc.remedies.written_fixes import applies, unique, written
 from graphdoc.source.paths import key, pairs, targets_of
@@ -188,7 +189,7 @@ def _inner_reader(sources: SourceTexts, made: Frame, stack: list[Frame]) -> Fram
 
 def start_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Reset the sum before its loop, or run backward on this iteration's term."""
-    out: list[Remedy] = []
+    out = sum_of_rounds(program, reuse)
     call = innermost_user(reuse.failing.stack) if reuse.failing else None
     for frame in adding(program, reuse)[:1]:
         names = list(bound_names(program.sources, frame))

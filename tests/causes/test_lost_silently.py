@@ -128,6 +128,23 @@ def test_a_traceback_of_a_watched_program_is_its_own(tmp_path: Path) -> None:
     assert "graphdoc" not in seen.result.stderr.replace(str(tmp_path), "")
 
 
+TWO_USES = "    h = net(x).detach()\n    loss = head(h).pow(2).mean(){more}\n"
+
+
+def test_where_a_value_enters_the_loss_at_one_place_nothing_is_left_open(tmp_path: Path) -> None:
+    seen = observe(tmp_path, START + TWO_USES.format(more=" + h.pow(2).mean()") + END)
+    assert seen.slugs[:1] == ["cut-by-detach"]
+    assert [r.open for r in seen.found[0].finding.remedies] == [""]
+
+
+def test_which_of_two_uses_of_a_cut_value_is_to_train_is_left_open(tmp_path: Path) -> None:
+    body = TWO_USES.format(more="") + "    pull = h.pow(2).mean()\n    loss = loss + 0.1 * pull\n"
+    seen = observe(tmp_path, START + body + END)
+    assert seen.slugs[:1] == ["cut-by-detach"]
+    left = seen.found[0].finding.remedies[0].open
+    assert "train.py:9 and train.py:10" in left and "`net.*` (2 parameters)" in left
+
+
 ROUNDED = """\
 import torch
 from torch import nn

@@ -242,6 +242,38 @@ def test_a_sum_over_a_loop_is_not_cut_down_to_its_last_term(tmp_path: Path) -> N
     assert "accumulate_number" not in [kind for kind, _ in patches]
 
 
+WINDOW = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+squares = {start}
+for i in range(8):
+    squares = squares + {term}
+    if i % 4 == 3:
+        loss = (squares / 8).sqrt().sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "term", "anew"),
+    [
+        ("0", "net(torch.randn(2, 3)).square().sum()", True),
+        ("torch.zeros(2, 1)", "net(torch.randn(2, 3)).square()", False),  # a state begins as a tensor
+        ("0.0", "net(torch.randn(2, 3) * (1 + 0 * float(squares))).square().sum()", False),  # it is read on the way
+    ],
+    ids=["sum", "tensor", "read"],
+)
+def test_a_sum_of_the_rounds_of_one_update_starts_anew_behind_it(
+    start: str, term: str, anew: bool, tmp_path: Path
+) -> None:
+    seen = observe(tmp_path, HEAD + WINDOW.format(start=start, term=term))
+    kind, texts = seen.patches()[0]
+    assert (kind == "reset_accumulator") is anew
+    assert ("        loss.backward()\n        squares = 0\n" in next(iter(texts.values()))) is anew
+
+
 def test_a_counter_is_not_told_as_the_constant_of_a_loss(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + EMPTY_SUMS)
     assert seen.lines("cause") == ["pull = push = torch.zeros(())", "return (pull + push) / max(count, 1)"]

@@ -66,6 +66,8 @@ REFUSED = [
         {"loop": "@1"},
         "builds a T",
     ),
+    ("move_statement", "«x.copy_(y)»\na = f(x)\n«a.backward()»\n", {"after": "@1"}, "x, which the statement"),
+    ("move_statement", "«x.copy_(y)»\ny.zero_()\n«a.backward()»\n", {"after": "@1"}, "y, which the statement"),
     ("compute_in_method", "def f():\n    «a = g()»\n", {}, "not computed in a method"),
     (
         "compute_in_method",
@@ -296,6 +298,7 @@ FIXED = [
         {"name": "self.total", "value": "0.0"},
         "if a:\n\tself.total = 0.0\n\tfor x in y: pass\n",
     ),
+    ("reset_accumulator", "f()\n«g()»; h()\n", {"after": "@0", "name": "s"}, "f()\ng(); s = 0; h()\n"),
     ("require_input_grad", "x, y = «f()»\ng(x)\n", {"name": "x"}, "x, y = f()\nx.requires_grad_()\ng(x)\n"),
     ("require_input_grad", "«y = net(x)»\n", {"name": "x"}, "x.requires_grad_()\ny = net(x)\n"),
     ("require_input_grad", "for «x» in y: g(x)\n", {"name": "x"}, "for x in y: x.requires_grad_(); g(x)\n"),

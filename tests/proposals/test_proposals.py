@@ -18,7 +18,8 @@ from graphdoc.launch.keep import Kept, keep
 from graphdoc.model import Fix
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.proposals.propose import in_order, propose
-from graphdoc.proposals.trying import Trying
+from graphdoc.proposals.trying import Trying, _note
+from graphdoc.verify.compared import Verdict
 
 MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -174,6 +175,14 @@ def test_the_fix_that_keeps_the_gradients_comes_first(remedies, tmp_path):
     known = propose(kept, report_for(kept), verify=True, trying=again)
     assert fixes_of(known) == fixes_of(report) and len(announced) == 1
     assert fixes_of(propose(kept, report_for(kept), verify=False, trying=again)) == fixes_of(report)
+
+
+def test_a_patch_is_not_called_verified_where_its_cause_leaves_a_question_open():
+    remedy = Remedy("drop_call", "Keep it", "unsafe", open="which use is meant, no run tells")
+    candidate = Candidate(Fix("1", "Keep it", "unsafe"), remedy, {"train.py": ""})
+    _note(candidate, Verdict(True, "it ran", {}))
+    assert candidate.fix.verified is None
+    assert candidate.fix.verification["summary"] == "it ran; but which use is meant, no run tells"
 
 
 def test_what_went_past_the_failure_comes_before_what_was_not_tried():
