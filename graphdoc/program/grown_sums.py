@@ -9,6 +9,9 @@ from graphdoc.program.value_reads import grows_at
 _ADDING = ("Add", "Stack", "Cat")
 """Nodes through which a term goes into a sum."""
 
+SCALING = ("Div", "Mul", "Neg")
+"""Nodes that multiply what they take by a factor."""
+
 _OF_A_SUM = ("Div", "Mul", "Neg", "Sum", "Mean", "View", "Reshape", "Squeeze", "Unsqueeze", "Stack")
 """Nodes behind which a sum is still one: what is done to all of its terms alike."""
 
@@ -37,10 +40,10 @@ def is_sum_that_goes_on(sources: SourceTexts, folded: Folded | None, carry: Olde
     """
     if consumer is None or not carry.recurrent or not consumer.op.startswith("Add"):
         return False
-    return grows(sources, consumer) and _is_scaled(folded, carry.consumer)
+    return grows(sources, consumer) and is_scaled(folded, carry.consumer)
 
 
-def _is_scaled(folded: Folded | None, node: int) -> bool:
+def is_scaled(folded: Folded | None, node: int) -> bool:
     """Whether nothing but scaling lies between the root of the failing graph and the expression of a node."""
     home = folded.homes[node] if folded is not None and 0 <= node < len(folded.homes) else -1
     if folded is None or home < 0 or folded.root < 0:

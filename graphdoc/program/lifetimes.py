@@ -83,6 +83,8 @@ class OlderValues(EarlierTerms):
             return Lifetime.SAME_PASS
         if self._sums_up:
             return Lifetime.RESULT if self.counts_again else Lifetime.SUMMED
+        if self.only_scaled:
+            return Lifetime.RESULT
         if any(c.recurrent for c in self._crossing):
             return Lifetime.RECURS
         if self._in_turn:

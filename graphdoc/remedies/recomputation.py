@@ -18,6 +18,7 @@ from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, meeting
 from graphdoc.remedies.carried_value import detach_behind_step
 from graphdoc.remedies.moved_titles import titled
+from graphdoc.remedies.one_of_two_calls import without_one
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.remedies.terms_counted_once import without_calls_on_terms
 from graphdoc.remedies.written_fixes import applies, unique, written
@@ -279,12 +280,4 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         return tuple(compute_again(program, reuse))
     if reuse.same_line:
         return ()  # one statement in each round: without it there would be no backward call at all
-    return (
-        Remedy(
-            "delete_statement",
-            f"remove the second backward call, at {where(frame)}",
-            "unsafe",
-            "The loss is differentiated once; the second call walks the same graph again.",
-            {"place": place(frame)},
-        ),
-    )
+    return without_one(program.sources, reuse, freeing, frame)

@@ -274,6 +274,16 @@ def test_a_sum_of_the_rounds_of_one_update_starts_anew_behind_it(
     assert ("        loss.backward()\n        squares = 0\n" in next(iter(texts.values()))) is anew
 
 
+def test_of_two_calls_on_one_loss_the_one_without_the_factor_goes_first(tmp_path: Path) -> None:
+    example = Path(__file__).parent / "examples" / "repeated-backward" / "loss-divided-by-the-trainer.py"
+    seen = observe(tmp_path / "sick", example.read_text())
+    assert seen.slugs[0] == "repeated-backward"
+    (first, (text,)), (second, _) = ((k, list(t.values())) for k, t in seen.patches())
+    assert first == second == "delete_statement"
+    assert "loss = exposure + 0.2 * smoothness\n        return loss\n" in text
+    assert observe(tmp_path / "mended", text).mended
+
+
 def test_a_counter_is_not_told_as_the_constant_of_a_loss(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + EMPTY_SUMS)
     assert seen.lines("cause") == ["pull = push = torch.zeros(())", "return (pull + push) / max(count, 1)"]

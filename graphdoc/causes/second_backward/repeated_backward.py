@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Event, SourceTexts
+from graphdoc.evidence import Event
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME
@@ -94,8 +94,8 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     return Finding(
         0.94,
         Proof.OLDER_EDGE.where(reuse.from_one_root),
-        _title(program.sources, reuse),
-        f"{_what(reuse, call_name(failing))}. Every call "
+        _title(program, reuse),
+        f"{_what(program, reuse, call_name(failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",
         distinct(
             (
@@ -121,9 +121,12 @@ def _made(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     return (span("cause", made, text, program.sources, moment(program.node(program.evidence.root))),)
 
 
-def _what(reuse: Reuse, call: str) -> str:
+def _what(program: Program, reuse: Reuse, call: str) -> str:
     if reuse.from_one_root:
         return f"This {call} starts from the very tensor from which an earlier call started"
+    if reuse.only_scaled:
+        name = names_of(program.sources, program.nodes, reuse.earlier_roots, 1) or "the tensor"
+        return f"This {call} starts from {name} times a factor, and an earlier call from {name} itself"
     if reuse.adds_nothing:
         return f"This {call} starts from a sum of losses that earlier calls have differentiated, and of nothing else"
     return f"All that this {call} differentiates was differentiated before, but for what its own line computes"
@@ -131,16 +134,21 @@ def _what(reuse: Reuse, call: str) -> str:
 
 def _because(reuse: Reuse) -> str:
     if not reuse.from_one_root:
+        if reuse.only_scaled:
+            return "nothing but a factor was put to it since the earlier call, which started there"
         fresh = "the sum" if reuse.adds_nothing else "the line of the call itself"
         return f"nothing but {fresh} was computed since the earlier call"
     op = reuse.failing.root_op if reuse.failing is not None else ""
     return f"both calls start from the same tensor ({op})" if op else ""
 
 
-def _title(sources: SourceTexts, reuse: Reuse) -> str:
-    """The result by the expression that is differentiated."""
+def _title(program: Program, reuse: Reuse) -> str:
+    """The result by the expression that is differentiated, or by its name where the second call scales it."""
+    name = names_of(program.sources, program.nodes, reuse.earlier_roots, 1) if reuse.only_scaled else ""
+    if name:
+        return f"{name} is differentiated twice, and the first call frees its graph"
     frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    what, call, _ = code_at(sources, frame).partition(".backward(")
+    what, call, _ = code_at(program.sources, frame).partition(".backward(")
     if not call or "\n" in what or len(what) > 60:
         return TITLE
     return f"`{what}` is differentiated twice, and the first call frees its graph"
