@@ -21,9 +21,7 @@ def without_one(sources: SourceTexts, reuse: Reuse, first: Frame | None, second:
     if first is not None and (reuse.only_scaled or not out) and "backward(" in code_at(sources, first):
         note = f"The loss is differentiated once, by the call below {where(second)}."
         if out:
-            note = (
-                f"The loss is differentiated once, by the call at {where(second)}, with its factor."
-            )
+            note = f"The loss is differentiated once, by the call at {where(second)}, with its factor."
         title = f"remove the first backward call, at {where(first)}"
         out.insert(0, Remedy("delete_statement", title, "unsafe", note, {"place": place(first)}))
     return tuple(out)
