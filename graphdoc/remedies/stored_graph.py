@@ -97,6 +97,8 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
     else:
         cuts = constant_at_use(program, reuse.carries, constant) if not is_left_out(reuse) else []
         learns = reuse.own or not reuse.meant_known or makes_parameter(program.sources, program.nodes, reuse.carries)
+        if reuse.own and more and not ways:
+            cuts = [replace(r, open=_open(program, reuse)) for r in cuts]
         out = [*ways, *cuts, *more] if learns else [*cuts, *ways, *more]
         if is_left_out(reuse) and not out and context is None:
             out = _in_words(program, reuse, reuse.own or reuse.behind)
@@ -105,6 +107,13 @@ def from_building_once(program: Program, reuse: Reuse, constant: str) -> list[Re
         args = {"place": place(context), "name": "cached"}
         out.insert(0, Remedy("remove_context", f"leave out the cache at {where(context)}", "unsafe", note, args))
     return out
+
+
+def _open(program: Program, reuse: Reuse) -> str:
+    """That the first call has trained something through the value, which a constant ends and a new one would not."""
+    name = next((n for c in reuse.carries if (n := called(program.sources, program.nodes, c))), "the value")
+    whose = folded(reuse.own, beside=program.evidence.fresh_reaches)
+    return f"the first call has trained {whose} through {name}, too: whether every call is to do so, no run tells"
 
 
 def is_left_out(reuse: Reuse) -> bool:

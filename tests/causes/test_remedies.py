@@ -274,6 +274,29 @@ def test_a_sum_of_the_rounds_of_one_update_starts_anew_behind_it(
     assert ("        loss.backward()\n        squares = 0\n" in next(iter(texts.values()))) is anew
 
 
+LABELS = """
+encoder = nn.Linear(6, 4)
+opt = torch.optim.SGD(encoder.parameters(), lr=0.1)
+inputs, goal = torch.randn(3, 6), torch.arange(3)
+labels = encoder(inputs)
+labels = labels / labels.norm(dim=1, keepdim=True)
+for _ in range(3):
+    loss = nn.functional.cross_entropy(encoder(torch.randn(3, 6)) @ labels.t(), goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_constant_that_ends_what_the_first_call_has_trained_is_not_called_proven(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + LABELS)
+    assert seen.slugs[0] == "graph-built-once"
+    remedies = seen.found[0].finding.remedies
+    assert [(r.kind, bool(r.open)) for r in remedies][:1] == [("detach_expression", True)]
+    assert ("move_into_loop", False) in [(r.kind, bool(r.open)) for r in remedies]
+    assert "`encoder.*` (2 parameters) through `labels`" in remedies[0].open
+
+
 def test_of_two_calls_on_one_loss_the_one_without_the_factor_goes_first(tmp_path: Path) -> None:
     example = Path(__file__).parent / "examples" / "repeated-backward" / "loss-divided-by-the-trainer.py"
     seen = observe(tmp_path / "sick", example.read_text())
