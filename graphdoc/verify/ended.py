@@ -36,7 +36,8 @@ def outcome_of(
     """
     outcome = Outcome(ended.exit_status, ended.timed_out, ended.seconds, stopped=ended.stopped)
     outcome.refused, outcome.printed = ended.refused, last_line(ended.printed)
-    outcome.still = failed is not None and same_signs(original.signs, failed.signs)
+    # Beside a crash, what is seen is a fault of its own.
+    outcome.still = failed is not None and original.went_on and same_signs(original.signs, failed.signs)
     outcome.left = left_over(original.signs, failed.signs) if failed is not None else ""
     if failed is None or failed.raised is None or failed.went_on:
         return outcome

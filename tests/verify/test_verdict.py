@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from tracing import Sick, traced
 
-from graphdoc.evidence import Evidence, Sign
+from graphdoc.evidence import Evidence, Raised, Sign
+from graphdoc.launch import Ended
 from graphdoc.verify.compared import Outcome
+from graphdoc.verify.ended import outcome_of
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.same_signs import left_over, same_signs
 from graphdoc.verify.traces import Trace
@@ -671,6 +673,15 @@ def test_a_second_nan_in_other_parameters_is_left_over():
     assert (
         left_over(first.signs, other.signs) == left_over(other.signs, second.signs) == left_over(first.signs, []) == ""
     )
+
+
+@pytest.mark.parametrize("crashed", [True, False])
+def test_what_is_seen_beside_a_crash_is_a_fault_of_its_own(crashed):
+    original = Evidence(signs=[Sign("graph-grows")])
+    if crashed:
+        original.raised = Raised("RuntimeError", "Can't call numpy() on Tensor that requires grad.")
+    patched = Evidence(signs=[Sign("graph-grows")])
+    assert outcome_of(original, patched, Ended(0), {}, {}, "").still is not crashed
 
 
 def test_a_patch_that_leaves_a_second_nan_is_not_verified(carried):
