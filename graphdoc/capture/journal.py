@@ -122,6 +122,15 @@ class Journal:
         """How many events there have been."""
         return self._settled + len(self._pending)
 
+    @property
+    def nodes_made(self) -> int:
+        """How many nodes this thread has recorded so far."""
+        return int(self._sequence_nr())
+
+    def has(self, *kinds: str) -> bool:
+        """Whether there has been an event of one of these kinds."""
+        return any(e.kind in kinds for e in self.entries())
+
     def add(self, kind: str, seen: event_stacks.Seen, optimizer: int = -1, call: Call | None = None) -> Noted:
         """Note an event that happens now. What it means is worked out later, for many at once.
 

@@ -20,10 +20,13 @@ ENOUGH = 5
 MOST_LEAVES = 50
 """Leaves of a call that are told by name."""
 
+_BACKWARD = ("backward", "grad")
+
 
 class Starved:
     """``starved``: ``stack`` is the step, ``other`` the backward call in front of it, ``count`` how many steps there
-    were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name."""
+    were. ``facts["reaches"]`` names what this call reaches, ``facts["more"]`` counts what of it has no name.
+    ``facts["no_call"]``: graphs were recorded between the steps, and no backward call was made at all."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -36,6 +39,10 @@ class Starved:
         """The latest call that reached a leaf, how many it reached, and the first of them."""
         self._fresh: set[int] = set()
         """Optimizers that have stepped since the latest backward call."""
+        self._made: dict[int, int] = {}
+        """How many nodes there were at the latest step of an optimizer, while no backward call was made."""
+        self._alone: dict[int, int] = {}
+        """Steps between which nodes were recorded, and before which no backward call was made."""
 
     def called(self, noted: Noted, leaves: dict[int, Any]) -> None:
         """A backward call that is looked at is about to run."""
@@ -56,6 +63,8 @@ class Starved:
             self._fed.add(seen.id)
             self._found.pop(seen.id, None)
             return
+        if mine and self._latest is None:
+            self._without_call(optimizer, mine, seen)
         if not mine or self._latest is None or seen.id in self._fresh:
             return
         self._fresh.add(seen.id)
@@ -63,22 +72,37 @@ class Starved:
         if self._idle[seen.id] == ENOUGH:
             self._tell(mine, seen, *self._latest)
 
-    def _tell(self, mine: list[Any], seen: Seen, noted: Noted, count: int, leaves: list[weakref.ref[Any]]) -> None:
+    def _without_call(self, optimizer: Any, mine: list[Any], seen: Seen) -> None:
+        """A step before any backward call. One that follows no recording at all is there for the scheduler."""
+        if not type(optimizer).__module__.startswith("torch.optim"):
+            return  # it may well step by something else
+        made = self._audit.journal.nodes_made
+        recorded = made > self._made.get(seen.id, made)
+        self._made[seen.id] = made
+        self._alone[seen.id] = self._alone.get(seen.id, 0) + 1 if recorded else 0
+        if self._alone[seen.id] == ENOUGH and not self._audit.journal.has(*_BACKWARD):
+            self._tell(mine, seen, None, 0, [])
+
+    def _tell(
+        self, mine: list[Any], seen: Seen, noted: Noted | None, count: int, leaves: list[weakref.ref[Any]]
+    ) -> None:
         audit, cwd = self._audit, self._audit.witness.cwd
         step = audit.journal.latest("step", seen.id)
         if step is None:
             return
         audit.snapshot()
-        backward = frames_of(event_stacks.stack_of_seen(noted[3]), cwd)
+        backward = frames_of(event_stacks.stack_of_seen(noted[3]), cwd) if noted is not None else []
         sign = Sign("starved", frames_of(step.raw, cwd), backward, optimizer=seen.id, event=step.index)
         sign.parameters = sorted(audit.names[id(p)] for p in mine if id(p) in audit.names)
         alive = (id(t) for ref in leaves if (t := ref()) is not None)
         named = sorted(audit.names[i] for i in alive if i in audit.names)
-        sign.facts = {"reaches": named, "more": count - len(named)}
+        sign.facts = {"reaches": named, "more": count - len(named), "no_call": noted is None}
         self._found[seen.id] = seen, sign
         audit.tell_early()
 
     def signs(self) -> list[Sign]:
         for seen, sign in self._found.values():
             sign.count = seen.steps
-        return [sign for _, sign in self._found.values()]
+        # A call that comes late is one: the steps before it were a warm-up.
+        late = self._audit.journal.has(*_BACKWARD) if self._found else False
+        return [sign for _, sign in self._found.values() if not (late and sign.facts["no_call"])]

@@ -199,8 +199,8 @@ def _kind(raised: Raised | None) -> str:
     """What is special about the view, as far as the message tells."""
     if _of_several(raised):
         return (
-            "one of several views that one call has returned, unrecorded (the tensor required no gradients then, or "
-            "recording was off): autograd does not track writes into those"
+            "one of several views that one call has returned, or a view of one, unrecorded (the tensor required no "
+            "gradients then, or recording was off): autograd does not track writes into those"
         )
     if message_of(raised, *UNDER_NO_GRAD):
         return (
@@ -211,7 +211,9 @@ def _kind(raised: Raised | None) -> str:
         return "an expanded tensor, several elements of which are one place in memory"
     if message_of(raised, *CUSTOM):
         return "a view that a custom Function has returned: its backward knows nothing of the write"
-    return "one of several views that one call has returned: autograd does not track writes into those"
+    return (
+        "one of several views that one call has returned, or a view of one: autograd does not track writes into those"
+    )
 
 
 def _of_several(raised: Raised | None) -> bool:

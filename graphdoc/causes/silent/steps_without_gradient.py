@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign, optimizer_of
 from graphdoc.program.spans import distinct, span_of
@@ -15,10 +15,10 @@ TITLE = "An optimizer steps and never has a gradient to step by"
 
 PAGE = Page(
     what_happened="""\
-The loss is computed, `backward()` is called, the optimizer steps, and none of its parameters has a gradient: they keep
-their initial values to the end. The loss is made of something else: of a copy (`copy.deepcopy(model)`,
-`model.weight.data`, `nn.Parameter(self.weight)` in a forward), or of another instance of the model than the one that
-the optimizer was given.
+The loss is computed, the optimizer steps, and none of its parameters has a gradient: they keep their initial values to
+the end. Either no `backward()` is called at all, or the loss is made of something else: of a copy
+(`copy.deepcopy(model)`, `model.weight.data`, `nn.Parameter(self.weight)` in a forward), or of another instance of the
+model than the one that the optimizer was given.
 """,
     why="""\
 `step()` leaves out every parameter whose `.grad` is None: in a network some layers may rightly have none in an
@@ -69,6 +69,8 @@ def _explains(other: Sign, sign: Sign) -> bool:
 
 def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
+    if sign.facts.get("no_call"):
+        return _never_called(program, sign, name)
     reached = [str(n) for n in sign.facts.get("reaches") or ()]
     more = int(sign.facts.get("more", 0))
     others = f"{more} unnamed {'leaf' if more == 1 else 'leaves'}" if more else ""
@@ -87,6 +89,28 @@ def _told(program: Program, sign: Sign) -> Finding:
         distinct(spans),
         because=f"at each of {sign.count} steps of `{name}` every `.grad` was None, and no backward call that was "
         "looked at has reached one of its parameters",
+    )
+
+
+def _never_called(program: Program, sign: Sign, name: str) -> Finding:
+    """Losses are computed, and nobody differentiates one."""
+    return Finding(
+        0.5,
+        "likely",  # that a loss was to be differentiated is not seen
+        f"`{name}` steps and never has a gradient: no backward call is made",
+        f"`{name}` leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they keep "
+        "their initial values. Call `backward()` on the loss before the step.",
+        span_of("cause", sign.stack, "finds no gradient", program.sources),
+        because=f"at each of {sign.count} steps of `{name}` every `.grad` was None; graphs were recorded between them, "
+        "and none was differentiated",
+        remedies=(
+            Remedy(
+                "call_backward",
+                "call `backward()` on the loss, between `zero_grad()` and the step",
+                "display",
+                "The step then has the gradient of that loss.",
+            ),
+        ),
     )
 
 
