@@ -121,20 +121,25 @@ class Trace:
 
     def used(self) -> set[Flow]:
         """The flows whose gradient an optimizer's step took, not cleared before."""
+        return {(place, key) for _, key, places in self.taken() for place in places}
+
+    def taken(self) -> list[tuple[int, str, frozenset[Line]]]:
+        """What each step took for each parameter: the optimizer, the parameter, and the places of the calls that have
+        given it the gradient since it was last cleared."""
         pending: dict[str, set[Line]] = {}
-        used: set[Flow] = set()
+        taken: list[tuple[int, str, frozenset[Line]]] = []
         for entry in self.order:
             if isinstance(entry, Step):
                 for key, total in entry.each.items():
                     if total and isfinite(total):
-                        used |= {(place, key) for place in pending.get(key, ())}
+                        taken.append((entry.optimizer, key, frozenset(pending.get(key, ()))))
             elif entry.kind == "backward" and not entry.inner:
                 for key, gain in entry.gained.items():
                     if key in entry.fresh:
                         pending[key] = set()
                     if gain:
                         pending.setdefault(key, set()).add(entry.place)
-        return used
+        return taken
 
     def used_keys(self) -> set[str]:
         """The parameters that some step had a finite gradient for that is not zero."""

@@ -54,6 +54,27 @@ def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset()) ->
     ]
 
 
+def mixed(base: Trace, patched: Trace) -> list[str]:
+    """Doubts: a step that takes, beside the gradient of a loss of its own, what a loss of another optimizer gave its
+    parameters before, and nobody has cleared. The program as it is written may do the same; the step is that of neither
+    loss."""
+    works = base.trains()
+    found: dict[tuple[int, Line], None] = {}
+    for optimizer, key, places in patched.taken():
+        others = {p for p in places if works.get(p) and not works[p] & patched.holders(key)}
+        if others and places - others:
+            found.update(dict.fromkeys((optimizer, p) for p in sorted(others)))
+    return [
+        f"{patched.optimizer_name(o)} steps with what the loss at {told_place(place)} gives its parameters, too, for "
+        f"which {_listed(patched, works[place])} stepped"
+        for o, place in found
+    ]
+
+
+def _listed(trace: Trace, optimizers: set[int]) -> str:
+    return " and ".join(trace.optimizer_name(o) for o in sorted(optimizers))
+
+
 def never_reached(base: Trace, patched: Trace, reached_from: Mapping[Line, frozenset[str]]) -> list[str]:
     """Names of parameters that no step of their optimizer had a gradient for, where no step of the original tells
     what it is to use: the original never got that far.

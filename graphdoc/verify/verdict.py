@@ -24,6 +24,7 @@ from graphdoc.verify.usage import (
     cleared,
     differentiated_away,
     lost_parameters,
+    mixed,
     never_reached,
     not_compared,
     reference_gap,
@@ -175,7 +176,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
     doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace)]
-    doubts += steps_twice(base, trace)
+    doubts += [*steps_twice(base, trace), *mixed(base, trace)]
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
     if unused_by_steps(base, trace) - {*missed}:
         data["left_out"] = True

@@ -339,9 +339,19 @@ for _ in range(3):
     v_optimizer.zero_grad()
     (-worth.mean()).backward(retain_graph=True)
     p_optimizer.step()
+    v_optimizer.zero_grad()
     valued.backward()
     v_optimizer.step()
 """
+
+
+def test_a_step_that_takes_what_the_loss_of_another_optimizer_gave_is_a_doubt(tmp_path):
+    sick = Sick(
+        tmp_path, SHARED.replace("    p_optimizer.step()\n    v_optimizer.zero_grad()\n", "    p_optimizer.step()\n")
+    )
+    verdict = sick.judge(sick.edited(("+ worth.abs()", "+ valuer(image.detach()).abs()")))
+    assert verdict.verified is None
+    assert "SGD (optimizer 2) steps with what the loss at train.py:16 gives its parameters, too" in verdict.summary
 
 
 def test_a_cut_behind_the_network_that_the_loss_trains_is_not_called_verified(tmp_path):

@@ -203,7 +203,9 @@ def _event(program: Program, cut: Cut | None) -> tuple[Event | None, bool]:
     at = innermost_user(cut.stack) if cut else None
     same = [e for e in before if at and (f := innermost_user(e.stack)) and (f.file, f.line) == (at.file, at.line)]
     if same:
-        return same[-1], True
+        # A custom Function's backward may differentiate as well, below the same line: the call there is the outermost.
+        least = min(len(e.stack) for e in same)
+        return next(e for e in reversed(same) if len(e.stack) == least), True
     if cut is None or at is None:
         return next((e for e in reversed(before) if e.kind == "grad"), None), False
     journal, wanted = program.journal, set(cut.behind)
