@@ -175,6 +175,9 @@ class CutRecorder(TorchFunctionMode):
         if name in CREATORS:
             return record
         record.listed = bool(args) and isinstance(args[0], list | tuple)
+        if record.listed:
+            first = (t for t in islice(args[0], MOST_INSIDE) if isinstance(t, torch.Tensor))
+            record.element_dims = max((t.dim() for t in first), default=0)
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         if record.origins:

@@ -28,6 +28,7 @@ class Record:
 
     __slots__ = (
         "depth",
+        "element_dims",
         "enabled",
         "event",
         "frozen",
@@ -56,6 +57,7 @@ class Record:
         self.leaves: tuple[weakref.ref[Any], ...] = ()
         self.frozen: list[int] = []
         self.listed = False
+        self.element_dims = 0
         self.loose = False
         self.numbers = False
         self.depth = 0

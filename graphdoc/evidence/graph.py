@@ -224,7 +224,7 @@ class Cut:
     ``reason``: conversion, detach, no-grad, nondifferentiable, frozen, constant, input or unknown. ``before`` is the
     place of the last operation that had a graph; ``switch`` where grad mode was switched off (its innermost frame is
     a library's where that did it). ``grad_mode``: grad mode was on, and inference mode kept it from being recorded.
-    ``listed``: ``op`` was given a list.
+    ``listed``: ``op`` was given a list, of tensors of at most ``element_dims`` dimensions.
     """
 
     reason: str
@@ -238,3 +238,4 @@ class Cut:
     behind: list[str] = field(default_factory=list)
     grad_mode: bool = False
     listed: bool = False
+    element_dims: int = 0

@@ -5,6 +5,7 @@
 Args:
     place: the call of ``torch.tensor`` (``as_tensor``, ``Tensor``, ``FloatTensor``).
     structure: ``"list"`` where the argument is a variable that holds a list; ``"tensor"`` by default.
+    flat: True where the tensors have dimensions, of one element each: ``torch.tensor`` makes numbers of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from graphdoc.source.scopes import name_for
 from graphdoc.source.tokens import outer_span
 
 KIND = "stack_instead_of_tensor"
+KEEPS_NUMBERS = True
 
 _MAKERS = ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "from_numpy")
 _LISTS = ("list", "tuple", "sorted")
@@ -39,8 +41,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         return [Edit(source.file, start, first, ""), Edit(source.file, last, end, "")]
     name = name_for(source, "torch.stack", node, "import torch")
     start, end = source.span(node.func)
+    flat = bool(args.get("flat"))
+    if flat and any(isinstance(e, ast.List | ast.Tuple) for e in getattr(given, "elts", ())):
+        raise CannotFix("lists of tensors that have dimensions stand in the list")
+    behind = source.span(node)[1]
     return [
         Edit(source.file, start, end, name.text),
+        *([Edit(source.file, behind, behind, ".reshape(-1)")] if flat else ()),
         *drop_arguments(source, node, lambda index, keyword: index > 0 or keyword is not None),
         *_elements(source, given, name.text),
         *name.edits,

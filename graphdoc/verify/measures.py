@@ -167,6 +167,26 @@ def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) ->
     return first, []
 
 
+def changed_first_loss(base: Trace, patched: Trace, tolerance: float) -> list[str]:
+    """A doubt if the very first loss, before any step, is another number than in the program, which went on.
+
+    What only gets its graph back keeps its value; where its shape has become another one, a loss may be taken of other
+    pairs.
+    """
+    call = base.backwards[0] if base.backwards else None
+    same = same_call(base, patched, call) if call is not None else None
+    if call is None or same is None or call.value is None or same.value is None:
+        return []
+    if any(s.index < min(call.index, same.index) for s in (*base.steps, *patched.steps)):
+        return []
+    if apart(call.value, same.value) <= tolerance:
+        return []
+    return [
+        f"the first loss, at {told_place(call.place)}, is {same.value:.6g}, and {call.value:.6g} in the program as it "
+        "is written"
+    ]
+
+
 def walks_old_graph(base: Trace, patched: Trace, failing: int, gone: str) -> str:
     """A sentence if the call that had failed still walks what it has walked in an earlier iteration, although an
     optimizer has stepped what lies behind that: it adds gradients of older values to the parameters of now.

@@ -8,6 +8,7 @@ from graphdoc.story.wording import folded
 from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
 from graphdoc.verify.first_call import changed_first_call
 from graphdoc.verify.measures import (
+    changed_first_loss,
     changed_loss,
     draws_elsewhere,
     graph_grows,
@@ -103,6 +104,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     }
     base = baseline.trace
     went_on = baseline.gone != Baseline.gone
+    same_loss = went_on and same_numbers
     if went_on:
         safe = same_numbers = False  # the numbers that the original has are not those to aim for
     trace.rekey(base)
@@ -156,6 +158,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
+    if same_loss and baseline.steady:
+        doubts += changed_first_loss(base, trace, TOLERANCE * 10)
     redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
     if redrawn:
         data["draws_elsewhere"] = True

@@ -137,6 +137,24 @@ def test_where_a_value_enters_the_loss_at_one_place_nothing_is_left_open(tmp_pat
     assert [r.open for r in seen.found[0].finding.remedies] == [""]
 
 
+LISTED = """\
+    values = []
+    for row in x:
+        values.append(head(net(row)).reshape(1, 1))
+    values = torch.tensor(values, requires_grad=True)
+    loss = (values - x.sum(1)).pow(2).mean()
+"""
+
+
+def test_tensors_of_one_element_are_joined_to_what_their_numbers_were(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", START + LISTED + END)
+    assert seen.slugs[:1] == ["cut-by-conversion"]
+    ((kind, texts),) = seen.patches()
+    (text,) = texts.values()
+    assert kind == "stack_instead_of_tensor" and "values = torch.stack(values).reshape(-1)\n" in text
+    assert observe(tmp_path / "mended", text).mended
+
+
 def test_which_of_two_uses_of_a_cut_value_is_to_train_is_left_open(tmp_path: Path) -> None:
     body = TWO_USES.format(more="") + "    pull = h.pow(2).mean()\n    loss = loss + 0.1 * pull\n"
     seen = observe(tmp_path, START + body + END)

@@ -9,7 +9,7 @@ from tracing import Sick, traced
 
 from graphdoc.evidence import Evidence, Raised, Sign
 from graphdoc.launch import Ended
-from graphdoc.verify.compared import Outcome
+from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.ended import outcome_of
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.same_signs import left_over, same_signs
@@ -682,6 +682,20 @@ def test_what_is_seen_beside_a_crash_is_a_fault_of_its_own(crashed):
         original.raised = Raised("RuntimeError", "Can't call numpy() on Tensor that requires grad.")
     patched = Evidence(signs=[Sign("graph-grows")])
     assert outcome_of(original, patched, Ended(0), {}, {}, "").still is not crashed
+
+
+@pytest.mark.parametrize("power", [2, 1])
+def test_what_is_to_keep_the_loss_of_a_run_that_went_on_gives_the_first_one_as_it_was(power, tmp_path):
+    head = CARRIED[: CARRIED.index("class Policy")] + "net = nn.Linear(3, 1)\n"
+    head += "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    loop = "for _ in range(3):\n    optimizer.zero_grad()\n    (net(torch.ones(4, 3)) ** 2).mean().backward()\n"
+    program = head + loop + "    optimizer.step()\n"
+    original = traced(tmp_path / "original", program, "verify:-1")
+    patched = traced(tmp_path / "patched", program.replace("** 2", f"** {power}"), "verify:-1")
+    baseline = Baseline(original.trace, gone="what was found is gone")
+    verdict = judge(Outcome(0, False, 1.0), patched.trace, baseline, False, same_numbers=True)
+    assert verdict.verified is (True if power == 2 else None), verdict
+    assert ("the first loss, at train.py:11, is" in verdict.summary) is (power == 1), verdict.summary
 
 
 def test_a_patch_that_leaves_a_second_nan_is_not_verified(carried):
