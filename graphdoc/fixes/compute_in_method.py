@@ -3,8 +3,9 @@
 ``self.length = torch.exp(self.raw_length)`` moves to the head of ``forward``, with the statements of the same method
 that it needs. An argument of ``__init__`` that it reads is read from the attribute that keeps it; where none does, one
 is set in its place. Where the attribute is read elsewhere too (in ``__init__`` itself, or from outside of the class),
-the statement stays as well. A ``nn.Parameter(...)`` within the expression is made once, and kept as an attribute of its
-own: made anew in each call it would never be trained.
+the statement stays as well. A ``nn.Parameter(...)`` within the expression, or what is drawn there (``torch.rand(5)``),
+is made once, and kept as an attribute of its own: made anew in each call the one would never be trained, and the other
+would be another one.
 
 Args:
     places: the assignments to attributes, in any order (or ``place`` for one). All stand in one method.
@@ -15,8 +16,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from graphdoc.fixes.drawn_once import ALONE
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
+from graphdoc.source.effects import another_each_time, calls_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit
@@ -133,14 +136,24 @@ def _take(plan: _Plan, node: ast.stmt) -> None:
 
 
 def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | None:
-    """The one ``nn.Parameter(...)`` within the expression, for which the plan then has an attribute."""
-    found = [n for n in ast.walk(node) if isinstance(n, ast.Call) and last_word(n.func) == "Parameter"]
+    """What is made once within the expression, for which the plan then has an attribute: the one ``nn.Parameter(...)``,
+    else what is drawn there.
+
+    Raises:
+        CannotFix: there are several, or each call would draw another one.
+    """
+    found = [c for c in calls_of(node) if last_word(c.func) == "Parameter"]
+    what = "parameter" if found else "drawn"
+    found = found or [c for c in calls_of(node) if last_word(c.func) in ALONE]
+    inside = {id(n) for c in found for n in ast.walk(c)}
+    if taking := next((c for c in calls_of(node) if id(c) not in inside and another_each_time(c)), None):
+        raise CannotFix(f"each call would get another one from {last_word(taking.func)}()")
     if not found:
         return None
     attributes = _attributes_set(node, plan.me)
     if len(found) > 1 or len(attributes) != 1:
         raise CannotFix("several parameters are made within the statement")
-    name = f"{attributes[0]}_parameter"
+    name = f"{attributes[0]}_{what}"
     if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(plan.owner)):
         raise CannotFix(f"the class has an attribute {name} already")
     plan.leaves[node] = (found[0], name)

@@ -12,7 +12,7 @@ from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
-_ALONE = (TAKES - {"popitem"}) | {
+ALONE = (TAKES - {"popitem"}) | {
     *("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"),
 }
 """Calls that give a value without a graph, whatever they are given."""
@@ -24,7 +24,7 @@ def drawn_once(text: str, name: str) -> tuple[str, str] | None:
     """The statement that reads ``name`` instead of taking something anew, and the expression that it took; None where
     it takes none, or more than can be told apart."""
     source = Source("", text)
-    found = [c for c in calls_of(source.tree) if last_word(c.func) in _ALONE] if source.tree is not None else []
+    found = [c for c in calls_of(source.tree) if last_word(c.func) in ALONE] if source.tree is not None else []
     if len(found) != 1 or any(isinstance(n, _LATER) for n in source.node_ancestors(found[0])):
         return None
     taken = source.segment(found[0])

@@ -101,6 +101,13 @@ REFUSED = [
         "under a condition",
     ),
     ("compute_in_method", "class A:\n  def __init__(self):\n    «self.x = g(self.w)»\n", {}, "no other method"),
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    «self.x = self.w * self.d.sample()»\n"
+        "  def forward(self): return self.x\n",
+        {},
+        "another one from sample",
+    ),
     ("uncache", "if a > b:\n    «x = 1»\n", {}, "no cache"),
     ("uncache", "if k in c:\n    «x = c[k]»\n", {}, "nothing would compute"),
     ("uncache", "def f(k):\n    if k in d:\n        return d[k]\n    «c[k] = g()»\n    return c[k]\n", {}, "no cache"),
@@ -233,6 +240,15 @@ FIXED = [
         {},
         "class A:\n  def __init__(self, n):\n    self.x_parameter = nn.Parameter(log(n))\n"
         "  def forward(self):\n    self.x = exp(self.x_parameter)\n    return self.x\n",
+    ),
+    # what is drawn within the expression is drawn once, and kept
+    (
+        "compute_in_method",
+        "class A:\n  def __init__(self):\n    «self.x = self.mask * torch.rand(5)»\n"
+        "  def forward(self):\n    return self.x\n",
+        {},
+        "class A:\n  def __init__(self):\n    self.x_drawn = torch.rand(5)\n"
+        "  def forward(self):\n    self.x = self.mask * self.x_drawn\n    return self.x\n",
     ),
     # read from outside, or where it was computed: it stays there too
     (
