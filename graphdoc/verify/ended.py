@@ -52,6 +52,7 @@ def outcome_of(
     outcome.failure = f"{raised.type}: {raised.message}"
     outcome.next = failed if outcome.autograd and not outcome.same else None
     outcome.elsewhere = fails_elsewhere(original, failed, back)
+    outcome.passed = not outcome.same and 0 <= original.failing_event < failed.failing_event
     at = failing_place(failed.failing_call, failed.raised)
     outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
     outcome.later = _is_anothers(outcome, original, failed, before, texts, cwd)

@@ -60,7 +60,7 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
-    if outcome.failure and outcome.autograd and outcome.records and outcome.elsewhere:
+    if outcome.failure and outcome.autograd and outcome.records and (outcome.elsewhere or outcome.passed):
         # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
         end = f"the failure is gone, and the program then fails{outcome.place} with {shortened(outcome.failure)}"
         return Verdict(None, end, {**data, "passed_crash": True})
