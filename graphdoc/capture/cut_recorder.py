@@ -81,17 +81,34 @@ class CutRecorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        before = self._before_cut(func, args)
         result = func(*args, **kwargs)
-        self.noted(func, args, kwargs, result)
+        self.noted(func, args, kwargs, result, before)
         return result
 
-    def noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        """Record what an operation (its name, where no mode sees it) has made; for its caller's caller."""
+    def _before_cut(self, func: Any, args: Any) -> Record | None:
+        """What a tensor was made from that ``detach_()`` is about to cut off in place: afterwards nothing tells."""
+        if func is not self._torch.Tensor.detach_ or not args or self._noting.now:
+            return None
+        self._noting.now = True
+        try:
+            before = Record("detach_", stacks.stack_here(3), self._witness.journal.count)
+            self._gather(before, args[:1], 0)
+            before.leaves = self._leaves_of(args[:1]) if before.origins else ()
+            return before if before.origins else None
+        except Exception:
+            return None
+        finally:
+            self._noting.now = False
+
+    def noted(self, func: Any, args: Any, kwargs: Any, result: Any, before: Record | None = None) -> None:
+        """Record what an operation (its name, where no mode sees it) has made; for its caller's caller. ``before`` has
+        what went into it, where the operation itself has taken that away."""
         if self._noting.now:
             return
         self._noting.now = True
         try:
-            self._note(func, args, kwargs, result)
+            self._note(func, args, kwargs, result, before)
         except Exception:
             pass
         finally:
@@ -106,7 +123,7 @@ class CutRecorder(TorchFunctionMode):
             self._names[func] = name
         return name
 
-    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any, before: Record | None) -> None:
         name = self._name(func)
         if name in QUIET or _is_nothing(name, args, result):
             return
@@ -129,6 +146,8 @@ class CutRecorder(TorchFunctionMode):
                 continue
             if record is None:
                 record = self._make(name, args, kwargs)
+                if before is not None:
+                    record.inputs, record.origins, record.leaves = [], before.origins, before.leaves
                 # What is whole numbers or a yes or no has no slope, whatever it was computed from.
                 plain = [o for o in tensors if wrapped or not o.requires_grad]
                 record.integral = not any(o.is_floating_point() or o.is_complex() for o in plain)

@@ -27,6 +27,10 @@ END = """\
 """
 SICK = {
     "covered": ("cut-by-detach", "    loss = head(net(x)).data.pow(2).mean()\n    loss.requires_grad_()\n"),
+    "in place": (
+        "cut-by-detach",
+        "    loss = head(net(x)).pow(2).mean()\n    loss = loss.detach_().requires_grad_(True)\n",
+    ),
     "wrapped": (
         "cut-by-conversion",
         "    loss = torch.tensor(head(net(x)).tolist()).pow(2).mean()\n    loss.requires_grad = True\n",
