@@ -50,9 +50,10 @@ QUIET = {"requires_grad", "shape", "grad_fn", "is_leaf", "size", "dim", "dtype",
 
 
 class _Noting(threading.local):
-    """Whether this thread is at work on a record."""
+    """Whether this thread is at work on a record, and what ``detach_()`` is about to cut off."""
 
     now = False
+    before: Record | None = None
 
 
 class CutRecorder(TorchFunctionMode):
@@ -81,38 +82,38 @@ class CutRecorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        before = self._before_cut(func, args)
+        if func is self._torch.Tensor.detach_:
+            self._look_before_cut(args)
         result = func(*args, **kwargs)
-        self.noted(func, args, kwargs, result, before)
+        self.noted(func, args, kwargs, result)
         return result
 
-    def _before_cut(self, func: Any, args: Any) -> Record | None:
-        """What a tensor was made from that ``detach_()`` is about to cut off in place: afterwards nothing tells."""
-        if func is not self._torch.Tensor.detach_ or not args or self._noting.now:
-            return None
-        self._noting.now = True
-        try:
-            before = Record("detach_", stacks.stack_here(3), self._witness.journal.count)
-            self._gather(before, args[:1], 0)
-            before.leaves = self._leaves_of(args[:1]) if before.origins else ()
-            return before if before.origins else None
-        except Exception:
-            return None
-        finally:
-            self._noting.now = False
-
-    def noted(self, func: Any, args: Any, kwargs: Any, result: Any, before: Record | None = None) -> None:
-        """Record what an operation (its name, where no mode sees it) has made; for its caller's caller. ``before`` has
-        what went into it, where the operation itself has taken that away."""
+    def _look_before_cut(self, args: Any) -> None:
+        """Keep what a tensor was made from that ``detach_()`` is to cut off in place: nothing tells afterwards."""
         if self._noting.now:
             return
         self._noting.now = True
         try:
-            self._note(func, args, kwargs, result, before)
+            before = Record("detach_", stacks.stack_here(3), self._witness.journal.count)
+            self._gather(before, args[:1], 0)
+            before.leaves = self._leaves_of(args[:1])
+            self._noting.before = before if before.origins else None
         except Exception:
             pass
         finally:
             self._noting.now = False
+
+    def noted(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """Record what an operation (its name, where no mode sees it) has made; for its caller's caller."""
+        if self._noting.now:
+            return
+        self._noting.now = True
+        try:
+            self._note(func, args, kwargs, result)
+        except Exception:
+            pass
+        finally:
+            self._noting.now, self._noting.before = False, None
 
     def _name(self, func: Any) -> str:
         name = func if isinstance(func, str) else self._names.get(func)
@@ -123,7 +124,7 @@ class CutRecorder(TorchFunctionMode):
             self._names[func] = name
         return name
 
-    def _note(self, func: Any, args: Any, kwargs: Any, result: Any, before: Record | None) -> None:
+    def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         name = self._name(func)
         if name in QUIET or _is_nothing(name, args, result):
             return
@@ -146,8 +147,6 @@ class CutRecorder(TorchFunctionMode):
                 continue
             if record is None:
                 record = self._make(name, args, kwargs)
-                if before is not None:
-                    record.inputs, record.origins, record.leaves = [], before.origins, before.leaves
                 # What is whole numbers or a yes or no has no slope, whatever it was computed from.
                 plain = [o for o in tensors if wrapped or not o.requires_grad]
                 record.integral = not any(o.is_floating_point() or o.is_complex() for o in plain)
@@ -199,7 +198,10 @@ class CutRecorder(TorchFunctionMode):
             record.element_dims = max((t.dim() for t in first), default=0)
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
-        if record.origins:
+        before = self._noting.before
+        if before is not None:
+            record.inputs, record.origins, record.leaves = [], before.origins, before.leaves
+        elif record.origins:
             record.leaves = self._leaves_of((*args, *kwargs.values()))
         if record.depth > DEEPEST:
             record.inputs = []

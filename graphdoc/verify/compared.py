@@ -72,9 +72,9 @@ class Outcome:
     files or the network. ``still``: what had been seen in the original, which went on, is seen in it too.
     ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
-    raised it, ``passed`` whether a later one did, and ``place`` names where, as the end of a sentence. ``later``: the exception is none of autograd's, and
-    nothing that was changed leads to where it came from. ``cuts`` is False for a change that can take no gradient away,
-    ``records`` is True for one that only lets more be recorded.
+    raised it, ``passed`` whether a later one did, and ``place`` names where, as the end of a sentence. ``later``: the
+    exception is none of autograd's, and nothing that was changed leads to where it came from. ``cuts`` is False for a
+    change that can take no gradient away, ``records`` is True for one that only lets more be recorded.
     """
 
     exit_status: int
