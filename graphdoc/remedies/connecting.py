@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings, name_usage
+from graphdoc.program.drawn_values import still_cut_off
 from graphdoc.program.idle_argument import Idle
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import place
@@ -15,7 +17,7 @@ from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenO
 from graphdoc.remedies.fix_places import remedy_at
 
 
-def of_reason(frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
+def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
     """Where the run has shown why no way leads to the input."""
     match reason:
         case Beside(made):
@@ -29,7 +31,8 @@ def of_reason(frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
             if cut.reason not in ("detach", "conversion"):
                 return ()
             note = "The output then depends on it, and so do the gradients of everything that it was computed from."
-            return remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
+            found = remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
+            return tuple(replace(r, open=still_cut_off(sources, at) if at is not None else "") for r in found)
         case FlaggedLate(flagged, taken):
             note = "The output keeps its value, and has an edge to the input."
             title = "Let it require gradients before it goes into the output"

@@ -424,7 +424,7 @@ def test_a_run_that_does_not_get_past_the_failure(outcome, verified, words):
 @pytest.mark.parametrize(("records", "verified"), [(True, None), (False, False)])
 def test_what_cuts_nothing_off_is_not_to_blame_for_a_later_fault(records, verified, later):
     outcome = Outcome(1, False, 1.0, "RuntimeError: x", autograd=True, place=" at train.py:9")
-    verdict = crashed(replace(outcome, records=records, **{later: True}), None)
+    verdict = crashed(replace(outcome, records=records, elsewhere=later == "elsewhere", passed=later == "passed"), None)
     assert verdict is not None and verdict.verified is verified
     assert "then fails at train.py:9" in verdict.summary or verified is False
 

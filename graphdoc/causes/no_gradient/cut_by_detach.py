@@ -9,6 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.chosen_terms import detached_by_choice
+from graphdoc.program.drawn_values import still_cut_off
 from graphdoc.program.observed import Program
 from graphdoc.program.several_uses import uses_of_cut
 from graphdoc.program.spans import innermost, place, where
@@ -136,10 +137,11 @@ def _told(program: Program, cut: Cut) -> Finding:
 
 
 def _left_open(program: Program, cut: Cut) -> str:
-    """That the loss takes up the value at several places, each of which then trains what lies behind it."""
-    uses = uses_of_cut(program, cut)
+    """That the loss takes up the value at several places, each of which then trains what lies behind it; or that a
+    part of it is a draw."""
+    uses, at = uses_of_cut(program, cut), innermost(cut.stack)
     if not uses or not cut.behind:
-        return ""
+        return still_cut_off(program.sources, at) if at is not None else ""
     lines = f"{', '.join(where(f) for f in uses[:-1])} and {where(uses[-1])}"
     return f"the loss takes the value up at {lines}: which of these is to train {folded(cut.behind)}, no run tells"
 

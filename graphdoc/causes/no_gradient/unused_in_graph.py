@@ -167,7 +167,7 @@ def _finding(
         f"{_quoted(name)} is not in the graph of the output, but its gradient is asked for",
         f"No way leads from the output back to {_quoted(name)}. {told.why}",
         distinct((*told.marks, *here)),
-        remedies=of_reason(frame, reason),
+        remedies=of_reason(sources, frame, reason),
         because=told.because,
     )
 
