@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Cut, Frame, Raised
+from graphdoc.evidence import Cut, Frame, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.exception import NO_GRAPH, message_of
 from graphdoc.program.in_place_writes import is_only_written
 from graphdoc.program.observed import Program
+from graphdoc.program.printed_values import is_only_printed
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, span_of, where
 from graphdoc.program.tensors import frames
@@ -38,7 +39,7 @@ def principal(program: Program) -> Cut | None:
     """The cut that explains the failure best: a gradient without graph first, then what an optimizer is to train and
     was cut off, then by rank, then the nearest to the loss."""
     known = [c for c in program.cuts if c.reason in _RANK or is_gradient(c)]
-    known = [c for c in known if not is_only_written(program.sources, innermost(c.stack))] or known
+    known = [c for c in known if not _leads_nowhere(program.sources, c)] or known
     if not known:
         return program.cuts[0] if program.cuts else None
     return min(
@@ -62,8 +63,14 @@ def find_cut(program: Program, *reasons: str) -> Cut | None:
     if not without_graph(program.raised):
         return None
     mine = [c for c in program.cuts if c.reason in reasons and not is_gradient(c)]
-    mine = [c for c in mine if not is_only_written(program.sources, innermost(c.stack))]
+    mine = [c for c in mine if not _leads_nowhere(program.sources, c)]
     return min(mine, key=lambda c: (_may_be_constant(program, c), _is_beside(program.trained, c)), default=None)
+
+
+def _leads_nowhere(sources: SourceTexts, cut: Cut) -> bool:
+    """Whether what was cut off is only written into, or, where it was not seen to go into the loss, only printed."""
+    at = innermost(cut.stack)
+    return is_only_written(sources, at) or (not cut.certain and is_only_printed(sources, at))
 
 
 def _is_beside(trained: frozenset[str] | None, cut: Cut) -> bool:

@@ -142,7 +142,7 @@ _TEXT = (
 
 _NOT_SEEN = (
     "The loss has no graph, and nothing that has one was seen to go into it: what it is made from are constants of the "
-    "program, or values that came in past autograd, as from a file, a pickle or compiled code."
+    "program, or values that came in past autograd, as from a file, a pickle, compiled code or a class of tensors."
 )
 
 

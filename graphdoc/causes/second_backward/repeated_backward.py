@@ -7,12 +7,13 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Event
 from graphdoc.finding import Finding
 from graphdoc.model import Span
+from graphdoc.program.differentiated import differentiated_in
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import code_at, distinct, innermost_user, moment, span, span_of, where
+from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of, where
 from graphdoc.remedies.recomputation import made_outside
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
@@ -88,7 +89,8 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     made = _made(program, reuse)
-    text = f"the first call on this result {'frees' if made else 'freed'} its graph"
+    more = _calls_before(program, reuse) > 1
+    text = f"{'an earlier' if more else 'the first'} call on this result {'frees' if made else 'freed'} its graph"
     freed = span_of("freed" if kept or made else "cause", first, text, program.sources, moment(reuse.freeing))
     failed = made or failed
     return Finding(
@@ -102,7 +104,11 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
                 *failed,
                 *freed,
                 *span_of(
-                    "failed", failing.stack, "the second call on the same result", program.sources, moment(failing)
+                    "failed",
+                    failing.stack,
+                    f"{'a further' if more else 'the second'} call on the same result",
+                    program.sources,
+                    moment(failing),
                 ),
             )
         ),
@@ -147,11 +153,19 @@ def _title(program: Program, reuse: Reuse) -> str:
     name = names_of(program.sources, program.nodes, reuse.earlier_roots, 1) if reuse.only_scaled else ""
     if name:
         return f"{name} is differentiated twice, and the first call frees its graph"
-    frame = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    what, call, _ = code_at(program.sources, frame).partition(".backward(")
-    if not call or "\n" in what or len(what) > 60:
+    what = differentiated_in(program.sources, reuse.failing.stack) if reuse.failing is not None else ""
+    if not what or "\n" in what or len(what) > 60:
         return TITLE
+    if _calls_before(program, reuse) > 1:
+        return f"`{what}` is differentiated again, and an earlier call has freed its graph"
     return f"`{what}` is differentiated twice, and the first call frees its graph"
+
+
+def _calls_before(program: Program, reuse: Reuse) -> int:
+    """How many calls on the very same tensor came before the one that failed."""
+    if reuse.failing is None or not reuse.from_one_root:
+        return 1
+    return sum(e.root == reuse.failing.root and e.index < reuse.failing.index for e in program.evidence.events)
 
 
 def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:
