@@ -198,11 +198,12 @@ def _check_start(node: ast.stmt, chosen: list[ast.stmt]) -> None:
 
 def _check_way(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> None:
     """Between the statements and the loop nothing changes what they compute, or what they compute it from; and what
-    runs in a loop of its own computes something else in each of its rounds."""
+    fills entries in a loop of its own has filled another one in each of its rounds."""
     for node in chosen:
         around = [a for a in source.node_ancestors(node) if isinstance(a, Loop | Function)]
-        if around and isinstance(around[0], Loop) and around[0] not in source.node_ancestors(loop):
-            raise CannotFix("it runs in a loop of its own")
+        own = bool(around) and isinstance(around[0], Loop) and around[0] not in source.node_ancestors(loop)
+        if own and any(isinstance(t, ast.Subscript) for t in targets_of(node)):
+            raise CannotFix("it fills entries in a loop of its own")
     for node in source.node_statements():
         if node in chosen or source.span(node)[1] > source.span(loop)[0]:
             continue

@@ -25,12 +25,32 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     ``writers`` are the steps that came too early.
     """
     failing = program.failing
+    if failing is not None and failing.kind == "grad":
+        return _behind_gradient(program.sources, writers, failing)
     if failing is None or failing.kind != "backward":
         return []
     earlier = program.journal.earlier(failing)
     if earlier is not None and earlier.kind == "backward":
         return _once(earlier, failing)
     return _last(program, writers, failing)
+
+
+def _behind_gradient(sources: SourceTexts, writers: list[Event], failing: Event) -> list[Remedy]:
+    """Step behind an ``autograd.grad``, which adds nothing to the gradients that the step takes."""
+    call = innermost_user(failing.stack)
+    steps = {f.extent: f for e in writers if (f := innermost_user(e.stack)) is not None}
+    if call is None or len(steps) != 1 or any(e.kind != "step" for e in writers):
+        return []
+    (step,) = steps.values()
+    remedy = Remedy(
+        "move_statement",
+        f"step at {where(step)} behind the autograd.grad call at {where(call)}",
+        "safe",
+        "The gradient that is asked for is that of the weights of its own forward pass, and adds nothing to those that "
+        "the step takes.",
+        {"place": place(step), "after": place(call)},
+    )
+    return [remedy] if applies(sources, remedy) else []
 
 
 def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:

@@ -55,9 +55,9 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     if at is not None and at.order == "below":
         # Nothing can be put between the two in this function.
         return _unique([*cut, *parted, *ordered, *other_update_first(program), *cloned])
-    together = (
-        ordered if at is not None and _in_one_statement(program.sources, program.evidence.events, found, at) else []
-    )
+    asked = found.failing is not None and found.failing.kind == "grad"  # which leaves what the step takes alone
+    one = at is not None and _in_one_statement(program.sources, program.evidence.events, found, at)
+    together = ordered if asked or one else []
     return _unique(
         [
             *cut,

@@ -297,6 +297,17 @@ def test_a_constant_that_ends_what_the_first_call_has_trained_is_not_called_prov
     assert "`encoder.*` (2 parameters) through `labels`" in remedies[0].open
 
 
+def test_a_step_goes_behind_a_gradient_that_is_asked_for(tmp_path: Path) -> None:
+    slug, name = "optimizer-step-before-backward", "gradient-of-an-attack-behind-the-step.py"
+    seen = observe(tmp_path / "sick", (Path(__file__).parent / "examples" / slug / name).read_text())
+    assert seen.slugs[0] == slug
+    kind, texts = seen.patches()[0]
+    (text,) = texts.values()
+    assert kind == "move_statement"
+    assert "    total += torch.autograd.grad(attack, changes)[0]\n    optimizer.step()\n" in text
+    assert observe(tmp_path / "mended", text).mended
+
+
 def test_of_two_calls_on_one_loss_the_one_without_the_factor_goes_first(tmp_path: Path) -> None:
     example = Path(__file__).parent / "examples" / "repeated-backward" / "loss-divided-by-the-trainer.py"
     seen = observe(tmp_path / "sick", example.read_text())

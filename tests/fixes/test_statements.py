@@ -63,7 +63,7 @@ REFUSED = [
         "move_into_loop",
         "for i in y:\n    «a[i] = f(y[i])»\nfor _ in z:\n    «b(a)»\n",
         {"loop": "@1"},
-        "a loop of its own",
+        "in a loop of its own",
     ),
     ("move_into_loop", "«a = nn.Linear(2, 2)»\nfor x in y:\n    «a(x)»\n", {"loop": "@1"}, "builds a Linear"),
     (
