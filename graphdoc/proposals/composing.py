@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +21,8 @@ from graphdoc.model import Fix, Safety
 from graphdoc.project import is_installed, naming, working_directory
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.redaction import redact
+from graphdoc.source.blocks import is_compound
+from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
 from graphdoc.sourcetext import decode, digest, read_source
 from graphdoc.verify.failing_again import failing_place
@@ -91,7 +95,7 @@ class Composer:
             if not all(self._unchanged(path, known.get(path, "")) for path in texts):
                 continue
             safety: Safety = "safe" if one["safety"] == "safe" else "unsafe"
-            remedy = Remedy(TOGETHER, str(one["title"]), safety, str(one["note"]))
+            remedy = Remedy(TOGETHER, str(one["title"]), safety, str(one["note"]), open=str(one.get("open", "")))
             chain = (*parent.chain, {str(k): str(v) for k, v in one["link"].items()})
             fix = self._fix(remedy, str(one["id"]), texts)
             if fix is not None:
@@ -113,12 +117,15 @@ class Composer:
         if not all(self._known(path) for path in mine):
             return None
         whole = {**candidate.texts, **mine}
+        if _draws_twice(self._own(), whole):
+            return None  # two parts of one loss would be of different draws
         safety: Safety = "safe" if remedy.safety == candidate.fix.safety == "safe" else "unsafe"
         title = _title(candidate, link["at"], remedy.title)
         known = candidate.fix.note
         notes = [n for n in (known, "" if remedy.note.rstrip(".") in known else remedy.note) if n]
         note = notes[0] if len(notes) == 1 else " ".join(n if n.endswith(".") else f"{n}." for n in notes)
-        joined = Remedy(TOGETHER, title, safety, note)
+        left = (candidate.remedy.open if candidate.remedy is not None else "") or remedy.open
+        joined = Remedy(TOGETHER, title, safety, note, open=left)
         fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
         return Candidate(fix, joined, whole, chain=(*candidate.chain, link)) if fix is not None else None
 
@@ -183,9 +190,26 @@ def told_of(candidate: Candidate, digests: Mapping[str, str]) -> dict[str, Any]:
         "title": candidate.fix.title,
         "note": candidate.fix.note,
         "safety": candidate.remedy.safety if candidate.remedy is not None else "unsafe",
+        "open": candidate.remedy.open if candidate.remedy is not None else "",
         "link": dict(candidate.chain[-1]),
         "texts": dict(candidate.texts),
     }
+
+
+def _draws_twice(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    """Whether a patch has put in one statement that draws, or takes the next batch, more than once."""
+    for path, text in after.items():
+        added = _taking(text)
+        added.subtract(_taking(before.get(path, "")))
+        if any(count > 1 for count in added.values()):
+            return True
+    return False
+
+
+def _taking(text: str) -> Counter[str]:
+    """The statements that take something, by their text, and how often each stands there."""
+    found = Source("", text).node_statements()
+    return Counter(ast.unparse(s) for s in found if not is_compound(s) and another_each_time(s))
 
 
 def _computes_anew(candidate: Candidate) -> bool:

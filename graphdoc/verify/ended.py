@@ -13,7 +13,7 @@ from graphdoc.verify.blame import leads_to, unbinds
 from graphdoc.verify.compared import Outcome
 from graphdoc.verify.failing_again import failing_place, fails_alike, fails_elsewhere
 from graphdoc.verify.lines import original_line
-from graphdoc.verify.same_signs import left_over, same_signs
+from graphdoc.verify.same_signs import left_in_part, left_over, same_signs
 
 _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError", "IndentationError")
 _UNDEFINED = re.compile(r"^(?:NameError|UnboundLocalError): .*?'(\w+)'")
@@ -38,7 +38,9 @@ def outcome_of(
     outcome.refused, outcome.printed = ended.refused, last_line(ended.printed)
     # Beside a crash, what is seen is a fault of its own.
     outcome.still = failed is not None and original.went_on and same_signs(original.signs, failed.signs)
-    outcome.left = left_over(original.signs, failed.signs) if failed is not None else ""
+    if failed is not None:
+        part = left_in_part(original.signs, failed.signs) if original.went_on else ""
+        outcome.left = part or left_over(original.signs, failed.signs)
     if failed is None or failed.raised is None or failed.went_on:
         return outcome
     raised = failed.raised

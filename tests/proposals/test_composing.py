@@ -12,7 +12,7 @@ from graphdoc.diagnose import report_for
 from graphdoc.finding import Remedy
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import keep
-from graphdoc.proposals.composing import frees
+from graphdoc.proposals.composing import _draws_twice, frees
 from graphdoc.proposals.propose import propose
 from graphdoc.proposals.trying import Trying
 
@@ -283,3 +283,17 @@ def test_a_view_whose_history_is_made_anew_within_backward_is_asked_nothing(tmp_
     (best, *_) = tried(tmp_path, monkeypatch, PIECES)[1].diagnoses[0].fixes
     assert best.verified is True, best.verification
     assert len(best.verification["chain"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("again", "twice"),
+    [
+        ("fake = g(torch.randn(3))\nscore = d(fake)\nfake = g(torch.randn(3))\n", True),
+        ("fake = g(torch.randn(3))\nscore = d(fake)\n", False),
+        ("fake = g(z)\nscore = d(fake)\nfake = g(z)\n", False),
+    ],
+    ids=["two draws", "one", "no draw"],
+)
+def test_no_patch_is_put_together_of_two_draws_for_one_loss(again: str, twice: bool) -> None:
+    before = "fake = g(torch.randn(3))\nstep()\n"
+    assert _draws_twice({"train.py": before}, {"train.py": before + again}) is twice

@@ -12,7 +12,7 @@ from graphdoc.launch import Ended
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.ended import outcome_of
 from graphdoc.verify.repeating import UNSTEADY, repeats
-from graphdoc.verify.same_signs import left_over, same_signs
+from graphdoc.verify.same_signs import left_in_part, left_over, same_signs
 from graphdoc.verify.traces import Trace
 from graphdoc.verify.trial import stepped_between
 from graphdoc.verify.verdict import crashed, judge, without_original
@@ -674,6 +674,15 @@ def test_a_second_nan_in_other_parameters_is_left_over():
     assert (
         left_over(first.signs, other.signs) == left_over(other.signs, second.signs) == left_over(first.signs, []) == ""
     )
+
+
+def test_what_is_gone_for_some_parameters_is_left_over_for_the_rest():
+    first = Evidence(signs=[Sign("cut-off", parameters=["policy.weight", "value.weight"])])
+    second = Evidence(signs=[Sign("cut-off", parameters=["value.weight"])])
+    assert same_signs(first.signs, first.signs) and not same_signs(first.signs, second.signs)
+    outcome = outcome_of(first, second, Ended(0), {}, {}, "")
+    assert outcome.left == "the same is still seen of `value.weight`" and not outcome.still
+    assert left_in_part(first.signs, first.signs) == ""
 
 
 @pytest.mark.parametrize("crashed", [True, False])

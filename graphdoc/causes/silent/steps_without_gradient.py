@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Sign
+from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.signs import first_sign, optimizer_of
@@ -70,7 +70,7 @@ def _explains(other: Sign, sign: Sign) -> bool:
 def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     if sign.facts.get("no_call"):
-        return _never_called(program, sign, name)
+        return _never_called(program.sources, sign, name)
     reached = [str(n) for n in sign.facts.get("reaches") or ()]
     more = int(sign.facts.get("more", 0))
     others = f"{more} unnamed {'leaf' if more == 1 else 'leaves'}" if more else ""
@@ -92,7 +92,7 @@ def _told(program: Program, sign: Sign) -> Finding:
     )
 
 
-def _never_called(program: Program, sign: Sign, name: str) -> Finding:
+def _never_called(sources: SourceTexts, sign: Sign, name: str) -> Finding:
     """Losses are computed, and nobody differentiates one."""
     return Finding(
         0.5,
@@ -100,7 +100,7 @@ def _never_called(program: Program, sign: Sign, name: str) -> Finding:
         f"`{name}` steps and never has a gradient: no backward call is made",
         f"`{name}` leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they keep "
         "their initial values. Call `backward()` on the loss before the step.",
-        span_of("cause", sign.stack, "finds no gradient", program.sources),
+        span_of("cause", sign.stack, "finds no gradient", sources),
         because=f"at each of {sign.count} steps of `{name}` every `.grad` was None; graphs were recorded between them, "
         "and none was differentiated",
         remedies=(

@@ -87,7 +87,10 @@ def _remedies(program: Program, sign: Sign, name: str) -> list[Remedy]:
     where = "in front of this backward call" if before else "behind the step"
     args = {"place": place(at), "statement": f"{own}.zero_grad()", "before": before}
     note = f"each step of `{name}` uses the gradients of its own iteration"
-    return [Remedy("add_statement", f"call `{own}.zero_grad()` {where}", "unsafe", note, args)]
+    # The gradients of that loss are cleared with the old ones.
+    left = "the loss of another optimizer reaches its parameters before that call: whether it is to train them, no run "
+    left = f"{left}tells" if sign.facts.get("between") else ""
+    return [Remedy("add_statement", f"call `{own}.zero_grad()` {where}", "unsafe", note, args, left)]
 
 
 CAUSE = Cause(
