@@ -82,10 +82,16 @@ class CutRecorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is self._torch.Tensor.detach_:
-            self._look_before_cut(args)
-        result = func(*args, **kwargs)
-        self.noted(func, args, kwargs, result)
+        if func is not self._torch.Tensor.detach_:
+            result = func(*args, **kwargs)
+            self.noted(func, args, kwargs, result)
+            return result
+        self._look_before_cut(args)
+        try:
+            result = func(*args, **kwargs)
+            self.noted(func, args, kwargs, result)
+        finally:
+            self._noting.before = None  # of a view it raises, and nothing is cut off
         return result
 
     def _look_before_cut(self, args: Any) -> None:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphdoc.fixes.drawn_once import ALONE
+from graphdoc.fixes.drawn_once import ALONE, LATER
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
-from graphdoc.source.effects import another_each_time, calls_of
+from graphdoc.source.effects import DRAWS, TAKES, calls_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit
@@ -63,7 +63,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         leaf = plan.leaves.get(node)
         if _read_elsewhere(plan, sources, node, readers):
             if leaf is not None:
-                raise CannotFix("what is made of the parameter is also read elsewhere")
+                raise CannotFix("what is made of it is also read elsewhere")
             continue
         if leaf is not None:
             kept.append(f"{plan.me}.{leaf[1]} = {source.code[slice(*source.span(leaf[0]))]}")
@@ -146,13 +146,17 @@ def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | No
     what = "parameter" if found else "drawn"
     found = found or [c for c in calls_of(node) if last_word(c.func) in ALONE]
     inside = {id(n) for c in found for n in ast.walk(c)}
-    if taking := next((c for c in calls_of(node) if id(c) not in inside and another_each_time(c)), None):
+    others = [c for c in calls_of(node) if id(c) not in inside]
+    if taking := next((c for c in others if last_word(c.func) in DRAWS | TAKES), None):
         raise CannotFix(f"each call would get another one from {last_word(taking.func)}()")
+    if what == "drawn" and any(isinstance(a, LATER) for c in found for a in plan.source.node_ancestors(c)):
+        raise CannotFix("it is drawn in some of the calls only")
     if not found:
         return None
     attributes = _attributes_set(node, plan.me)
     if len(found) > 1 or len(attributes) != 1:
-        raise CannotFix("several parameters are made within the statement")
+        many = "parameters are made" if what == "parameter" else "numbers are drawn"
+        raise CannotFix(f"several {many} within the statement")
     name = f"{attributes[0]}_{what}"
     if any(isinstance(n, ast.Attribute) and n.attr == name for n in ast.walk(plan.owner)):
         raise CannotFix(f"the class has an attribute {name} already")

@@ -16,7 +16,7 @@ ALONE = (TAKES - {"popitem"}) | {
     *("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"),
 }
 """Calls that give a value without a graph, whatever they are given."""
-_LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
+LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
 """What evaluates a part of it later, several times or not at all."""
 
 
@@ -25,7 +25,7 @@ def drawn_once(text: str, name: str) -> tuple[str, str] | None:
     it takes none, or more than can be told apart."""
     source = Source("", text)
     found = [c for c in calls_of(source.tree) if last_word(c.func) in ALONE] if source.tree is not None else []
-    if len(found) != 1 or any(isinstance(n, _LATER) for n in source.node_ancestors(found[0])):
+    if len(found) != 1 or any(isinstance(n, LATER) for n in source.node_ancestors(found[0])):
         return None
     taken = source.segment(found[0])
     again = source.splice([Edit("", *source.span(found[0]), name)])

@@ -48,6 +48,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         core = deeper
     while (wider := _outside(source, top)) is not None:
         top = wider
+    if isinstance(owner, ast.Expr) and owner.value is top:
+        return delete(source, owner)  # ``h.detach_()`` alone: nothing else was done there
     kept = _gradient_kept(sources, source, owner, top)
     bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
     if bound == [key(core)] and not kept:

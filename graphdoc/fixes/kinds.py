@@ -44,6 +44,11 @@ def keeps_numbers(kind: str, args: Args) -> bool:
     return _says(kind, args, "keeps_numbers")
 
 
+def keeps_loss(kind: str, args: Args) -> bool:
+    """Whether a fix of this kind gives the loss its graph back and leaves its value alone (``KEEPS_LOSS``)."""
+    return _says(kind, args, "keeps_loss")
+
+
 def only_records(kind: str, args: Args) -> bool:
     """Whether a fix of this kind lets more be recorded or differentiated and nothing less (``ONLY_RECORDS``,
     or ``only_records`` where its arguments tell)."""

@@ -14,7 +14,8 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import changes
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
-from graphdoc.source.effects import binds_any
+from graphdoc.source.effects import binds_any, method_of
+from graphdoc.source.in_place_names import NOT_A_WRITE
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit
@@ -55,18 +56,23 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
 
 def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
-    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | changes(node)
+    bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | _written(node)
     used = {key(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)}
     if name := binds_any(crossed, used):
         raise CannotFix(f"{name}, which the statement uses, is bound in between")
     for other in crossed:
-        if taken := changes(other) & used:
+        if taken := _written(other) & used:
             raise CannotFix(f"{min(taken)}, which the statement uses, is written in between")
         read = {key(n) for n in ast.walk(other) if isinstance(n, ast.Name | ast.Attribute)}
         if taken := bound & read:
             raise CannotFix(f"{min(taken)}, which the statement binds or writes, is used in between")
         if _updates(node) and _updates(other):
             raise CannotFix("a step or a clearing of gradients stands between, and would change places with it")
+
+
+def _written(node: ast.stmt) -> set[str]:
+    """What a statement may write into; one that only sets a flag (``x.requires_grad_()``) writes nothing."""
+    return set() if method_of(node)[0] in NOT_A_WRITE else changes(node)
 
 
 def _updates(node: ast.stmt) -> bool:

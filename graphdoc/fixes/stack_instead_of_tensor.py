@@ -21,7 +21,7 @@ from graphdoc.source.scopes import name_for
 from graphdoc.source.tokens import outer_span
 
 KIND = "stack_instead_of_tensor"
-KEEPS_NUMBERS = True
+KEEPS_LOSS = True
 
 _MAKERS = ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "from_numpy")
 _LISTS = ("list", "tuple", "sorted")

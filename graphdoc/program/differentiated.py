@@ -20,4 +20,7 @@ def differentiated_in(sources: SourceTexts, stack: Sequence[Frame]) -> str:
     below = stack[list(stack).index(frame) + 1 :]
     if not below or below[0].function == "Tensor.backward":
         return text_of(call.func.value)
-    return text_of(call.args[0]) if call.args else ""
+    given = call.args[0] if call.args else None
+    if isinstance(given, ast.List | ast.Tuple) and len(given.elts) == 1:
+        given = given.elts[0]
+    return text_of(given)

@@ -10,7 +10,7 @@ from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Place
 
-_DRAWS = frozenset({"bernoulli", "bernoulli_", "binomial", "multinomial", "poisson", "sample"})
+_DRAWS = frozenset({"bernoulli", "bernoulli_", "binomial", "multinomial", "poisson"})
 """Draws of whole numbers, whose result has no graph though their argument has one."""
 
 

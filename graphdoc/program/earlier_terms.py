@@ -8,7 +8,7 @@ from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import carried_on
 from graphdoc.program.earlier_losses import roots_of
-from graphdoc.program.grown_sums import SCALING, grows, is_scaled, is_sum_that_goes_on, takes_term
+from graphdoc.program.grown_sums import grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
 from graphdoc.program.two_calls import TwoCalls
 
 
@@ -85,11 +85,14 @@ class EarlierTerms(TwoCalls):
 
     @cached_property
     def only_scaled(self) -> bool:
-        """Whether it is one such result up to a factor, and nothing else: a trainer that divides the loss which it was
-        given, and calls backward itself."""
-        folded, taken = self._evidence.folded, [c.consumer for c in self.earlier_roots]
-        scaled = all(n is not None and n.op.startswith(SCALING) for n in self._takers)
-        return self.adds_nothing and len(taken) == 1 and scaled and is_scaled(folded, taken[0])
+        """Whether it is one such result divided by a number, and nothing else: a trainer that shares the loss which it
+        was given out over the batches of a step, and calls backward itself."""
+        if not self.adds_nothing or len(self._crossing) != 1 or len(self.earlier_roots) != 1:
+            return False
+        carry, taker = self.earlier_roots[0], self._takers[0]
+        if taker is None or not taker.op.startswith("Div") or not is_scaled(self._evidence.folded, carry.consumer):
+            return False
+        return is_divided(self._evidence.sources, taker.stack[-1] if taker.stack else None, carry.tensor.holders)
 
     def carrying(self, carry: OlderEdge) -> tuple[Frame, str] | None:
         """The statement that carries this value on under its name, and the name; None where none does."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from graphdoc.evidence import Folded, Node, OlderEdge, SourceTexts
+import ast
+
+from graphdoc.evidence import Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.value_reads import grows_at
+from graphdoc.source.module import Source
+from graphdoc.source.paths import key
+from graphdoc.source.places import Place
 
 _ADDING = ("Add", "Stack", "Cat")
 """Nodes through which a term goes into a sum."""
-
-SCALING = ("Div", "Mul", "Neg")
-"""Nodes that multiply what they take by a factor."""
 
 _OF_A_SUM = ("Div", "Mul", "Neg", "Sum", "Mean", "View", "Reshape", "Squeeze", "Unsqueeze", "Stack")
 """Nodes behind which a sum is still one: what is done to all of its terms alike."""
@@ -57,3 +59,21 @@ def is_scaled(folded: Folded | None, node: int) -> bool:
         seen.add(part)
         part = below.pop()
     return True
+
+
+def is_divided(sources: SourceTexts, frame: Frame | None, holders: list[Holder]) -> bool:
+    """Whether a division at a place divides the value that these names hold, and does not divide by it. Where a package
+    divides, it is the loss that it was given."""
+    if frame is None or not frame.user:
+        return frame is not None
+    source = Source(frame.file, sources.get(frame.file, ""))
+    node = source.node_expression(Place.of(frame))
+    names = {h.base for h in holders}
+    statement = source.node_statement(Place.of(frame))
+    if isinstance(statement, ast.AugAssign):
+        return key(statement.target) in names and not names & _read(statement.value)
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not names & _read(node.right)
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {key(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}

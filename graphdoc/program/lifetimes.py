@@ -74,6 +74,14 @@ class OlderValues(EarlierTerms):
         )
 
     @cached_property
+    def calls_before(self) -> int:
+        """How many calls on the very same tensor came before the one that failed; one where that is not known."""
+        failing = self.failing
+        if failing is None or failing.root < 0 or not self.from_one_root:
+            return 1
+        return sum(e.root == failing.root and e.index < failing.index for e in self._evidence.events)
+
+    @cached_property
     def lifetime(self) -> Lifetime:
         """How the older values come to be in this graph."""
         if self.from_one_root or (self.inner and self._is_term):

@@ -6,6 +6,8 @@ from graphdoc.evidence import Cut, Frame
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import in_function, innermost_user
 from graphdoc.program.value_reads import bound_names, uses_in_loss
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 
 
 def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
@@ -19,6 +21,11 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
     call = in_function(reversed(stack), made) if made is not None else None
     if made is None or call is None:
         return []
-    names = [n for n in bound_names(program.sources, made) if n.isidentifier()]
+    source = Source(made.file, program.sources.get(made.file, ""))
+    statement = source.node_statement(Place.of(made))
+    within = source.node_function(statement) if statement is not None else None
+    # A name that is bound once: what is bound anew under it is another value.
+    names = [n for n in bound_names(program.sources, made) if len(source.node_assignments(n, within)) == 1]
+    names = [n for n in names if n.isidentifier()]
     lines = {f.line: f for f, _ in uses_in_loss(program.sources, call, names) if f.line != made.line}
     return [lines[n] for n in sorted(lines)] if len(lines) > 1 else []

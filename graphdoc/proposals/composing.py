@@ -124,7 +124,8 @@ class Composer:
         known = candidate.fix.note
         notes = [n for n in (known, "" if remedy.note.rstrip(".") in known else remedy.note) if n]
         note = notes[0] if len(notes) == 1 else " ".join(n if n.endswith(".") else f"{n}." for n in notes)
-        left = (candidate.remedy.open if candidate.remedy is not None else "") or remedy.open
+        known_open = candidate.remedy.open if candidate.remedy is not None else ""
+        left = "; and ".join(dict.fromkeys(o for o in (known_open, remedy.open) if o))
         joined = Remedy(TOGETHER, title, safety, note, open=left)
         fix = self._fix(joined, f"{candidate.fix.id}+{remedy.kind}", whole)
         return Candidate(fix, joined, whole, chain=(*candidate.chain, link)) if fix is not None else None

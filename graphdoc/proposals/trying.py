@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
-from graphdoc.fixes.kinds import keeps_numbers, only_records
+from graphdoc.fixes.kinds import keeps_loss, keeps_numbers, only_records
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
@@ -199,6 +199,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 safe,
                 rest,
                 same_numbers=_same_numbers(candidate),
+                same_loss=_same_loss(candidate),
                 may_change_numbers=_may_change_numbers(candidate),
                 cuts=not _only_forgets(candidate),
                 records=_only_records(candidate),
@@ -218,6 +219,11 @@ def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _same_numbers(candidate: Candidate) -> bool:
     remedy = candidate.remedy
     return remedy is not None and keeps_numbers(remedy.kind, remedy.args)
+
+
+def _same_loss(candidate: Candidate) -> bool:
+    remedy = candidate.remedy
+    return remedy is not None and keeps_loss(remedy.kind, remedy.args)
 
 
 def _may_change_numbers(candidate: Candidate) -> bool:

@@ -14,6 +14,8 @@ def without_one(sources: SourceTexts, reuse: Reuse, first: Frame | None, second:
     The one on the bare loss where the other scales it, and where the other is a package's.
     """
     out: list[Remedy] = []
+    if reuse.calls_before > 1:
+        return ()  # of several calls on one result it is not known which is one too many
     if "backward(" in code_at(sources, second):
         note = "The loss is differentiated once; the second call walks the same graph again."
         title = f"remove the second backward call, at {where(second)}"

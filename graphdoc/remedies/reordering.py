@@ -4,6 +4,9 @@ differentiated with the weights of its own forward pass, and each optimizer uses
 
 from __future__ import annotations
 
+import ast
+import re
+
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.loops import loop_of, rounds_are_alike
@@ -13,10 +16,12 @@ from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.program.update_function import Scene
 from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.written_fixes import applies
-from graphdoc.source.effects import method_of
+from graphdoc.source.effects import built_objects, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Place
+
+_NAMED = (ast.Name, ast.Attribute)
 
 
 def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
@@ -26,7 +31,7 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     """
     failing = program.failing
     if failing is not None and failing.kind == "grad":
-        return _behind_gradient(program.sources, writers, failing)
+        return _behind_gradient(program, writers, failing)
     if failing is None or failing.kind != "backward":
         return []
     earlier = program.journal.earlier(failing)
@@ -35,13 +40,17 @@ def steps_behind(program: Program, writers: list[Event]) -> list[Remedy]:
     return _last(program, writers, failing)
 
 
-def _behind_gradient(sources: SourceTexts, writers: list[Event], failing: Event) -> list[Remedy]:
-    """Step behind an ``autograd.grad``, which adds nothing to the gradients that the step takes."""
+def _behind_gradient(program: Program, writers: list[Event], failing: Event) -> list[Remedy]:
+    """Step behind an ``autograd.grad``, which adds nothing to the gradients that the step takes, where nothing between
+    them reads what is stepped."""
     call = innermost_user(failing.stack)
     steps = {f.extent: f for e in writers if (f := innermost_user(e.stack)) is not None}
     if call is None or len(steps) != 1 or any(e.kind != "step" for e in writers):
         return []
     (step,) = steps.values()
+    stepped = program.owners.parameters([e.optimizer for e in writers])
+    if _is_read_between(program.sources, step, call, {part for n in stepped for part in re.split(r"[.\[]", n)}):
+        return []
     remedy = Remedy(
         "move_statement",
         f"step at {where(step)} behind the autograd.grad call at {where(call)}",
@@ -50,7 +59,21 @@ def _behind_gradient(sources: SourceTexts, writers: list[Event], failing: Event)
         "the step takes.",
         {"place": place(step), "after": place(call)},
     )
-    return [remedy] if applies(sources, remedy) else []
+    return [remedy] if applies(program.sources, remedy) else []
+
+
+def _is_read_between(sources: SourceTexts, step: Frame, call: Frame, parts: set[str]) -> bool:
+    """Whether a statement between the two names a part of a stepped parameter's name, or calls what may read one."""
+    source = Source(step.file, sources.get(step.file, ""))
+    node, behind = source.node_statement(Place.of(step)), source.node_statement(Place.of(call))
+    block = source.node_block(node) if node is not None else None
+    if node is None or behind is None or block is None or behind not in block[0]:
+        return True
+    between = block[0][block[1] + 1 : block[0].index(behind)]
+    read = {n.id if isinstance(n, ast.Name) else n.attr for s in between for n in ast.walk(s) if isinstance(n, _NAMED)}
+    known = frozenset({"zero_grad", "zero_"})
+    objects = built_objects(source.tree) if source.tree is not None else frozenset()
+    return bool(read & parts) or any(opaque_calls(s, parts | {"self"}, known, objects) for s in between)
 
 
 def for_each_round(sources: SourceTexts, found: Overwrite, at: Scene | None) -> list[Remedy]:

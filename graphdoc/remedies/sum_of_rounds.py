@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.evidence import Frame
 from graphdoc.finding import Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user, where
-from graphdoc.program.step_blocks import behind_the_step
 from graphdoc.program.value_reads import bound_names, grows_at
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import covers, key, targets_of
@@ -32,22 +32,22 @@ def sum_of_rounds(program: Program, reuse: Reuse) -> list[Remedy]:
     if loop is None:
         return []
     branch = _branch(loop, call)
-    step = behind_the_step(program.sources, program.evidence.events, call)[1]
     for name in _summed(program, reuse, call, loop):
         start = _start(source, loop, name)
         if branch is None or not start or not _only_added(source, loop, branch, name):
             continue
-        last = max([step.line, *(n.lineno for n in _reads(branch, name))])
-        behind = next((s for s in branch.body if covers(s, last)), None)
-        if behind is None:
+        steps = [n.lineno for n in ast.walk(branch) if isinstance(n, ast.Attribute) and n.attr == "step"]
+        last = max([call.line, *steps, *(n.lineno for n in _reads(branch, name))])
+        behind = [s for s in branch.body if covers(s, last)][-1:]
+        if not behind:
             continue
         return [
             Remedy(
                 "reset_accumulator",
-                f"start `{name}` anew behind each update, after {where(step)}",
+                f"start `{name}` anew behind each update, after {where(replace(call, line=last))}",
                 "unsafe",
                 "The sum holds the terms of one update only; so far it went on from what those before came to.",
-                {"after": vars(source.place(behind)), "name": name, "value": start},
+                {"after": vars(source.place(behind[0])), "name": name, "value": start},
             )
         ]
     return []
@@ -76,14 +76,21 @@ def _start(source: Source, loop: Loop, name: str) -> str:
 
 
 def _only_added(source: Source, loop: Loop, branch: ast.If, name: str) -> bool:
-    """Whether each statement of the loop that reads a name adds to it, or stands in the branch of the update, and
-    nothing behind the loop is to tell what the sum came to."""
+    """Whether each statement that reads a name stands in the loop, and adds to it or makes the update; nothing outside
+    of it is to tell what the sum came to, and nothing in it reads the number of the round beside the sum."""
     function = source.node_function(loop) or source.tree
     reads = _reads(function, name) if function is not None else []
-    reading = [source.node_owner(n) for n in reads if covers(loop, n.lineno)]
-    if any(n.lineno > (loop.end_lineno or loop.lineno) for n in reads):
+    reading = [source.node_owner(n) for n in reads]
+    if any(not covers(loop, n.lineno) for n in reads):
+        return False
+    rounds = _names(loop.target) if isinstance(loop, ast.For) else set()
+    if any(s is not None and not _adds(s, name) and rounds & _names(s) for s in reading):
         return False
     return all(s is not None and (covers(branch, s.lineno) or _adds(s, name)) for s in reading)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _adds(statement: ast.stmt, name: str) -> bool:

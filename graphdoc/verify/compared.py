@@ -74,7 +74,8 @@ class Outcome:
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
     raised it, ``passed`` whether a later one did, and ``place`` names where, as the end of a sentence. ``later``: the
     exception is none of autograd's, and nothing that was changed leads to where it came from. ``cuts`` is False for a
-    change that can take no gradient away, ``records`` is True for one that only lets more be recorded.
+    change that can take no gradient away, ``records`` is True for one that only lets more be recorded,
+    ``same_loss`` for one that leaves the value of the loss alone.
     """
 
     exit_status: int
@@ -97,6 +98,7 @@ class Outcome:
     later: bool = False
     cuts: bool = True
     records: bool = False
+    same_loss: bool = False
 
 
 @dataclass

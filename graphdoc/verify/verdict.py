@@ -104,7 +104,6 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     }
     base = baseline.trace
     went_on = baseline.gone != Baseline.gone
-    same_loss = went_on and same_numbers
     if went_on:
         safe = same_numbers = False  # the numbers that the original has are not those to aim for
     trace.rekey(base)
@@ -158,7 +157,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
-    if same_loss and baseline.steady:
+    if went_on and outcome.same_loss and baseline.steady:
         doubts += changed_first_loss(base, trace, TOLERANCE * 10)
     redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
     if redrawn:
@@ -180,7 +179,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled)
     doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace)]
-    doubts += [*steps_twice(base, trace), *mixed(base, trace)]
+    # What only lets more be recorded puts no gradient into another step's sum.
+    doubts += [*steps_twice(base, trace), *(() if outcome.records else mixed(base, trace))]
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
     if unused_by_steps(base, trace) - {*missed}:
         data["left_out"] = True

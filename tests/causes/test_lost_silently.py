@@ -141,6 +141,27 @@ def test_where_a_value_enters_the_loss_at_one_place_nothing_is_left_open(tmp_pat
     assert [r.open for r in seen.found[0].finding.remedies] == [""]
 
 
+def test_a_name_that_is_bound_anew_is_one_use(tmp_path: Path) -> None:
+    body = "    h = net(x).detach()\n    h = head(h)\n    loss = h.pow(2).mean()\n    pull = h.abs().mean()\n"
+    seen = observe(tmp_path, START + body + "    loss = loss + pull + net.bias[0] * 0\n" + END)
+    assert all(not r.open for f in seen.found for r in f.finding.remedies)
+
+
+REFUSED = """\
+    a, b = net(x).split(2, dim=1)
+    try:
+        a.detach_()
+    except RuntimeError:
+        pass
+    rate = torch.ones(3).detach()
+    (x * rate).pow(2).mean().backward()
+"""
+
+
+def test_a_cut_that_pytorch_refuses_is_none(tmp_path: Path) -> None:
+    assert observe(tmp_path, START + REFUSED).slugs[0] == "constant-loss"
+
+
 LISTED = """\
     values = []
     for row in x:

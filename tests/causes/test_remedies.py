@@ -271,7 +271,7 @@ def test_a_sum_of_the_rounds_of_one_update_starts_anew_behind_it(
     seen = observe(tmp_path, HEAD + WINDOW.format(start=start, term=term))
     kind, texts = seen.patches()[0]
     assert (kind == "reset_accumulator") is anew
-    assert ("        loss.backward()\n        squares = 0\n" in next(iter(texts.values()))) is anew
+    assert ("        opt.step()\n        squares = 0\n" in next(iter(texts.values()))) is anew
 
 
 LABELS = """
@@ -321,3 +321,82 @@ def test_of_two_calls_on_one_loss_the_one_without_the_factor_goes_first(tmp_path
 def test_a_counter_is_not_told_as_the_constant_of_a_loss(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + EMPTY_SUMS)
     assert seen.lines("cause") == ["pull = push = torch.zeros(())", "return (pull + push) / max(count, 1)"]
+
+
+ONE_LOSS = """
+net, critic = nn.Linear(3, 3), nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+c_opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+for _ in range(3):
+    loss = critic(net(torch.randn(8, 3))).square().mean()
+    opt.zero_grad()
+    c_opt.zero_grad()
+    loss.backward()
+    opt.zero_grad()
+    ({second}).backward()
+    opt.step()
+    c_opt.step()
+"""
+
+
+@pytest.mark.parametrize("second", ["-0.3 * loss", "1.5 / loss", "loss * loss", "loss / loss.sqrt()"])
+def test_what_is_more_than_a_share_of_a_loss_is_another_loss(second: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + ONE_LOSS.format(second=second))
+    assert seen.slugs[0] == "shared-subgraph-losses"
+
+
+READ_BETWEEN = """
+model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+kept = []
+for _ in range(3):
+    x = torch.randn(8, 3, requires_grad=True)
+    loss = model(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward(retain_graph=True)
+    opt.step()
+    kept.append({name: value.clone() for name, value in model.state_dict().items()})
+    (slope,) = torch.autograd.grad(loss, x)
+"""
+
+
+def test_no_step_is_moved_across_what_reads_the_weights(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + READ_BETWEEN)
+    assert seen.slugs[0] == "optimizer-step-before-backward"
+    assert "move_statement" not in [r.kind for r in seen.found[0].finding.remedies]
+
+
+DRAWN_PARAMETER = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.raw = nn.Parameter(torch.zeros(3))
+        self.scale = {made}
+
+    def forward(self, x):
+        return (x * self.scale).sum()
+
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.randn(4, 3))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("torch.exp(nn.Parameter(torch.randn(3)))", "self.scale_parameter = nn.Parameter(torch.randn(3))"),
+        ("torch.exp(self.raw + torch.rand(3))", "self.scale_drawn = torch.rand(3)"),
+        ("self.raw.exp() * (torch.rand(3) if opt is None else 1.0)", ""),
+    ],
+    ids=["parameter", "drawn", "sometimes"],
+)
+def test_what_is_made_once_within_an_expression_stays(made: str, kept: str, tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + "opt = 1\n" + DRAWN_PARAMETER.format(made=made))
+    texts = [t for kind, new in seen.patches() if kind == "compute_in_method" for t in new.values()]
+    assert bool(texts) is bool(kept) and all(f"        {kept}\n" in t for t in texts)

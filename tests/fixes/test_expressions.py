@@ -6,6 +6,7 @@ import pytest
 from marked import fixed
 
 from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.fixes.kinds import keeps_loss, keeps_numbers
 
 REFUSED = [
     ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),
@@ -162,3 +163,7 @@ FIXED = [
 @pytest.mark.parametrize(("kind", "source", "args", "expected"), FIXED)
 def test_fixes(kind, source, args, expected):
     assert fixed(kind, source, **args) == expected
+
+
+def test_what_joins_tensors_keeps_the_loss_and_promises_no_other_number():
+    assert keeps_loss("stack_instead_of_tensor", {}) and not keeps_numbers("stack_instead_of_tensor", {})

@@ -703,7 +703,7 @@ def test_what_is_to_keep_the_loss_of_a_run_that_went_on_gives_the_first_one_as_i
     original = traced(tmp_path / "original", program, "verify:-1")
     patched = traced(tmp_path / "patched", program.replace("** 2", f"** {power}"), "verify:-1")
     baseline = Baseline(original.trace, gone="what was found is gone")
-    verdict = judge(Outcome(0, False, 1.0), patched.trace, baseline, False, same_numbers=True)
+    verdict = judge(Outcome(0, False, 1.0, same_loss=True), patched.trace, baseline, False)
     assert verdict.verified is (True if power == 2 else None), verdict
     assert ("the first loss, at train.py:11, is" in verdict.summary) is (power == 1), verdict.summary
 

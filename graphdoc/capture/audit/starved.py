@@ -39,8 +39,9 @@ class Starved:
         """The latest call that reached a leaf, how many it reached, and the first of them."""
         self._fresh: set[int] = set()
         """Optimizers that have stepped since the latest backward call."""
-        self._made: dict[int, int] = {}
-        """How many nodes there were at the latest step of an optimizer, while no backward call was made."""
+        self._made: dict[int, tuple[int, int]] = {}
+        """Of optimizers that step before any backward call: how many nodes there were at the latest step, and the
+        version of the first parameter."""
         self._alone: dict[int, int] = {}
         """Steps between which nodes were recorded, and before which no backward call was made."""
 
@@ -74,11 +75,12 @@ class Starved:
 
     def _without_call(self, optimizer: Any, mine: list[Any], seen: Seen) -> None:
         """A step before any backward call. One that follows no recording at all is there for the scheduler."""
-        if not type(optimizer).__module__.startswith("torch.optim"):
-            return  # it may well step by something else
-        made = self._audit.journal.nodes_made
-        recorded = made > self._made.get(seen.id, made)
-        self._made[seen.id] = made
+        if not type(optimizer).__module__.startswith("torch.optim") or optimizer._optimizer_step_post_hooks:
+            return  # it may well step by something else, or by gradients that are gone now
+        made, version = self._audit.journal.nodes_made, mine[0]._version
+        before, written = self._made.get(seen.id, (made, version))
+        recorded = made > before and version == written  # who writes the weights by hand wants no gradient
+        self._made[seen.id] = made, version
         self._alone[seen.id] = self._alone.get(seen.id, 0) + 1 if recorded else 0
         if self._alone[seen.id] == ENOUGH and not self._audit.journal.has(*_BACKWARD):
             self._tell(mine, seen, None, 0, [])

@@ -89,7 +89,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     kept = reuse.freeing is not None and reuse.freeing.retain_graph
     # Of two different lines the one that let the graph go is as much to look at as the one that missed it.
     made = _made(program, reuse)
-    more = _calls_before(program.evidence.events, reuse) > 1
+    more = reuse.calls_before > 1
     text = f"{'an earlier' if more else 'the first'} call on this result {'frees' if made else 'freed'} its graph"
     freed = span_of("freed" if kept or made else "cause", first, text, program.sources, moment(reuse.freeing))
     failed = made or failed
@@ -156,16 +156,9 @@ def _title(program: Program, reuse: Reuse) -> str:
     what = differentiated_in(program.sources, reuse.failing.stack) if reuse.failing is not None else ""
     if not what or "\n" in what or len(what) > 60:
         return TITLE
-    if _calls_before(program.evidence.events, reuse) > 1:
+    if reuse.calls_before > 1:
         return f"`{what}` is differentiated again, and an earlier call has freed its graph"
     return f"`{what}` is differentiated twice, and the first call frees its graph"
-
-
-def _calls_before(events: list[Event], reuse: Reuse) -> int:
-    """How many calls on the very same tensor came before the one that failed."""
-    if reuse.failing is None or not reuse.from_one_root:
-        return 1
-    return sum(e.root == reuse.failing.root and e.index < reuse.failing.index for e in events)
 
 
 def _counted_again(program: Program, reuse: Reuse, failing: Event) -> Finding:

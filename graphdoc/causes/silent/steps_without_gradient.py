@@ -53,7 +53,7 @@ loss does reach.
 
 
 def recognise(program: Program) -> Finding | None:
-    """No step of this optimizer has found a gradient, though losses were differentiated; nothing tells more of it."""
+    """No step of this optimizer has found a gradient, and nothing tells more of it."""
     sign = first_sign(program.signs, "starved")
     if sign is None or any(_explains(other, sign) for other in program.signs):
         return None
