@@ -119,7 +119,7 @@ class CutRecorder(TorchFunctionMode):
         except Exception:
             pass
         finally:
-            self._noting.now, self._noting.before = False, None
+            self._noting.now = False
 
     def _name(self, func: Any) -> str:
         name = func if isinstance(func, str) else self._names.get(func)

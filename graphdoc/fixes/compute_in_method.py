@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphdoc.fixes.drawn_once import ALONE, LATER
+from graphdoc.fixes.drawn_once import runs_later, taking_calls
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
 from graphdoc.source.effects import DRAWS, TAKES, calls_of
@@ -41,7 +41,7 @@ class _Plan:
     """Arguments of the method that the statements read, and the attributes that keep them."""
     unkept: list[str] = field(default_factory=list)
     leaves: dict[ast.stmt, tuple[ast.Call, str]] = field(default_factory=dict)
-    """The parameter that a statement makes within its expression, and the attribute that is to keep it."""
+    """What a statement makes once within its expression (a parameter, a draw), and the attribute that is to keep it."""
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -144,12 +144,12 @@ def _leaf_within(plan: _Plan, node: ast.Assign | ast.AnnAssign) -> ast.Call | No
     """
     found = [c for c in calls_of(node) if last_word(c.func) == "Parameter"]
     what = "parameter" if found else "drawn"
-    found = found or [c for c in calls_of(node) if last_word(c.func) in ALONE]
+    found = found or taking_calls(node)
     inside = {id(n) for c in found for n in ast.walk(c)}
     others = [c for c in calls_of(node) if id(c) not in inside]
     if taking := next((c for c in others if last_word(c.func) in DRAWS | TAKES), None):
         raise CannotFix(f"each call would get another one from {last_word(taking.func)}()")
-    if what == "drawn" and any(isinstance(a, LATER) for c in found for a in plan.source.node_ancestors(c)):
+    if what == "drawn" and any(runs_later(plan.source, c) for c in found):
         raise CannotFix("it is drawn in some of the calls only")
     if not found:
         return None

@@ -30,11 +30,3 @@ def drawn_within(sources: SourceTexts, frame: Frame) -> tuple[str, str] | None:
             if last_word(call.func) in _DRAWS and any(isinstance(n, ast.Name | ast.Attribute) for n in given):
                 return name, last_word(call.func)
     return None
-
-
-def still_cut_off(sources: SourceTexts, frame: Frame) -> str:
-    """The same as the end of a sentence; empty where nothing is drawn."""
-    found = drawn_within(sources, frame)
-    if found is None:
-        return ""
-    return f"`{found[0]}` is drawn by `{found[1]}`, which has no derivative: nothing is learnt through the draw"

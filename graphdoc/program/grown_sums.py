@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.evidence import Folded, Frame, Holder, Node, OlderEdge, SourceTexts
 from graphdoc.program.spans import innermost_user
-from graphdoc.program.value_reads import grows_at
+from graphdoc.program.value_reads import grows_at, read_in
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Place
@@ -71,9 +71,5 @@ def is_divided(sources: SourceTexts, frame: Frame | None, holders: list[Holder])
     names = {h.base for h in holders}
     statement = source.node_statement(Place.of(frame))
     if isinstance(statement, ast.AugAssign):
-        return key(statement.target) in names and not names & _read(statement.value)
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not names & _read(node.right)
-
-
-def _read(node: ast.AST) -> set[str]:
-    return {key(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
+        return key(statement.target) in names and not read_in(statement.value, names)
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not read_in(node.right, names)

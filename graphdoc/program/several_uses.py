@@ -25,7 +25,7 @@ def uses_of_cut(program: Program, cut: Cut) -> list[Frame]:
     statement = source.node_statement(Place.of(made))
     within = source.node_function(statement) if statement is not None else None
     # A name that is bound once: what is bound anew under it is another value.
-    names = [n for n in bound_names(program.sources, made) if len(source.node_assignments(n, within)) == 1]
-    names = [n for n in names if n.isidentifier()]
+    bound = [n for n in bound_names(program.sources, made) if n.isidentifier()]
+    names = [n for n in bound if len(source.node_assignments(n, within)) == 1]
     lines = {f.line: f for f, _ in uses_in_loss(program.sources, call, names) if f.line != made.line}
     return [lines[n] for n in sorted(lines)] if len(lines) > 1 else []

@@ -175,12 +175,12 @@ def uses_in_loss(sources: SourceTexts, call: Frame, names: Sequence[str], depth:
     value = start[-1].value
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "backward":
         value = value.func.value
-    behind = made_of(scope, value, lambda e: bool(_read_in(e, names)), depth, names)
-    return [(frame_of(sources, call.file, e, call.function), _read_in(e, names)[0]) for e in behind.found]
+    behind = made_of(scope, value, lambda e: bool(read_in(e, names)), depth, names)
+    return [(frame_of(sources, call.file, e, call.function), read_in(e, names)[0]) for e in behind.found]
 
 
-def _read_in(expression: ast.expr, names: Sequence[str]) -> list[str]:
-    """Those of the names that an expression reads."""
+def read_in(expression: ast.expr, names: Iterable[str]) -> list[str]:
+    """Those of the names (or paths) that an expression reads."""
     read = {ast.unparse(n) for n in ast.walk(expression) if isinstance(n, ast.Name | ast.Attribute)}
     return [n for n in names if n in read]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
+from graphdoc.fixes.fix_kind import Args
 from graphdoc.fixes.kinds import keeps_loss, keeps_numbers, only_records
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
@@ -198,11 +199,11 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 candidate.texts,
                 safe,
                 rest,
-                same_numbers=_same_numbers(candidate),
-                same_loss=_same_loss(candidate),
+                same_numbers=_has(candidate, keeps_numbers),
+                same_loss=_has(candidate, keeps_loss),
                 may_change_numbers=_may_change_numbers(candidate),
                 cuts=not _only_forgets(candidate),
-                records=_only_records(candidate),
+                records=_has(candidate, only_records),
             )
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
@@ -216,14 +217,10 @@ def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [c for c in candidates if c.texts and c.fix.safety != "display"]
 
 
-def _same_numbers(candidate: Candidate) -> bool:
+def _has(candidate: Candidate, trait: Callable[[str, Args], bool]) -> bool:
+    """Whether a fix of this kind says so of itself."""
     remedy = candidate.remedy
-    return remedy is not None and keeps_numbers(remedy.kind, remedy.args)
-
-
-def _same_loss(candidate: Candidate) -> bool:
-    remedy = candidate.remedy
-    return remedy is not None and keeps_loss(remedy.kind, remedy.args)
+    return remedy is not None and trait(remedy.kind, remedy.args)
 
 
 def _may_change_numbers(candidate: Candidate) -> bool:
@@ -233,11 +230,6 @@ def _may_change_numbers(candidate: Candidate) -> bool:
     return any(part.get("caller") for part in parts)
 
 
-def _only_records(candidate: Candidate) -> bool:
-    remedy = candidate.remedy
-    return remedy is not None and only_records(remedy.kind, remedy.args)
-
-
 def _only_forgets(candidate: Candidate) -> bool:
     remedy = candidate.remedy
     return remedy is not None and remedy.kind == KIND and only_forgets(remedy.args)
@@ -245,7 +237,7 @@ def _only_forgets(candidate: Candidate) -> bool:
 
 def _key(candidate: Candidate) -> str:
     asked = candidate.remedy.safety if candidate.remedy is not None else candidate.fix.safety
-    return key_of(candidate.texts, asked == "safe", _same_numbers(candidate))
+    return key_of(candidate.texts, asked == "safe", _has(candidate, keeps_numbers))
 
 
 def _note(candidate: Candidate, verdict: Verdict) -> None:

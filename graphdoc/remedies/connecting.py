@@ -8,13 +8,13 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program import bindings, name_usage
-from graphdoc.program.drawn_values import still_cut_off
 from graphdoc.program.idle_argument import Idle
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import place
 from graphdoc.program.steps_between import step_between
 from graphdoc.program.unreached_input import Beside, FlaggedLate, Reason, TakenOut
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.left_open import open_at_draw
 
 
 def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tuple[Remedy, ...]:
@@ -32,7 +32,7 @@ def of_reason(sources: SourceTexts, frame: Frame | None, reason: Reason) -> tupl
                 return ()
             note = "The output then depends on it, and so do the gradients of everything that it was computed from."
             found = remedy_at(at, "drop_call", f"Keep the graph: drop `{cut.op}`", "unsafe", note)
-            return tuple(replace(r, open=still_cut_off(sources, at) if at is not None else "") for r in found)
+            return tuple(replace(r, open=open_at_draw(sources, at)) for r in found)
         case FlaggedLate(flagged, taken):
             note = "The output keeps its value, and has an edge to the input."
             title = "Let it require gradients before it goes into the output"

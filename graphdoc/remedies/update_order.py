@@ -26,7 +26,7 @@ from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.reordering import for_each_round, later_step, other_update_first, steps_behind
 from graphdoc.remedies.reused_graph import remedies_for
-from graphdoc.remedies.written_fixes import applies
+from graphdoc.remedies.written_fixes import applies, unique
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
@@ -287,8 +287,4 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
 
 
 def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:
-    out: list[Remedy] = []
-    for r in remedies:
-        if not any(o.kind == r.kind and o.args == r.args for o in out):
-            out.append(r)
-    return tuple(out[:8])
+    return tuple(unique(remedies)[:8])

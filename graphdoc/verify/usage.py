@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from graphdoc.story.wording import listing
 from graphdoc.verify.compared import TOLERANCE
 from graphdoc.verify.measures import counterpart, difference, names_of, steps_around, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
@@ -66,13 +67,9 @@ def mixed(base: Trace, patched: Trace) -> list[str]:
             found.update(dict.fromkeys((optimizer, p) for p in sorted(others)))
     return [
         f"{patched.optimizer_name(o)} steps with what the loss at {told_place(place)} gives its parameters, too, for "
-        f"which {_listed(patched, works[place])} stepped"
+        f"which {listing(map(patched.optimizer_name, sorted(works[place])))} stepped"
         for o, place in found
     ]
-
-
-def _listed(trace: Trace, optimizers: set[int]) -> str:
-    return " and ".join(trace.optimizer_name(o) for o in sorted(optimizers))
 
 
 def never_reached(base: Trace, patched: Trace, reached_from: Mapping[Line, frozenset[str]]) -> list[str]:

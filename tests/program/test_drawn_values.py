@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphdoc.evidence import Frame
-from graphdoc.program.drawn_values import still_cut_off
+from graphdoc.remedies.left_open import open_at_draw
 
 BODY = """\
 def forward(self, x):
@@ -27,6 +27,6 @@ def forward(self, x):
 )
 def test_a_draw_with_a_learned_probability_stays_cut_off(made: str, drawn: str) -> None:
     frame = Frame("net.py", 4, 12, 4, 35, "forward")
-    told = still_cut_off({"net.py": BODY.format(made=made)}, frame)
+    told = open_at_draw({"net.py": BODY.format(made=made)}, frame)
     assert (f"`m` is drawn by `{drawn}`, which has no derivative" in told) is bool(drawn)
     assert bool(told) is bool(drawn)

@@ -64,9 +64,10 @@ class Starved:
             self._fed.add(seen.id)
             self._found.pop(seen.id, None)
             return
-        if mine and self._latest is None:
+        if not mine or seen.id in self._fresh:
+            return
+        if self._latest is None:
             self._without_call(optimizer, mine, seen)
-        if not mine or self._latest is None or seen.id in self._fresh:
             return
         self._fresh.add(seen.id)
         self._idle[seen.id] = self._idle.get(seen.id, 0) + 1
@@ -106,5 +107,5 @@ class Starved:
         for seen, sign in self._found.values():
             sign.count = seen.steps
         # A call that comes late is one: the steps before it were a warm-up.
-        late = self._audit.journal.has(*_BACKWARD) if self._found else False
-        return [sign for _, sign in self._found.values() if not (late and sign.facts["no_call"])]
+        has = self._audit.journal.has
+        return [sign for _, sign in self._found.values() if not (sign.facts["no_call"] and has(*_BACKWARD))]

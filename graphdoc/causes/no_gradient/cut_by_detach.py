@@ -9,10 +9,9 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.chosen_terms import detached_by_choice
-from graphdoc.program.drawn_values import still_cut_off
 from graphdoc.program.observed import Program
-from graphdoc.program.several_uses import uses_of_cut
-from graphdoc.program.spans import innermost, place, where
+from graphdoc.program.spans import innermost, place
+from graphdoc.remedies.left_open import open_at_cut
 from graphdoc.story.missing_graph import (
     alike,
     facts_of,
@@ -24,7 +23,6 @@ from graphdoc.story.missing_graph import (
     unseen,
     weigh,
 )
-from graphdoc.story.wording import folded
 
 TITLE = "The value that the loss is built from was detached from the graph"
 
@@ -118,7 +116,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     cuts = alike(program.cuts, cut) if whole else [cut, *of_other_terms(program, cut)]
     frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
     edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
-    title, note, left = f"Keep the graph: drop `{cut.op}`", kept_note(cut), _left_open(program, cut)
+    title, note, left = f"Keep the graph: drop `{cut.op}`", kept_note(cut), open_at_cut(program, cut)
     remedies = (
         (Remedy("several", title, "unsafe", note, {"edits": edits}),)
         if len(edits) > 1
@@ -134,16 +132,6 @@ def _told(program: Program, cut: Cut) -> Finding:
         facts_of(program.cuts, cut),
         remedies,
     )
-
-
-def _left_open(program: Program, cut: Cut) -> str:
-    """That the loss takes up the value at several places, each of which then trains what lies behind it; or that a
-    part of it is a draw."""
-    uses, at = uses_of_cut(program, cut), innermost(cut.stack)
-    if not uses or not cut.behind:
-        return still_cut_off(program.sources, at) if at is not None else ""
-    lines = f"{', '.join(where(f) for f in uses[:-1])} and {where(uses[-1])}"
-    return f"the loss takes the value up at {lines}: which of these is to train {folded(cut.behind)}, no run tells"
 
 
 CAUSE = Cause(

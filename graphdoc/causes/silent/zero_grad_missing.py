@@ -50,6 +50,11 @@ in front of each `backward()`.
 )
 
 
+_OTHER_LOSS = (
+    "the loss of another optimizer reaches its parameters before that call: whether it is to train them, no run tells"
+)
+
+
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     sign = first_sign(program.signs, "never-cleared")
@@ -88,8 +93,7 @@ def _remedies(program: Program, sign: Sign, name: str) -> list[Remedy]:
     args = {"place": place(at), "statement": f"{own}.zero_grad()", "before": before}
     note = f"each step of `{name}` uses the gradients of its own iteration"
     # The gradients of that loss are cleared with the old ones.
-    left = "the loss of another optimizer reaches its parameters before that call: whether it is to train them, no run "
-    left = f"{left}tells" if sign.facts.get("between") else ""
+    left = _OTHER_LOSS if sign.facts.get("between") else ""
     return [Remedy("add_statement", f"call `{own}.zero_grad()` {where}", "unsafe", note, args, left)]
 
 

@@ -1,0 +1,28 @@
+"""What no trial can decide of a fix that gives a value its graph back, as the end of a sentence."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Cut, Frame, SourceTexts
+from graphdoc.program.drawn_values import drawn_within
+from graphdoc.program.observed import Program
+from graphdoc.program.several_uses import uses_of_cut
+from graphdoc.program.spans import innermost, where
+from graphdoc.story.wording import folded, listing
+
+
+def open_at_cut(program: Program, cut: Cut) -> str:
+    """That the loss takes up the value at several places, each of which then trains what lies behind it; or that a
+    part of it is a draw. Empty where neither is so."""
+    uses = uses_of_cut(program, cut) if cut.behind else []
+    if not uses:
+        return open_at_draw(program.sources, innermost(cut.stack))
+    lines = listing(map(where, uses), len(uses))
+    return f"the loss takes the value up at {lines}: which of these is to train {folded(cut.behind)}, no run tells"
+
+
+def open_at_draw(sources: SourceTexts, frame: Frame | None) -> str:
+    """That the expression at a place holds a draw, whatever else of it is recorded; empty where it holds none."""
+    found = drawn_within(sources, frame) if frame is not None else None
+    if found is None:
+        return ""
+    return f"`{found[0]}` is drawn by `{found[1]}`, which has no derivative: nothing is learnt through the draw"
