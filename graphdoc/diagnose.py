@@ -21,6 +21,7 @@ from graphdoc.program.exception import called_by_autograd, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
+from graphdoc.remedies.cleared_first import with_leftovers_cleared
 from graphdoc.remedies.cover_up import with_cover_ups
 from graphdoc.shapes import Picture
 from graphdoc.story.every_value import every_value, is_asked
@@ -68,11 +69,8 @@ def findings_for(evidence: Evidence) -> tuple[list[Found], list[str]]:
         try:
             finding = cause.recognise(program)
             if finding is not None:
-                finding = with_cover_ups(
-                    evidence.sources,
-                    evidence.as_if,
-                    retold(program, assign(program, cause.slug, finding), cause.families),
-                )
+                finding = retold(program, assign(program, cause.slug, finding), cause.families)
+                finding = with_cover_ups(evidence.sources, evidence.as_if, with_leftovers_cleared(program, finding))
         except Exception as e:
             notes.append(f"the recogniser of {cause.slug} failed: {type(e).__name__}: {e}")
             continue

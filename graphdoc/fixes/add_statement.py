@@ -31,6 +31,11 @@ def only_forgets(args: Args) -> bool:
     return all(isinstance(t, ast.Attribute) and t.attr != "grad" for t in node.targets)
 
 
+def clears(args: Args) -> bool:
+    """Whether the statement clears gradients."""
+    return str(args.get("statement", "")).endswith(".zero_grad()")
+
+
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = statement(sources, required(args, "place"))
     text = str(required(args, "statement"))

@@ -55,6 +55,13 @@ def only_records(kind: str, args: Args) -> bool:
     return _says(kind, args, "only_records")
 
 
+def clears(kind: str, args: Args) -> bool:
+    """Whether a fix of this kind, or a part of it, clears gradients on purpose (``CLEARS``, or ``clears``)."""
+    if kind == "several":
+        return any(clears(str(part["kind"]), part["args"]) for part in args.get("edits", ()))
+    return _says(kind, args, "clears")
+
+
 def _says(kind: str, args: Args, trait: str) -> bool:
     """What the file of a kind says of it: by a constant, or by a function where its arguments tell; of several edits
     every one has to."""

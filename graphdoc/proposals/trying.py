@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.add_statement import KIND, only_forgets
 from graphdoc.fixes.fix_kind import Args
-from graphdoc.fixes.kinds import keeps_loss, keeps_numbers, only_records
+from graphdoc.fixes.kinds import clears, keeps_loss, keeps_numbers, only_records
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
@@ -204,6 +204,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 may_change_numbers=_may_change_numbers(candidate),
                 cuts=not _only_forgets(candidate),
                 records=_has(candidate, only_records),
+                clears=_has(candidate, clears),
             )
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)

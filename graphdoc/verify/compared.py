@@ -75,7 +75,7 @@ class Outcome:
     raised it, ``passed`` whether a later one did, and ``place`` names where, as the end of a sentence. ``later``: the
     exception is none of autograd's, and nothing that was changed leads to where it came from. ``cuts`` is False for a
     change that can take no gradient away, ``records`` is True for one that only lets more be recorded,
-    ``same_loss`` for one that leaves the value of the loss alone.
+    ``same_loss`` for one that leaves the value of the loss alone, ``clears`` for one that clears gradients on purpose.
     """
 
     exit_status: int
@@ -99,6 +99,7 @@ class Outcome:
     cuts: bool = True
     records: bool = False
     same_loss: bool = False
+    clears: bool = False
 
 
 @dataclass

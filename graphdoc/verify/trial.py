@@ -92,20 +92,22 @@ class Trial:
         may_change_numbers: bool = False,
         cuts: bool = True,
         records: bool = False,
+        clears: bool = False,
     ) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
 
         ``safe`` asks for equal gradients as well, ``same_numbers`` for an equal loss, ``same_loss`` for an equal first
         one where the original went on; with ``may_change_numbers`` a fix
         that gives others is judged as one that chooses them. ``cuts``: whether the change could take a gradient from a
-        parameter at all, ``records`` whether it only lets more be recorded. ``seconds`` is the time that is left for
-        it, by the clock: for its own run and for those of the original that it is compared with.
+        parameter at all, ``records`` whether it only lets more be recorded, ``clears`` whether it clears gradients on
+        purpose. ``seconds`` is the time that is left for it, by the clock: for its own run and for those of the
+        original that it is compared with.
         """
         self._until = time.monotonic() + seconds
         folder, ended = self._run("verify", dict(texts), self.limit)
         failed = read_processes(self.kept, ended.evidence).first
         outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd)
-        outcome.cuts, outcome.records, outcome.same_loss = cuts, records, same_loss
+        outcome.cuts, outcome.records, outcome.same_loss, outcome.clears = cuts, records, same_loss, clears
         verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers)
         if may_change_numbers and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]

@@ -35,18 +35,21 @@ def lost_parameters(base: Trace, patched: Trace, expected: frozenset[str]) -> li
     return sorted({base.name(key) for key in before - now - frozen if key in known or not known})
 
 
-def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset()) -> list[str]:
+def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset(), on_purpose: bool = False) -> list[str]:
     """Doubts: what a loss gave to a parameter's step in the original and still gives, but no step uses any more.
 
     ``piled`` are names of parameters whose gradients nobody cleared. What gradients of theirs came from a loss that
     another optimizer steps for were in the sum by that fault alone, and that they are cleared is what the fix is for.
+    So it is, ``on_purpose``, with what a fix clears that lets each step take the gradient of its own loss.
     """
     unused = (base.used() & patched.flows()) - patched.used()
     stepped = {s.optimizer for s in patched.steps}
     trains = patched.trains() if piled else {}
+    works = base.trains() if on_purpose else {}
     places: dict[Line, list[str]] = {}
     for place, key in sorted(unused):
         leftover = base.name(key) in piled and bool(trains.get(place)) and not patched.holders(key) & trains[place]
+        leftover = leftover or (bool(works.get(place)) and not patched.holders(key) & works[place])
         if patched.holders(key) & stepped and not leftover:
             places.setdefault(place, []).append(key)
     return [

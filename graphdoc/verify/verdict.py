@@ -177,7 +177,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect
-    doubts += cleared(base, trace, baseline.piled)
+    doubts += cleared(base, trace, baseline.piled, outcome.clears)
     doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace)]
     # What only lets more be recorded puts no gradient into another step's sum.
     doubts += [*steps_twice(base, trace), *(() if outcome.records else mixed(base, trace))]

@@ -28,6 +28,11 @@ def unmeasured(data: dict[str, Any]) -> str:
     return f"there is nothing to compare its gradients with{f' ({why})' if why else ''}"
 
 
+def percent(size: float) -> str:
+    """``4.2 %``, ``91 %``, ``250 %``."""
+    return f"{100 * size:.2g} %" if size < 0.995 else f"{100 * size:.0f} %"
+
+
 def praise(
     outcome: Outcome, trace: Trace, data: dict[str, Any], known: bool, went_on: bool, steady: bool, ended: bool
 ) -> str:
@@ -48,7 +53,7 @@ def praise(
         parts.append("the loss is that of the unpatched program made to go on")
     gap = {k: v for k in ("gradients", "loss") if (v := data.get(f"reference_{k}", 0.0)) > TOLERANCE}
     if gap:
-        told = " and ".join(f"{what} by {100 * size:.2g} %" for what, size in gap.items())
+        told = " and ".join(f"{what} by {percent(size)}" for what, size in gap.items())
         parts.append(f"it differs from the program as it is written: {told}")
     parts += data.get("first_call", [])
     if not steady:

@@ -242,6 +242,7 @@ def test_what_another_optimizers_loss_left_behind_is_rightly_cleared():
     doubt = "what the loss at train.py:5 gives to `critic.weight` is cleared before a step uses it"
     assert cleared(base, patched) == [doubt]
     assert cleared(base, patched, PILED) == []
+    assert cleared(base, patched, on_purpose=True) == []
 
 
 def test_a_parameter_that_waits_for_another_optimizer_than_the_one_that_steps_beside_it_has_lost_nothing():
@@ -280,6 +281,7 @@ def test_what_the_optimizer_itself_steps_for_is_not():
         return _trace(_call(5, {"1.0"}, {"1.0"}), _call(3, {"1.0"}, clears), _step(1))
 
     assert cleared(iteration(set()), iteration({"1.0"}), PILED) != []
+    assert cleared(iteration(set()), iteration({"1.0"}), on_purpose=True) != []
 
 
 COPIED = """\

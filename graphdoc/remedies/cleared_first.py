@@ -1,0 +1,116 @@
+"""Each step by its own loss's gradient: what another optimizer's loss has left is cleared before the failing call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from graphdoc.evidence import Frame
+from graphdoc.finding import Finding, Remedy
+from graphdoc.fixes.add_statement import KIND as ADD
+from graphdoc.program.leftover_gradients import Leftover, leftovers
+from graphdoc.program.observed import Program
+from graphdoc.program.optimizer_spelling import spelled
+from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.remedies.written_fixes import applies
+from graphdoc.story.wording import listing
+
+_LEAVES_CALL = frozenset(
+    {
+        "clone_parameters",
+        "compute_in_method",
+        "detach_assigned",
+        "detach_between",
+        "detach_expression",
+        "drop_keyword",
+        "recompute_after",
+        "score_detached",
+        "steps_last",
+    }
+)
+"""Kinds of fix that leave the failing call where it is, as the one that its optimizers step behind."""
+
+
+def with_leftovers_cleared(program: Program, finding: Finding) -> Finding:
+    """The finding whose remedies also clear what a loss of another optimizer has left for the failing call's step.
+
+    The program as it is written steps with the sum, and a patch that only ends the failure would do so as well. That
+    the sum is meant cannot be excluded: the remedies stand behind as they are, and the question stays open.
+    """
+    if not any(_leaves_call(r) for r in finding.remedies):
+        return finding
+    left = leftovers(program)
+    call = innermost_user(program.failing.stack) if program.failing is not None else None
+    names = _names(program, left, call) if call is not None else []
+    if not names or call is None:
+        return finding
+    held = program.owners.parameters(p.optimizer for p in left)
+    moved = held & _stepped_early(program)
+    both = [
+        made
+        for r in finding.remedies
+        # A step that is moved behind the call would find its gradients cleared.
+        if _leaves_call(r) and not (moved and any(part["kind"] == "steps_last" for part in _parts(r)))
+        if applies(program.sources, made := _cleared(r, left, names, call))
+    ]
+    return replace(finding, remedies=(*both[:3], *finding.remedies))
+
+
+def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call: Frame) -> Remedy:
+    """The remedy together with clearing these optimizers in front of the failing call."""
+    losses = listing(where(f) for p in left if (f := innermost_user(p.call.stack)) is not None)
+    told, plural = listing(f"`{n}`" for n in names), len(names) > 1
+    note = f"{told} then {'step' if plural else 'steps'} by this loss's gradient alone, without what the loss at "
+    question = f"whether {told} {'are' if plural else 'is'} to learn from the loss at {losses} as well, no run tells"
+    statements = [f"{n}.zero_grad()" for n in names]
+    added = [{"kind": ADD, "args": {"place": place(call), "statement": s, "before": True}} for s in statements]
+    return Remedy(
+        "several",
+        f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} in front of {where(call)}",
+        "unsafe",
+        f"{remedy.note} {note}{losses} has left.".strip(),
+        {"edits": [*_parts(remedy), *added]},
+        "; and ".join(filter(None, (remedy.open, question))),
+    )
+
+
+def _leaves_call(remedy: Remedy) -> bool:
+    return remedy.safety != "display" and all(part["kind"] in _LEAVES_CALL for part in _parts(remedy))
+
+
+def _parts(remedy: Remedy) -> list[dict[str, Any]]:
+    if remedy.kind == "several":
+        return list(remedy.args["edits"])
+    return [{"kind": remedy.kind, "args": dict(remedy.args)}]
+
+
+def _names(program: Program, left: tuple[Leftover, ...], call: Frame) -> list[str]:
+    """How the line of the failing call writes these optimizers; empty where that is not known of each, or where the
+    line differentiates for others as well."""
+    if _for_others(program, call.start):
+        return []
+    names: list[str] = []
+    for one in left:
+        name = next((o.name for o in program.optimizers if o.id == one.optimizer), "")
+        events = [e for e in program.evidence.events if e.optimizer == one.optimizer]
+        seen = [f for e in events if (f := innermost_user(e.stack)) is not None]
+        own = spelled(program.sources, name, call, seen) if name else None
+        if own is None:
+            return []
+        names.append(own)
+    return names
+
+
+def _for_others(program: Program, start: tuple[str, int, int]) -> bool:
+    """Whether the line of the failing call also differentiates for optimizers that this one does not work for."""
+    journal, failing = program.journal, program.failing
+    own = journal.works_for(failing) if failing is not None else frozenset()
+    frames = [(e, innermost_user(e.stack)) for e in program.evidence.events if e.kind == "backward"]
+    return any(f is not None and f.start == start and journal.works_for(e) - own for e, f in frames)
+
+
+def _stepped_early(program: Program) -> set[str]:
+    """The parameters that the steps before the failing call have written."""
+    found = program.overwrite
+    events = [w.event for w in found.writers if w.event is not None] if found is not None else []
+    return program.owners.parameters(e.optimizer for e in events)
