@@ -161,6 +161,8 @@ class Autopsy:
         limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
         # The failing call has itself released what it ran before it failed, highest sequence number first
         # (the engine's ready queue): only released nodes at or below the failing one were dead before.
+        if second_time and failing is not None and self.failing >= 0:
+            self._release_unseen(order[self.failing])
         released = {f.number for f in order if f.released and f.sequence <= limit} if second_time else set()
         stale = {f.number for f in order if f.stale}
         self.dead = released if second_time else stale
@@ -179,6 +181,17 @@ class Autopsy:
         for number in sorted(self.dead, key=lambda n: -order[n].sequence)[: MOST_PER_KIND * 2]:
             self.tell(evidence, number)
         evidence.folded = Folding(self).fold(evidence)
+
+    def _release_unseen(self, met: walk.Found) -> None:
+        """Of a write through a view Python sees nothing that it has saved (``CopySlices`` keeps the write's own node to
+        itself): that the one which the engine names is released, its message says, and so are those before it that the
+        same expression made."""
+        if met.released or "CopySlices" not in met.op:
+            return
+        made = self.sites.of(met.node)
+        for found in self.order:
+            if found.op == met.op and found.sequence <= met.sequence and self.sites.of(found.node) == made:
+                found.released = found.saves = True
 
     @property
     def numbers(self) -> dict[int, int]:

@@ -187,6 +187,18 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
     return frame_of(sources, frame.file, bound[-1].value, frame.function)
 
 
+def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether a statement writes into a whole tensor, in place, what is made of the object's own attributes alone
+    (``A *= self.mask``): no data of a pass goes on in it, and from pass to pass it is only done again."""
+    root = tree(sources, frame.file)
+    scope = (function_around(root, frame.line) or root) if root is not None else ast.Module([], [])
+    for s in statements(scope):
+        if covers(s, frame.line) and isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+            read = [n for n in ast.walk(s.value) if isinstance(n, ast.Name)]
+            return bool(read) and all(n.id == "self" for n in read)
+    return False
+
+
 def dropped_detaches(sources: SourceTexts, files: Iterable[str]) -> list[Frame]:
     """Lines such as ``t.detach()`` whose result is thrown away: their author believes that the graph is cut there."""
     out = []

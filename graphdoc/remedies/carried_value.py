@@ -32,7 +32,7 @@ from graphdoc.remedies.sum_of_one_pass import sum_started_anew
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import distinct_carries
-from graphdoc.story.older_graph_places import aliases
+from graphdoc.story.older_graph_places import alias_word, aliases
 
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
@@ -291,10 +291,10 @@ def copy_of_entry(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list
     return [
         Remedy(
             "clone_expression",
-            f"take a copy of the entry, at {where(frame)}",
+            f"take a copy of the {'entry' if alias_word(sources, frame) == 'a view' else 'data'}, at {where(frame)}",
             "unsafe",
             "The data keep their values; each pass writes its results, graph and all, into a copy of its own.",
-            {"place": place(frame)},
+            {"place": place(frame), "caller": True},
         )
         for frame in aliases(sources, nodes, reuse)[:1]
     ]

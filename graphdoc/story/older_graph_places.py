@@ -15,8 +15,8 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import distinct, innermost_user, moment, span, span_of
-from graphdoc.program.stored_values import alias_of, kept_at, user_frames
+from graphdoc.program.spans import code_at, distinct, innermost_user, moment, span, span_of
+from graphdoc.program.stored_values import alias_of, kept_at, user_frames, writes_the_same
 from graphdoc.program.value_reads import bound_names, ends, meeting, uses_in_loss
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import MOST_PLACES, called, distinct_carries, paths_of
@@ -31,7 +31,7 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     recurrence is not told.
     """
     kept = [
-        span("cause", f, "a view of data that outlives this pass", program.sources)
+        span("cause", f, f"{alias_word(program.sources, f)} of data that outlive this pass", program.sources)
         for f in aliases(program.sources, program.nodes, reuse)
     ] + list(keeping_places(program, reuse, label))
     made: list[Span] = []
@@ -162,15 +162,23 @@ def earlier_uses(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[
 
 
 def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame]:
-    """Where a view of longer-lived data was bound to the name through which the failing pass writes into it."""
+    """Where a view of longer-lived data was bound to the name through which the failing pass writes into it; of the
+    data themselves only where what it writes is no state that goes on."""
     out: list[Frame] = []
     for c in distinct_carries(nodes, reuse.carries):
         for node in (node_with(nodes, c.producer), node_with(nodes, c.consumer)):
-            frame = innermost_user(node.stack) if node is not None and "CopySlices" in node.op else None
-            found = alias_of(sources, frame) if frame is not None else None
+            frame = innermost_user(node.stack) if node is not None else None
+            if node is None or frame is None or not ("CopySlices" in node.op or writes_the_same(sources, frame)):
+                continue
+            found = alias_of(sources, frame)
             if found is not None and found not in out:
                 out.append(found)
     return out
+
+
+def alias_word(sources: SourceTexts, frame: Frame) -> str:
+    """What such a binding makes: a view of a store by a subscript, else another name of what an object holds."""
+    return "a view" if code_at(sources, frame).endswith("]") else "another name"
 
 
 def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame | None:

@@ -119,3 +119,43 @@ def test_a_function_that_never_ran_keeps_nothing(tmp_path: Path) -> None:
     assert text[causes[0].line - 1].strip() == "self.slopes.append(slope)"
     assert all(text[x.line - 2].strip() != "def first_order(self, x, slope):" for x in causes)
     assert text[causes[0].line - 2].strip() == "def second_order(self, x, slope):"
+
+
+MASKED = """
+class Unit(nn.Module):
+    def __init__(self, edges):
+        super().__init__()
+        self.edges = MADE
+        self.mask, self.fc = nn.Parameter(torch.ones(3, 5, 5)), nn.Linear(5, 5)
+    def forward(self, x):
+        edges = self.edges
+        edges WRITTEN
+        return torch.relu(self.fc(x @ edges).sum(0))
+
+
+net = nn.Sequential(Unit(torch.rand(3, 5, 5)), Unit(torch.rand(3, 5, 5)))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    loss = net(torch.rand(4, 5)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("made", ["edges.clone()", "edges.clone().view(-1, 5, 5)"], ids=["whole", "view"])
+def test_data_that_a_pass_writes_into_under_another_name_are_copied(tmp_path: Path, made: str) -> None:
+    """Of a write through a view (``CopySlices``) Python cannot see that an earlier call has released it."""
+    found = seen(tmp_path, MASKED.replace("MADE", made).replace("WRITTEN", "*= self.mask"))
+    assert found.slugs[0] == "carried-state" and found.found[0].finding.confidence == "certain"
+    assert found.lines("cause")[0] == "edges = self.edges"
+    assert "another name of data that outlive this pass" in found.said
+    first = found.found[0].finding.remedies[0]
+    assert first.title == "take a copy of the data, at train.py:11"
+
+
+def test_a_state_that_takes_up_what_a_pass_is_given_goes_on(tmp_path: Path) -> None:
+    code = MASKED.replace("MADE", "edges.clone()").replace("WRITTEN", "+= self.mask * x.mean()")
+    found = seen(tmp_path, code)
+    assert found.slugs[0] == "carried-state"
+    assert not any("copy" in r.title for r in found.found[0].finding.remedies)
