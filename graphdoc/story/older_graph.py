@@ -96,6 +96,15 @@ def numbered(journal: Journal, event: Event) -> str:
     return f"{word} #{number}" if number is not None else call_name(event)
 
 
+def _numbers(journal: Journal, events: list[Event]) -> str:
+    """``backward #1``, ``backward #1 to #5``: calls of one place, by their numbers in the run."""
+    ends = min(events, key=lambda e: e.index), max(events, key=lambda e: e.index)
+    first, last = numbered(journal, ends[0]), numbered(journal, ends[1]).partition("#")[2]
+    if len(events) == 1 or not last:
+        return first
+    return f"{first} {'and' if len(events) == 2 else 'to'} #{last}"
+
+
 def stepped_since(program: Program, reuse: Reuse) -> bool:
     """Whether all that is known to be wrong with the older graph is that a step has written its weights: no call has
     used it up, and none has kept it either."""
@@ -108,21 +117,22 @@ def stepped_since(program: Program, reuse: Reuse) -> bool:
 def calls_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     """The earlier backward calls and the one that failed."""
     out: list[Span] = []
-    told: set[tuple[str, int]] = set()
+    told: dict[tuple[str, int], list[Event]] = {}
     first = [reuse.freeing.index] if reuse.freeing is not None else []
     stepped = stepped_since(program, reuse)
     for index in dict.fromkeys([*first, *(c.freed_by for c in reuse.carries)]):
         event = program.evidence.event(index)
         frame = innermost_user(event.stack) if event is not None else None
-        if event is None or frame is None or (frame.file, frame.line) in told or len(told) >= 3:
-            continue
-        told.add((frame.file, frame.line))
-        names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by == index), 2)
+        if event is not None and frame is not None:
+            told.setdefault((frame.file, frame.line), []).append(event)
+    for events in list(told.values())[:3]:
+        event, own = events[0], {e.index for e in events}
+        names = names_of(program.sources, program.nodes, (c for c in reuse.carries if c.freed_by in own), 2)
         graph = f"the graph behind {names}" if names else "that graph"
         does = f"{'walks and keeps' if event.retain_graph else 'frees'} {graph}"
         if stepped:
             does = "an update in between"  # what failed is a write, and nothing shows that this call was there before
-        text = f"{does} ({numbered(program.journal, event)})"
+        text = f"{does} ({_numbers(program.journal, events)})"
         out += span_of("freed", event.stack, text, program.sources, moment(event))
     if reuse.failing is not None:
         again = "both again" if len(told) == 2 else "it again"
