@@ -1,0 +1,59 @@
+"""A backward call that needs one of several views: which one, of what, and whether a copy helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from seen import observe
+
+HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)\n"
+
+PATH = """
+gain = nn.Parameter(torch.tensor(0.5))
+path = torch.zeros(4, 2)
+path[0] = 0.3
+for step in range(3):
+    TAKEN
+    path[step + 1] = torch.stack((a + gain * b, USED))
+path.pow(2).sum().backward()
+"""
+
+STEPPED = """
+weight = nn.Parameter(torch.rand(2, 3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+upper, lower = weight
+kept = (upper ** 2).sum() + lower.sum()
+weight.pow(2).sum().backward()
+optimizer.step()
+kept.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "used", "whole", "named"),
+    [
+        ("a, b = path[step]", "gain * b**2", "path[step]", "`b`"),
+        ("a, b = path[step].unbind()", "gain * b**2", "path[step]", "`b`"),
+        ("a, b = path[step].chunk(2)\n    a, b = a.squeeze(), b.squeeze()", "gain * b**2", "", ""),
+        ("a, b = torch.unbind(path[step])", "(gain * a) * b", "path[step]", "`a` or `b`"),
+    ],
+    ids=["unpacked", "unbound", "bound again", "of the function"],
+)
+def test_the_tensor_that_is_taken_apart_is_copied(
+    tmp_path: Path, taken: str, used: str, whole: str, named: str
+) -> None:
+    found = observe(tmp_path, HEAD + PATH.replace("TAKEN", taken).replace("USED", used))
+    assert found.slugs[0] == ("inplace-on-view" if whole else found.slugs[0])
+    remedies = [r for r in found.found[0].finding.remedies if "take the parts of a copy" in r.title]
+    assert bool(remedies) is bool(whole)
+    if whole:
+        assert remedies[0].safety == "safe"
+        assert f"{named} is one of several views of this" in found.said
+        assert f"of several views (`unbind`, `chunk`, `split`) of `{whole}`" in found.said
+
+
+def test_parts_of_a_parameter_that_was_stepped_are_no_more_to_be_had(tmp_path: Path) -> None:
+    found = observe(tmp_path, HEAD + STEPPED)
+    assert found.slugs[0] == "inplace-on-view"
+    assert found.found[0].finding.remedies == ()
