@@ -12,13 +12,14 @@ from graphdoc.program.in_place_writes import Target, bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write
-from graphdoc.program.spans import code_at, distinct, innermost_user, place, span, where
+from graphdoc.program.spans import distinct, innermost_user, place, span, where
 from graphdoc.program.tensors import frames
-from graphdoc.program.unpacked_views import Unpacked, unpacked_view
+from graphdoc.program.unpacked_views import unpacked_view
 from graphdoc.remedies.in_place_write import together
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.message_alone import from_message
+from graphdoc.story.unpacked import told_unpacked
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 
@@ -115,7 +116,7 @@ def _used(program: Program, frame: Frame) -> Finding:
     title = "one of several views of a tensor is needed after that tensor has been written in place"
     found = unpacked_view(program) if backward else None
     if found is not None:
-        return _unpacked(program, found, frame, title)
+        return told_unpacked(program.sources, found, frame, title)
     return Finding(
         0.6 if backward else 0.96,
         Proof.RAISED.confidence,
@@ -124,35 +125,6 @@ def _used(program: Program, frame: Frame) -> Finding:
         "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
         "tell what the views are now. Keep the tensor itself, and take its parts anew where they are used.",
         (span("cause", frame, f"{needs} {one}, whose base was written since", program.sources),),
-    )
-
-
-def _unpacked(program: Program, found: Unpacked, failed: Frame, title: str) -> Finding:
-    """The same where it is known which view the backward call needs, and of what it is one."""
-    name, whole = " or ".join(f"`{n}`" for n in found.names), f"`{code_at(program.sources, found.whole)}`"
-    spans = (
-        span("cause", found.whole, f"{name} is one of several views of this", program.sources),
-        span("consumed", found.used, f"{name} is saved here for backward", program.sources),
-        span("failed", failed, f"needs {name}; {whole} was written in place since", program.sources),
-    )
-    note = "What is taken apart is a copy then, which no later write reaches; the numbers are the same."
-    return Finding(
-        0.96,
-        Proof.RAISED.where(found.alone),
-        title,
-        f"{name}, saved at {where(found.used)}, is one of several views (`unbind`, `chunk`, `split`) of {whole}. Since "
-        f"then the memory behind {whole} was written in place, and autograd cannot tell what the views are now.",
-        spans,
-        remedies=(
-            Remedy(
-                "clone_expression",
-                f"take the parts of a copy, at {where(found.whole)}",
-                "safe",
-                note,
-                {"place": place(found.whole), "structure": "tensor"},
-            ),
-        ),
-        because=f"{where(found.used)} has saved {name}, and the engine refuses it as a view whose base was written",
     )
 
 
@@ -308,7 +280,19 @@ def _joined(sources: SourceTexts, frame: Frame) -> str:
 
 
 def _from_text(program: Program) -> Finding | None:
-    """The messages belong to this cause alone, and their line is the write."""
+    """The messages belong to this cause alone, and their line is the write, or a use behind it."""
+    if program.message(*WRITTEN_SINCE) is not None:
+        return from_message(
+            program,
+            "inplace-on-view",
+            *WRITTEN_SINCE,
+            confidence="likely",
+            title="one of several views of a tensor is needed after that tensor has been written in place",
+            explanation="This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
+            "a loop over a tensor), whose base was written since. Take the tensor apart anew, or take a copy apart.",
+            role="cause",
+            label="needs a view whose base was written",
+        )
     return from_message(
         program,
         "inplace-on-view",
