@@ -9,6 +9,8 @@ Args:
     others: places of the other backward calls, whose losses keep the gradient.
     trained: names of the parameters that this loss is to train; where they are known, what is computed from the input
         by a call that is none of their modules is a constant as well.
+    through: optional; the lines of this function below which the loss takes up those parameters, as the graph has it.
+        Where they are known, a call at any other line is none of their modules.
     ways, plain: as in ``detach_between``.
 """
 
@@ -76,15 +78,19 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
     seeds = [statement(sources, p)[1] for p in required(args, "places")]
     constants = {n for s in seeds for n in binds(s)}
     trained = {part for name in args.get("trained") or () for part in re.findall(r"\w+", str(name))}
+    lines = args.get("through")
     found: dict[str, list[_Made]] = {}
     first = min(s.lineno for s in seeds)
     for node in _assignments(source, backward):
         if node in seeds or node.lineno < first or not reads(node.value) & constants:
             continue
         value = node.value
+        if isinstance(value, ast.Name | ast.Attribute):  # the same tensor under another name
+            constants |= binds(node)
+            continue
         if not isinstance(value, ast.Call) or not _may_be_network(value, constants):
             continue
-        if trained and not _may_train(value, trained):
+        if trained and not (_may_train(value, trained) if lines is None else _stands_at(node, lines)):
             constants |= binds(node)
             continue
         for name, item in _targets(node):
@@ -124,6 +130,12 @@ def _may_train(call: ast.Call, trained: set[str]) -> bool:
     parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
     parts |= {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
     return bool((parts - {"self"}) & trained)
+
+
+def _stands_at(statement: ast.stmt, lines: list[tuple[int, int]]) -> bool:
+    return any(
+        first <= (statement.end_lineno or statement.lineno) and statement.lineno <= last for first, last in lines
+    )
 
 
 def _may_be_network(call: ast.Call, constants: set[str]) -> bool:

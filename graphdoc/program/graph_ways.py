@@ -46,6 +46,26 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     return sorted(set(lines))
 
 
+def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tuple[int, int]] | None:
+    """The lines (first, last) of a function below which the failing graph takes up any of these parameters.
+
+    ``level`` is any place of the function. None where the graph is folded too much to tell them all.
+    """
+    if folded is None:
+        return None
+    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
+    if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
+        return None
+    lines: list[tuple[int, int]] = []
+    for number in {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves:
+        part = folded.parts[number]
+        at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
+        if part.lines or not at:
+            return None
+        lines += [(f.line, f.end_line or f.line) for f in at]
+    return sorted(set(lines))
+
+
 def without_graph(extras: dict[str, Any], function: str) -> set[str]:
     """The tensors without a graph that a function held under names of its own when the program failed."""
     return {t.path for t in reached(extras) if t.function == function and not t.requires_grad}

@@ -9,7 +9,7 @@ from typing import Any
 from graphdoc.evidence import Event, Folded, Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.connections import is_all_of_loss
-from graphdoc.program.graph_ways import ways_to, without_graph
+from graphdoc.program.graph_ways import lines_with, ways_to, without_graph
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import place, where
@@ -183,7 +183,11 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     if any(is_all_of_loss(seen.folded, f) for f in uses(program, found, at)):
         return []
     args = _between(seen.events, seen.folded, seen.extras, found, at)
-    args = {**args, "trained": sorted(found.trained or ())} if found.trained else args
+    if found.trained:
+        args = {**args, "trained": sorted(found.trained)}
+        reached = set(found.trained) & set(seen.reaches)
+        through = lines_with(seen.folded, reached, at.backward)
+        args = {**args, "through": through} if through is not None else args
     if found.trained and through_network({f: Source(f, t) for f, t in program.sources.items()}, args):
         # Cut behind a network that this loss trains, it would teach that network nothing.
         title = f"detach what {where(at.forwards[0])} computes, and run what follows again for this loss"

@@ -112,7 +112,8 @@ class Baseline:
     it failed was wrong already: gradients that were never exchanged between ranks. ``own_graph`` are names of the
     parameters that the failing call reached by nodes newer than the earlier calls. ``spared`` are names of parameters
     that are to receive no gradient any more, ``once`` of those behind a value that was computed once for all calls,
-    ``piled`` of those whose gradients nobody has cleared.
+    ``piled`` of those whose gradients nobody has cleared, ``meant`` of those whose gradients are to be others, in a run
+    that went on.
     ``steady`` is False where the original's own numbers differ from run to run. ``gone`` says in a sentence's first
     half what a patch has to achieve. ``reached_from`` are names of the parameters behind the original's backward calls,
     the failing one among them, by place; empty where one of them is not known. ``old_parts`` are names of the
@@ -128,6 +129,7 @@ class Baseline:
     spared: frozenset[str] = frozenset()
     once: frozenset[str] = frozenset()
     piled: frozenset[str] = frozenset()
+    meant: frozenset[str] = frozenset()
     steady: bool = True
     gone: str = "the crash is gone"
     reached_from: Mapping[Line, frozenset[str]] = field(default_factory=dict)

@@ -50,19 +50,22 @@ def cut_elsewhere(
     for another use of a value, has cut a term out of this loss.
 
     Two losses of almost one value are compared only as long as no step has made the weights others: a small step moves
-    a loss by little. A graph that an earlier call of the same optimizers has walked may be cut between the two: what
-    carries values over from there is to be a constant. ``other`` are names of the parameters behind a value that was
-    computed once: that their gradient by that way ends is what a constant means. Where a gradient, or a call, is gone
-    altogether, other measures speak.
+    a loss by little. Behind that the value has to be the very same, of a forward pass that ran before the step.
+    A graph that an earlier call of the same optimizers has walked may be cut between the two: what carries values over
+    from there is to be a constant. ``other`` are names of the parameters behind a value that was computed once, or that
+    had no gradient: theirs is meant to be another. Where a gradient, or a call, is gone altogether, other measures
+    speak.
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
         return []
     trains, end = base.trains(), _alike_until(base, patched)
     for at in base.backwards:
         own = trains.get(at.place, set())
-        if at.index == failing or at.index > end or any(own & trains.get(place, own) for place in at.shares):
+        if at.index == failing or any(own & trains.get(place, own) for place in at.shares):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
+        if at.index > end:
+            same = [c for c in same if c.value == at.value != 0]
         keys = {k for k in _stepped_by(base, own, at) if base.name(k) not in other}
         told = [_told(base, at, now, {k for k in keys if k in now.gained}, tolerance) for now in same]
         if told and all(told):

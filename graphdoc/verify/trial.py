@@ -244,8 +244,17 @@ class Trial:
         if trace is None:
             self._note_none(ended)
             return None
-        gone = "what was found is gone"
-        return Baseline(trace, expected=expected - spared, sound=False, spared=spared, piled=piled, gone=gone)
+        told = {name for sign in self.evidence.signs for name in sign.parameters}
+        meant = spared | told | {name for cut in self.evidence.cuts for name in cut.behind}
+        return Baseline(
+            trace,
+            expected=expected - spared,
+            sound=False,
+            spared=spared,
+            piled=piled,
+            meant=meant,
+            gone="what was found is gone",
+        )
 
     def _freed_by(self) -> int:
         """The journal index of the call that released what the failing one needed; -1 where that is not known."""

@@ -194,6 +194,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
             data["first_call"] = changed_first_call(base, trace, baseline.failing, TOLERANCE * 10)
         doubts += changed or cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.once)
         doubts += cut_from_leaves(base, trace, TOLERANCE * 10)
+    elif went_on and baseline.steady and not redrawn:
+        doubts += cut_elsewhere(base, trace, baseline.failing, TOLERANCE * 10, baseline.meant)
     doubts += graph_grows(trace)
     doubts += new_warnings(base, trace)
     if doubts:

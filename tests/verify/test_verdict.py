@@ -708,6 +708,42 @@ def test_what_is_to_keep_the_loss_of_a_run_that_went_on_gives_the_first_one_as_i
     assert ("the first loss, at train.py:11, is" in verdict.summary) is (power == 1), verdict.summary
 
 
+ADVERSARY = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+coder, judge = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)), nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())
+coding = torch.optim.Adam(coder.parameters(), lr=0.01)
+judging = torch.optim.Adam(judge.parameters(), lr=0.01)
+for x in torch.randn(4, 5, 3):
+    made = coder(x)
+    taken = made.detach()
+    score = judge(taken)
+    valued = judge(x).log().mean() + (1 - score).log().mean()
+    wanted = (made - x).square().mean() - score.log().mean()
+    coding.zero_grad()
+    wanted.backward(retain_graph=True)
+    coding.step()
+    judging.zero_grad()
+    (-valued).backward()
+    judging.step()
+"""
+
+
+@pytest.mark.parametrize("cut", ["judge(made.detach())", "score.detach()"])
+def test_a_fix_of_what_went_on_takes_no_term_out_of_another_loss(cut, tmp_path):
+    """The loss has the very value that it had, of a forward pass before the step; the step itself is another now."""
+    original = traced(tmp_path / "original", ADVERSARY, "verify:-1")
+    text = ADVERSARY.replace("taken = made.detach()", "taken = made").replace("(1 - score)", f"(1 - {cut})")
+    patched = traced(tmp_path / "patched", text, "verify:-1")
+    meant = frozenset(n for n in original.trace.names.values() if n.startswith("coder"))
+    baseline = Baseline(original.trace, gone="what was found is gone", no_reference="", meant=meant, sound=False)
+    verdict = judge(Outcome(0, False, 1.0), patched.trace, baseline, False)
+    assert verdict.verified is (None if cut == "score.detach()" else True), verdict.summary
+    assert ("gives other gradients to `judge.0.*`" in verdict.summary) is (cut == "score.detach()"), verdict.summary
+
+
 def test_a_patch_that_leaves_a_second_nan_is_not_verified(carried):
     left = "another value that is not finite is still met in critic.weight"
     right = carried.judge(carried.source + "    " + DETACH)
