@@ -35,7 +35,10 @@ class CutWatch(CutRecorder):
         """Follow the failing loss back to every place where a graph ended, the nearest to the loss first."""
         starts = [r for t in outputs if (not t.requires_grad or is_leaf(t)) and (r := self._made(t)) is not None]
         chain = records_behind(starts)
-        groups = apart(r for r in chain if r.origins)[:MOST_CUTS]
+        off = next((s for s in starts if not s.recording and s.switch is not None), None)
+        # Where nothing is recorded, up to the loss itself, a detach cuts nothing off.
+        ended = (r for r in chain if r.origins and not (off is not None and r.op in DETACHES and not r.recording))
+        groups = apart(ended)[:MOST_CUTS]
         for record, alike in groups:
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
         which = {id(r): number for number, (_, alike) in enumerate(groups) for r in alike}
@@ -53,8 +56,7 @@ class CutWatch(CutRecorder):
             # What was cut off may be a target, and what was frozen have been meant to learn.
             evidence.cuts += [self._cut(r, True, autopsy, "frozen") for r in frozen[:1]]
             return
-        off = next((s for s in starts if not s.recording), None)
-        if off is not None and off.switch is not None:
+        if off is not None:
             evidence.cuts.append(self._cut(off, True, autopsy, "no-grad"))
         elif frozen:
             evidence.cuts.append(self._cut(frozen[0], True, autopsy, "frozen"))

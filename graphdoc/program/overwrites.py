@@ -105,6 +105,12 @@ class Overwrite(OverwrittenTensor):
         return self.reuse is not None and self.reuse.from_one_root
 
     @cached_property
+    def repeats(self) -> bool:
+        """Whether the same loss is differentiated once more for parameters that were written since: with the values of
+        its forward the call would give them the very gradient of the earlier call."""
+        return self.same_loss and bool(set(self.trained or ()) & {s.tensor.name for s in self.stales})
+
+    @cached_property
     def needed(self) -> bool:
         """Whether the failing loss learns through what leads to the stale part: to part the two ends its learning.
 

@@ -24,6 +24,7 @@ def with_cover_ups(sources: SourceTexts, as_if: Sign | None, finding: Finding) -
             r.safety,
             r.note,
             {"edits": [{"kind": r.kind, "args": r.args}, *deletions]},
+            r.open,
         )
         for r in finding.remedies
         if r.safety != "display"

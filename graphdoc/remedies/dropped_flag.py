@@ -32,6 +32,7 @@ def with_flag_dropped(
                 "unsafe",
                 f"{r.note} Each call then frees the graph that it has walked.".strip(),
                 {"edits": [*edits, *drops]},
+                r.open,
             )
         )
     return [*out[:5], *remedies[:2]]

@@ -1,12 +1,14 @@
-"""What no trial can decide of a fix that gives a value its graph back, as the end of a sentence."""
+"""What no trial can decide of a fix that gives a value its graph back, or takes it away, as the end of a sentence."""
 
 from __future__ import annotations
 
-from graphdoc.evidence import Cut, Frame, SourceTexts
+from graphdoc.evidence import Cut, Folded, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence.lookup import node_with
+from graphdoc.program.constant_terms import is_whole_term
 from graphdoc.program.drawn_values import drawn_within
 from graphdoc.program.observed import Program
 from graphdoc.program.several_uses import uses_of_cut
-from graphdoc.program.spans import innermost, where
+from graphdoc.program.spans import innermost, innermost_user, where
 from graphdoc.story.wording import folded, listing
 
 
@@ -26,3 +28,20 @@ def open_at_draw(sources: SourceTexts, frame: Frame | None) -> str:
     if found is None:
         return ""
     return f"`{found[0]}` is drawn by `{found[1]}`, which has no derivative: nothing is learnt through the draw"
+
+
+def open_at_terms(folded: Folded | None, frames: list[Frame]) -> str:
+    """That a term of the loss is made of the value alone, and trains nothing where that is a constant. ``frames`` are
+    the places at which the loss takes it up. Empty where there is no such term."""
+    terms = list(dict.fromkeys(where(f) for f in frames if is_whole_term(folded, f)))
+    if not terms:
+        return ""
+    verb = "trains" if len(terms) == 1 else "train"
+    it = "it is" if len(terms) == 1 else "they are"
+    return f"what {listing(terms)} adds to the loss then {verb} nothing: what {it} to train, no run tells"
+
+
+def taking(nodes: list[Node], carries: list[OlderEdge]) -> list[Frame]:
+    """The places at which the failing graph takes up what these edges lead to."""
+    found = (node_with(nodes, c.consumer) for c in carries)
+    return [f for node in found if node is not None and (f := innermost_user(node.stack)) is not None]

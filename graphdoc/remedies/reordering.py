@@ -159,6 +159,8 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     if not places or call is None:
         return []
     stepped = program.owners.parameters([e.optimizer for e in writers])
+    if stepped & program.owners.parameters(works_for):
+        return []  # of what both hold each would step with the other's gradient, or with a cleared one
     reached = stepped & set(failing.reaches or program.evidence.reaches)
     keepers = {name.split(".")[0].split("[")[0] for name in stepped}
     note = "Both losses are" if len(places) == 1 else "All losses are"

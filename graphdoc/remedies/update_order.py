@@ -23,8 +23,10 @@ from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
+from graphdoc.remedies.left_open import open_at_terms, taking
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.reordering import for_each_round, later_step, other_update_first, steps_behind
+from graphdoc.remedies.repeated_loss import computed_again
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.written_fixes import applies, unique
 from graphdoc.source.module import Source
@@ -45,7 +47,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
             # One loss in each round of a loop: on clones it would have the gradient of the first round for ever.
             anew = [r for r in result_anew(program, found.reuse) if applies(program.sources, r)]
             return _unique([*anew, *ordered, *again])
-        return _unique([*ordered, *again, *cloned])
+        return _unique([*again, *computed_again(found, at)] if found.repeats else [*ordered, *again, *cloned])
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
@@ -90,6 +92,8 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
     hook = hook_of(program.sources, found.writers[0] if found.writers else None)
     if hook is not None and at is not None and at.order == "within":
         return tuple(hook_remedies(hook))
+    if found.repeats:
+        return _unique([*(recompute(at) if at is not None else ()), *computed_again(found, at)])
     copied = copy_for_package(program.sources, program.packages, found)
     cloned = clone_forward(program, found)
     if found.constant:
@@ -176,11 +180,14 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     )
     if found.reuse is not None and found.reuse.carries:
         ways = constant_at_use(program, found.reuse.carries, note)
+        left = open_at_terms(program.evidence.folded, taking(program.nodes, found.reuse.carries))
+        ways = [replace(r, open=left) for r in ways]
         return [*(value_with_its_graph(program, found.reuse, ways[0]) if ways else []), *ways]
     if at is None or not at.forwards:
         return []
     seen = program.evidence
-    if any(is_all_of_loss(seen.folded, f) for f in uses(program, found, at)):
+    taken = uses(program, found, at)
+    if any(is_all_of_loss(seen.folded, f) for f in taken):
         return []
     args = _between(seen.events, seen.folded, seen.extras, found, at)
     if found.trained:
@@ -192,25 +199,20 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
         # Cut behind a network that this loss trains, it would teach that network nothing.
         title = f"detach what {where(at.forwards[0])} computes, and run what follows again for this loss"
         return [*scored_again(program, found, at), Remedy("score_detached", title, "unsafe", note, args)]
-    return [
+    left = open_at_terms(seen.folded, taken)
+    title = f"detach what {where(at.forwards[0])} computes where this loss uses it"
+    made = [
         Remedy(
-            "detach_between",
-            f"detach what {where(at.forwards[0])} computes where this loss uses it",
+            "detach_expression",
+            f"detach the value where it is computed, at {where(f)}",
             "unsafe",
             note,
-            args,
-        ),
-        *(
-            Remedy(
-                "detach_expression",
-                f"detach the value where it is computed, at {where(f)}",
-                "unsafe",
-                note,
-                {"place": place(f)},
-            )
-            for f in at.forwards[:1]
-        ),
+            {"place": place(f)},
+            left,
+        )
+        for f in at.forwards[:1]
     ]
+    return [Remedy("detach_between", title, "unsafe", note, args, left), *made]
 
 
 def _between(

@@ -139,6 +139,8 @@ class Trace:
                         pending[key] = set()
                     if gain:
                         pending.setdefault(key, set()).add(entry.place)
+                if not entry.measured:
+                    pending.clear()  # what it has added to, and what had been cleared before it, is not known
         return taken
 
     def used_keys(self) -> set[str]:

@@ -14,6 +14,7 @@ from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.remedies.lost_gradient import lost
+from graphdoc.remedies.repeated_loss import AGAIN
 from graphdoc.remedies.update_order import stepped_remedies
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.older_graph_places import keeping_places
@@ -179,6 +180,8 @@ def _explain(found: Overwrite, at: Scene | None) -> str:
     if at is not None and at.forwards:
         text += f" (through {where(at.forwards[0])})"
     text += ". This backward still needs the weights from before."
+    if found.repeats:
+        return f"{text} {AGAIN}"
     if found.same_loss:
         return text + " The same loss is differentiated for both optimizers: call backward once, then make both steps."
     if found.constant:

@@ -13,6 +13,7 @@ from graphdoc.program.spans import span
 from graphdoc.program.update_function import scene
 from graphdoc.program.writers import written
 from graphdoc.remedies.forward_hooks import Hook, hook_of
+from graphdoc.remedies.repeated_loss import AGAIN
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.overwrite import (
@@ -127,6 +128,8 @@ def _explain(found: Overwrite, hook: Hook | None) -> str:
     advice = (
         "This loss is not meant to train what lies there: it can take the value as a constant."
         if found.constant
+        else AGAIN
+        if found.repeats
         else "Let it write after the backward, or run the forward on clones of the parameters."
     )
     return (

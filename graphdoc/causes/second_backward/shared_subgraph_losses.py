@@ -216,7 +216,10 @@ def _advice(program: Program, reuse: Reuse) -> str:
     if reuse.within_one_call:
         return "No optimizer steps in between: every call but the last has to keep the graph."
     if {e.kind for e in (reuse.failing, reuse.freeing) if e is not None} != {"backward"}:
-        return "The call that comes first has to keep the graph, or the other loss needs a forward pass of its own."
+        return (
+            "The other loss needs a forward pass of its own; or, where nothing writes the weights in between, the call "
+            "that comes first has to keep the graph."
+        )
     meant = _meant(program.owners, reuse)
     if reuse.only_heads_stepped:
         meant += ", and what has stepped in between is in neither's way"
