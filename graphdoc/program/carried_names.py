@@ -27,12 +27,22 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     pair = _ends(nodes, carry)
     if pair is None or _renewed(carry, *pair):
         return None
-    if (pair[0].line, pair[0].column) != (pair[1].line, pair[1].column):
-        before, after = _names_given(sources, carry, pair[0]), bound_names(sources, pair[1])
-        name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, pair[1], n))), "")
+    one = (pair[0].line, pair[0].column) == (pair[1].line, pair[1].column)
+    if one and (kept := fed_back(sources, pair[1])):
+        return pair[1], kept[0]
+    # Where the function that made it takes it up itself, the places from which it was called tell as well.
+    for made, used in filter(None, (None if one else pair, _parting(nodes, carry))):
+        before, after = _names_given(sources, carry, made), bound_names(sources, used)
+        name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, used, n))), "")
         if name:
-            return pair[1], name
+            return used, name
     return handed_round(sources, nodes, carry)
+
+
+def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
+    """The attributes that the statement at a place reads and binds (``self.h = self.cell(x, self.h)``): what it has
+    made in one run, and nothing else, is what it takes up in the next, wherever the function was called from."""
+    return operands_in(sources, frame, [n for n in bound_names(sources, frame) if "." in n])
 
 
 def _names_given(sources: SourceTexts, carry: OlderEdge, made: Frame) -> list[str]:
@@ -226,6 +236,19 @@ def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
     """Where the value was made and where it was taken up, in the innermost function that does both."""
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     return meeting(producer, consumer) if producer is not None and consumer is not None else None
+
+
+def _parting(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
+    """The first places, from the outermost function on, at which the two stacks part within one function."""
+    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
+    if producer is None or consumer is None:
+        return None
+    for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
+        if (made.file, made.function) != (used.file, used.function):
+            return None
+        if (made.line, made.column) != (used.line, used.column):
+            return made, used
+    return None
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:

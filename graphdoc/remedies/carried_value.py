@@ -22,6 +22,7 @@ from graphdoc.program.stored_values import element_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.begun_anew import begun_anew
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
+from graphdoc.remedies.fed_back import detach_fed_back
 from graphdoc.remedies.filled_store import tuple_of
 from graphdoc.remedies.generator_state import detach_behind_yield
 from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_modules
@@ -47,6 +48,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
         *sum_of_rounds(program, reuse),
         *copy_of_entry(program.sources, program.nodes, reuse),
         *detach_behind_step(program, reuse),
+        *detach_fed_back(program, reuse),
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]

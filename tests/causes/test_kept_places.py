@@ -159,3 +159,78 @@ def test_a_state_that_takes_up_what_a_pass_is_given_goes_on(tmp_path: Path) -> N
     found = seen(tmp_path, code)
     assert found.slugs[0] == "carried-state"
     assert not any("copy" in r.title for r in found.found[0].finding.remedies)
+
+
+FED_BACK = """
+class Cell(nn.Module):
+    def __init__(self, *size):
+        super().__init__()
+        self.cell, self.state = nn.GRUCell(*size), torch.zeros(2, size[1])
+    def forward(self, x):
+        BODY
+
+
+net = nn.Sequential(Cell(3, 4), Cell(4, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for t in range(4):
+    if t < 1:
+        out = net(torch.rand(2, 3))
+    else:
+        out = net(torch.rand(2, 3))
+    opt.zero_grad()
+    out.pow(2).mean().backward()
+    opt.step()
+"""
+
+
+def test_a_state_that_one_line_feeds_back_is_carried_wherever_it_was_called_from(tmp_path: Path) -> None:
+    body = "self.state = self.cell(x, self.state)\n        return self.state"
+    found = seen(tmp_path, FED_BACK.replace("BODY", body))
+    assert found.slugs[0] == "carried-state"
+    assert "computed once" not in found.said
+    first = found.found[0].finding.remedies[0]
+    assert first.title == "detach `self.state` where train.py:10 takes it up again"
+
+
+@pytest.mark.parametrize("inner", ["h", "(h if h is None else h + 0)"])
+def test_a_state_of_which_the_first_pass_was_written_apart_is_carried(tmp_path: Path, inner: str) -> None:
+    code = f"""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(3, 4)
+    def forward(self, x, h=None):
+        h = {inner}
+        out, h = self.rnn(x, h)
+        return out, h * 1
+
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for t in range(4):
+    x = torch.rand(5, 2, 3)
+    if t == 0:
+        out, state = net(x)
+    else:
+        out, state = net(x, state)
+    opt.zero_grad()
+    out.pow(2).mean().backward()
+    opt.step()
+"""
+    found = seen(tmp_path, code)
+    assert found.slugs[0] == "carried-state"
+    assert any("after the optimizer step" in r.title for r in found.found[0].finding.remedies)
+
+
+def test_features_that_were_computed_before_the_loop_are_told_as_that(tmp_path: Path) -> None:
+    code = """
+net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+start = net(torch.rand(2, 3))
+for t in range(4):
+    out = net(start)
+    opt.zero_grad()
+    out.pow(2).mean().backward()
+    opt.step()
+"""
+    assert seen(tmp_path, code).slugs[0] == "graph-built-once"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from graphdoc.causes import links
@@ -85,6 +86,10 @@ What the write is for decides, so the choice is unsafe in general.
 )
 
 
+_NO_GRAD = "under_no_grad_update"
+_LEARNS = "what is written was computed from parameters: whether these are to learn through it, no run tells"
+
+
 def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
     write = refused_write(program, *MESSAGES)
@@ -106,11 +111,16 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     filled = _no_leaf(program, write)
     own = is_update_of_its_own(program.sources, frame, target.path)
     update = not learns and not filled and (own or _is_update(program.sources, program.parameters, frame, target))
+    held = "." in target.path and any(_is_held(p) and _leads_to(target.path, p.name) for p in program.parameters)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
-        if update
+        if update or (learns and held)
         else "The write is a part of the model: compute a new tensor."
     )
+    remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
+    if learns and held:
+        # What a module holds as a parameter takes no computed tensor in its place.
+        remedies = tuple(replace(r, open=_LEARNS) for r in remedies if r.kind == _NO_GRAD)
     return Finding(
         0.96,
         Proof.RAISED.confidence,
@@ -121,7 +131,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         f"so there is nowhere to record what it was before. {advice}",
         distinct((*causes, span("mutated", frame, f"{what} is written here", program.sources))),
         _facts(program.parameters, target, update),
-        (*filled, *_remedies(program.sources, write, update, learns or bool(filled), training, own)),
+        (*filled, *remedies),
     )
 
 
@@ -222,7 +232,7 @@ def _remedies(
     trained = training and not kept
     last = writes_on(sources, frame, target.path)
     no_grad = Remedy(
-        "under_no_grad_update",
+        _NO_GRAD,
         f"put the write{'s' if last else ''} at {where(frame)}{f'-{last.line}' if last else ''} under torch.no_grad()",
         "safe" if update else "unsafe",
         "The write changes the numbers of the leaf and is not differentiated; the leaf stays one"
@@ -252,7 +262,7 @@ def _remedies(
     # Not recorded, a value that something is to learn through would be lost, and no trial could tell.
     ways = (*out[:1], anew, *out[1:])
     if learns:
-        return ways
+        return (*ways, no_grad) if "." in target.path else ways
     # An attribute that is a parameter takes no other tensor: bound anew, it would be refused.
     return (no_grad, *ways) if "." in target.path and is_statement(sources, frame) else (*ways, no_grad)
 
