@@ -40,6 +40,13 @@ class Writer:
     stale: Stale | None = None
 
 
+def is_accumulation(writer: Writer) -> bool:
+    """Whether the engine wrote, below no code of the user's: it adds to the ``.grad`` of a leaf in place, where one is
+    there already (``AccumulateGrad``, torch/csrc/autograd/functions/accumulate_grad.h)."""
+    below = [i for i, f in enumerate(writer.stack) if "_engine_run_backward" in f.function]
+    return writer.op == "add_" and bool(below) and not any(f.user for f in writer.stack[below[-1] :])
+
+
 def writers_of(
     sources: SourceTexts, events: list[Event], optimizers: list[Optimizer], stales: Sequence[Stale]
 ) -> list[Writer]:

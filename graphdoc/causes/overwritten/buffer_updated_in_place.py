@@ -11,7 +11,7 @@ from graphdoc.program.exception import VERSION
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span
-from graphdoc.program.writers import written
+from graphdoc.program.writers import is_accumulation, written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import move_behind
 from graphdoc.story.message_alone import from_message, mismatch
@@ -90,13 +90,23 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, found: Overwrite) -> Finding:
     strength, confidence = trust(found, 0.95)
-    who = first_writer(found)
+    what, itself = called(found.stale), f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy"
+    title = f"{quoted(found)} is updated in place between the forward that uses it and its backward"
+    explanation = (
+        f"{itself}, and {first_writer(found)} changed it before this backward. Use a clone of it in the forward pass, "
+        "or update it after backward."
+    )
+    if found.writers and all(map(is_accumulation, found.writers)):
+        title = f"backward itself adds to {what}, which it still needs"
+        explanation = (
+            f"{itself}; and it is the `.grad` of a leaf, to which the engine adds in backward calls, in place. Use a "
+            "clone of it in the forward pass."
+        )
     return Finding(
         strength,
         confidence,
-        f"{quoted(found)} is updated in place between the forward that uses it and its backward",
-        f"{saved_by(found.node)} saved {called(found.stale)} itself, not a copy, and {who} changed it before this "
-        "backward. Use a clone of it in the forward pass, or update it after backward.",
+        title,
+        explanation,
         story(program.sources, program.raised, found, _causes(program.sources, program.nodes, found)),
         facts_of(program, found),
         (
