@@ -58,7 +58,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         if reuse.ran_beside:
             return [_what_ran_again()]
         first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
-        kept = kept_for_second(program.sources, reuse)
+        kept = kept_for_second(program.sources, reuse, program.evidence.root)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note)]
     return []
@@ -134,10 +134,11 @@ def kept_for_each(reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
+def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remedy]:
     """Keep the graph for the second loss of one step, where no function has both calls in its hands to make them one.
 
-    Both calls then add to the same gradients, with the same parameters: what the flag keeps is not stale.
+    Both calls then add to the same gradients, with the same parameters: what the flag keeps is not stale. ``root`` is
+    the node of the second loss: where the first is made of that very one, it is open whether it is to count twice.
     """
     call = innermost_user(reuse.freeing.stack) if reuse.freeing is not None else None
     if call is None or reuse.failing is None or not reuse.one_step or reuse.same_line or can_merge(sources, reuse):
@@ -152,6 +153,7 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
         note = (
             "Nothing is stepped between the two calls, which add to one gradient: it is that of the sum of the losses."
         )
+    whole = not reuse.asks_for_it and bool(reuse.carries) and all(c.producer == root for c in reuse.carries)
     second = "gradient that is asked for" if reuse.asks_for_it else "second loss"
     return [
         Remedy(
@@ -160,6 +162,7 @@ def kept_for_second(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
             "safe",
             note,
             {"place": place(call), "name": "retain_graph", "value": "True"},
+            "the first loss is made of the second one, which then counts twice: whether it is to, no run tells" * whole,
         )
     ]
 
