@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -74,11 +75,14 @@ class Composer:
             if len(candidate.chain) >= ROUNDS and any(known["code"] != link["code"] for known in candidate.chain):
                 break
             sources = {file: Source(file, text) for file, text in failed.sources.items()}
-            trains_through = _computes_anew(candidate) and self._same_call(at, failed)
+            same = self._same_call(at, failed)
+            trains_through = _computes_anew(candidate) and same
             # Who else still needs a graph that is kept is not known where more may follow.
             for remedy in sorted(one.finding.remedies, key=frees):
                 if trains_through and _cuts(remedy.kind, remedy.args):
                     continue  # this very loss is to train what the first part computes anew for it
+                if same and _unnumbered(remedy.title) in _unnumbered(candidate.fix.title):
+                    continue  # it has been done already, and the line that it adds has moved the failing one
                 made = self._joined(candidate, remedy, sources, link)
                 if made is not None and not any(made.texts == other.texts for other in out):
                     out.append(made)
@@ -211,6 +215,10 @@ def _taking(text: str) -> Counter[str]:
     """The statements that take something, by their text, and how often each stands there."""
     found = Source("", text).node_statements()
     return Counter(ast.unparse(s) for s in found if not is_compound(s) and another_each_time(s))
+
+
+def _unnumbered(title: str) -> str:
+    return re.sub(r"\d+", "", title)
 
 
 def _computes_anew(candidate: Candidate) -> bool:
