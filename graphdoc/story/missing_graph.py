@@ -143,6 +143,16 @@ def of_other_terms(program: Program, cut: Cut) -> list[Cut]:
     return [c for c in found if not c.behind or program.owners.holding(c.behind)]
 
 
+def of_other_parameters(program: Program, cut: Cut) -> list[Cut]:
+    """For a parameter that is taken as a constant itself (``self.weight.data``), the same done with other ones that an
+    optimizer is to train: with this one alone mended, those would stay without gradient."""
+    if cut.before or not cut.certain:
+        return []
+    found = [c for c in program.cuts if (c.reason, c.op) == (cut.reason, cut.op) and not c.before and c.certain]
+    others = [c for c in found if c is not cut and set(c.behind) - set(cut.behind)]
+    return [c for c in others if program.owners.holding(c.behind)]
+
+
 def _one_a_line(spans: Iterable[Span]) -> tuple[Span, ...]:
     """One place for each line: two operations of one expression need not be told twice."""
     found: dict[tuple[str, int], Span] = {}

@@ -17,6 +17,7 @@ from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
     kept_note,
+    of_other_parameters,
     of_other_terms,
     same_line,
     story,
@@ -114,6 +115,7 @@ def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
     cuts = alike(program.cuts, cut) if whole else [cut, *of_other_terms(program, cut)]
+    cuts += [c for c in of_other_parameters(program, cut) if not any(c is known for known in cuts)]
     frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
     edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
     title, note, left = f"Keep the graph: drop `{cut.op}`", kept_note(cut), open_at_cut(program, cut)
