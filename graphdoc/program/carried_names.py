@@ -39,10 +39,17 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     return handed_round(sources, nodes, carry)
 
 
+_CUT = frozenset({"detach", "data", "item", "numpy", "tolist"})
+
+
 def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
     """The attributes that the statement at a place reads and binds (``self.h = self.cell(x, self.h)``): what it has
     made in one run, and nothing else, is what it takes up in the next, wherever the function was called from."""
-    return operands_in(sources, frame, [n for n in bound_names(sources, frame) if "." in n])
+    kept = operands_in(sources, frame, [n for n in bound_names(sources, frame) if "." in n])
+    root = tree(sources, frame.file)
+    around = [s for s in statements(function_around(root, frame.line) or root) if covers(s, frame.line)] if root else []
+    cut = {ast.unparse(n.value) for s in around for n in ast.walk(s) if isinstance(n, ast.Attribute) and n.attr in _CUT}
+    return [name for name in kept if name not in cut]
 
 
 def _names_given(sources: SourceTexts, carry: OlderEdge, made: Frame) -> list[str]:

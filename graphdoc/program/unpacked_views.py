@@ -13,6 +13,10 @@ from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
+_OF_ONE = frozenset(
+    {"squeeze", "unsqueeze", "view", "view_as", "reshape", "transpose", "permute", "t", "flatten", "narrow", "select"}
+)
+"""Methods of a tensor that give one tensor."""
 _SEVERAL = frozenset({"unbind", "chunk", "split", "split_with_sizes", "tensor_split", "hsplit", "vsplit", "dsplit"})
 
 
@@ -20,12 +24,14 @@ _SEVERAL = frozenset({"unbind", "chunk", "split", "split_with_sizes", "tensor_sp
 class Unpacked:
     """``used``: the operation that saved the view, ``names``: what the program calls it, or those of which it is one,
     ``whole``: the expression of the tensor that it is a view of (``state`` of ``a, b = state`` and of ``a, b =
-    state.unbind()``); ``alone``: no other operand there is a part of anything else."""
+    state.unbind()``); ``alone``: nothing else is read there. ``held``: the function that took the tensor apart is still
+    under way, and may see through the parts what is written."""
 
     used: Frame
     names: tuple[str, ...]
     whole: Frame
     alone: bool
+    held: bool
 
 
 def unpacked_view(program: Program) -> Unpacked | None:
@@ -39,7 +45,8 @@ def unpacked_view(program: Program) -> Unpacked | None:
     if used is None or source is None or not used.column:
         return None
     parts: list[tuple[str, Frame]] = []
-    for name in dict.fromkeys(o.text for o in source.operands(used)):
+    operands = dict.fromkeys(o.text for o in source.operands(used))
+    for name in operands:
         whole = _whole(program.sources, bound_before(program.sources, used, name))
         if whole is not None:
             parts.append((name, whole))
@@ -47,7 +54,8 @@ def unpacked_view(program: Program) -> Unpacked | None:
         return None
     first = parts[0][1]
     names = tuple(n for n, whole in parts if whole.start == first.start)
-    return Unpacked(used, names, first, len(names) == len(parts))
+    held = any((f.file, f.function) == (first.file, first.function) for f in failing.stack)
+    return Unpacked(used, names, first, len(names) == len(operands), held)
 
 
 def _stepped_since(node: Node, failing: Event, events: list[Event]) -> bool:
@@ -72,6 +80,6 @@ def _whole(sources: SourceTexts, value: Frame | None) -> Frame | None:
         if called.rpartition(".")[2] in _SEVERAL:
             of = node.args[0] if called.startswith("torch.") and node.args else getattr(node.func, "value", None)
             return bindings.frame_of(sources, value.file, of, value.function) if of is not None else None
-        if not isinstance(node.func, ast.Attribute):
-            return None  # a function's own tuple
+        if not isinstance(node.func, ast.Attribute) or node.func.attr not in _OF_ONE:
+            return None  # a tuple of the function's own
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,9 +80,9 @@ class Composer:
             for remedy in sorted(one.finding.remedies, key=frees):
                 if trains_through and _cuts(remedy.kind, remedy.args):
                     continue  # this very loss is to train what the first part computes anew for it
-                if same and _unnumbered(remedy.title) in _unnumbered(candidate.fix.title):
-                    continue  # it has been done already, and the line that it adds has moved the failing one
                 made = self._joined(candidate, remedy, sources, link)
+                if same and made is not None and _adds_the_same(self._own(), candidate.texts, made.texts):
+                    continue  # it has been done already, and the line that it adds has moved the failing one
                 if made is not None and not any(made.texts == other.texts for other in out):
                     out.append(made)
                 if len(out) == EACH:
@@ -217,8 +216,19 @@ def _taking(text: str) -> Counter[str]:
     return Counter(ast.unparse(s) for s in found if not is_compound(s) and another_each_time(s))
 
 
-def _unnumbered(title: str) -> str:
-    return re.sub(r"\d+", "", title)
+def _adds_the_same(before: Mapping[str, str], patched: Mapping[str, str], more: Mapping[str, str]) -> bool:
+    """Whether a patch upon a patch adds no line but such as the first has added."""
+    known = _added(before, patched)
+    return all(line in known for line in _added({**before, **patched}, more))
+
+
+def _added(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:
+    lines: Counter[str] = Counter()
+    for path, text in after.items():
+        own = Counter(line.strip() for line in text.splitlines())
+        own.subtract(line.strip() for line in before.get(path, "").splitlines())
+        lines.update({line: count for line, count in own.items() if count > 0 and line})
+    return lines
 
 
 def _computes_anew(candidate: Candidate) -> bool:

@@ -22,6 +22,7 @@ from graphdoc.program.stored_values import element_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.begun_anew import begun_anew
 from graphdoc.remedies.constant_value import constant_at_use, frame_at
+from graphdoc.remedies.copied_data import copy_of_entry
 from graphdoc.remedies.fed_back import detach_fed_back
 from graphdoc.remedies.filled_store import tuple_of
 from graphdoc.remedies.generator_state import detach_behind_yield
@@ -33,7 +34,6 @@ from graphdoc.remedies.sum_of_one_pass import sum_started_anew
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.paths import covers
 from graphdoc.story.older_graph import distinct_carries
-from graphdoc.story.older_graph_places import alias_word, aliases
 
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
@@ -286,17 +286,3 @@ def _structure_at(holder: Holder, target: str, last: str) -> Any:
     if at + 1 == base:
         return element_of(holder.structure, inner)
     return tuple_of(steps[at + inner].type) if all(s.kind == "index" for s in rest) and len(rest) == 1 else None
-
-
-def copy_of_entry(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy]:
-    """Work on a copy of an entry instead of writing this pass's results, graph and all, into the data itself."""
-    return [
-        Remedy(
-            "clone_expression",
-            f"take a copy of the {'entry' if alias_word(sources, frame) == 'a view' else 'data'}, at {where(frame)}",
-            "unsafe",
-            "The data keep their values; each pass writes its results, graph and all, into a copy of its own.",
-            {"place": place(frame), "caller": True},
-        )
-        for frame in aliases(sources, nodes, reuse)[:1]
-    ]

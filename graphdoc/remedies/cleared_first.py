@@ -29,16 +29,20 @@ _LEAVES_CALL = frozenset(
     }
 )
 """Kinds of fix that leave the failing call where it is, as the one that its optimizers step behind."""
+MOST = 3
+"""Remedies of one finding that are told with clearing as well."""
 
 
 def with_leftovers_cleared(program: Program, finding: Finding) -> Finding:
     """The finding whose remedies also clear what a loss of another optimizer has left for the failing call's step.
 
-    The program as it is written steps with the sum, and a patch that only ends the failure would do so as well. That
-    the sum is meant cannot be excluded: the remedies stand behind as they are, and the question stays open.
+    The program as it is written steps with the sum, and a patch that only ends the failure does so as well, which is a
+    doubt. That the sum is meant cannot be excluded: each remedy comes first as it is, and the question stays open.
     """
     if not any(_leaves_call(r) for r in finding.remedies):
         return finding
+    if program.reuse is not None and program.reuse.in_earlier_loss:
+        return finding  # it is the earlier loss that is cut off: it leaves nothing then
     left = leftovers(program)
     call = innermost_user(program.failing.stack) if program.failing is not None else None
     names = _names(program, left, call) if call is not None else []
@@ -46,14 +50,17 @@ def with_leftovers_cleared(program: Program, finding: Finding) -> Finding:
         return finding
     held = program.owners.parameters(p.optimizer for p in left)
     moved = held & _stepped_early(program)
-    both = [
-        made
-        for r in finding.remedies
+    remedies: list[Remedy] = []
+    count = 0
+    for r in finding.remedies:
+        remedies.append(r)
         # A step that is moved behind the call would find its gradients cleared.
-        if _leaves_call(r) and not (moved and any(part["kind"] == "steps_last" for part in _parts(r)))
-        if applies(program.sources, made := _cleared(r, left, names, call))
-    ]
-    return replace(finding, remedies=(*both[:3], *finding.remedies))
+        late = moved and any(part["kind"] == "steps_last" for part in _parts(r))
+        made = _cleared(r, left, names, call) if _leaves_call(r) and not late and count < MOST else None
+        if made is not None and applies(program.sources, made):
+            remedies.append(made)
+            count += 1
+    return replace(finding, remedies=tuple(remedies))
 
 
 def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call: Frame) -> Remedy:

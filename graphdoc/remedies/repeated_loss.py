@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.finding import Remedy
+from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import where
 from graphdoc.program.update_function import Scene
@@ -16,3 +17,10 @@ def computed_again(found: Overwrite, at: Scene | None) -> list[Remedy]:
     behind = f" behind the write at {where(write)}" if write is not None else ""
     note = "With the values of its one forward pass the second call would give the gradient of the first one once more."
     return [Remedy("compute_again", f"Compute the loss again{behind}, before it is differentiated", "display", note)]
+
+
+def of_another_optimizer(journal: Journal, found: Overwrite) -> bool:
+    """Whether all the steps that wrote were of optimizers that the failing call does not work for."""
+    stepped = [w.event.optimizer for w in found.writers if w.event is not None]
+    works = journal.works_for(found.failing) if found.failing is not None else frozenset()
+    return bool(stepped) and not works & {*stepped}

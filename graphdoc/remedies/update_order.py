@@ -26,7 +26,7 @@ from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
 from graphdoc.remedies.left_open import open_at_terms, taking
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.reordering import for_each_round, later_step, other_update_first, steps_behind
-from graphdoc.remedies.repeated_loss import computed_again
+from graphdoc.remedies.repeated_loss import computed_again, of_another_optimizer
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.written_fixes import applies, unique
 from graphdoc.source.module import Source
@@ -47,7 +47,12 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
             # One loss in each round of a loop: on clones it would have the gradient of the first round for ever.
             anew = [r for r in result_anew(program, found.reuse) if applies(program.sources, r)]
             return _unique([*anew, *ordered, *again])
-        return _unique([*again, *computed_again(found, at)] if found.repeats else [*ordered, *again, *cloned])
+        if found.repeats:
+            # Two optimizers may step by one gradient; one that steps a second time is to have another.
+            return _unique(
+                [*(ordered if of_another_optimizer(program.journal, found) else ()), *again, *computed_again(found, at)]
+            )
+        return _unique([*ordered, *again, *cloned])
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":

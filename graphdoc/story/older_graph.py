@@ -177,12 +177,12 @@ def facts_of(program: Program, reuse: Reuse) -> tuple[str, ...]:
 
 
 def before(reuse: Reuse) -> str:
-    """``made before backward #1``, the call that used the older graph up; without a number where it is not known."""
-    return (
-        f"before {numbered(reuse.journal, reuse.freeing)}"
-        if reuse.freeing is not None
-        else "before an earlier backward"
-    )
+    """``made before backward #1``, the call that used the older graph up; without a number where it is not known, or
+    where several calls did so with a value each."""
+    several = len({c.freed_by for c in reuse.carries if c.freed_by >= 0}) > 1
+    if reuse.freeing is None or several:
+        return "before an earlier backward"
+    return f"before {numbered(reuse.journal, reuse.freeing)}"
 
 
 def shares(extras: dict[str, Any], graph_size: int) -> str:

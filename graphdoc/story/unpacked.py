@@ -17,7 +17,7 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
         span("consumed", found.used, f"{name} is saved here for backward", sources),
         span("failed", failed, f"needs {name}; {whole} was written in place since", sources),
     )
-    note = "What is taken apart is a copy then, which no later write reaches; the numbers are the same."
+    note = "What is taken apart is a copy then: no later write reaches it, and none is to be seen through it."
     return Finding(
         0.96,
         Proof.RAISED.where(found.alone),
@@ -29,9 +29,10 @@ def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: s
             Remedy(
                 "clone_expression",
                 f"take the parts of a copy, at {where(found.whole)}",
-                "safe",
+                "unsafe",
                 note,
                 {"place": place(found.whole), "structure": "tensor"},
+                "whether what is written is to be seen through the parts, no run tells" * found.held,
             ),
         ),
         because=f"{where(found.used)} has saved {name}, and the engine refuses it as a view whose base was written",

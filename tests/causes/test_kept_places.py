@@ -152,6 +152,7 @@ def test_data_that_a_pass_writes_into_under_another_name_are_copied(tmp_path: Pa
     assert "another name of data that outlive this pass" in found.said
     first = found.found[0].finding.remedies[0]
     assert first.title == "take a copy of the data, at train.py:11"
+    assert first.open == "whether the data are to keep what a pass writes into them, no run tells"
 
 
 def test_a_state_that_takes_up_what_a_pass_is_given_goes_on(tmp_path: Path) -> None:
@@ -234,3 +235,8 @@ for t in range(4):
     opt.step()
 """
     assert seen(tmp_path, code).slugs[0] == "graph-built-once"
+
+
+def test_a_state_that_is_cut_where_it_is_read_is_not_fed_back(tmp_path: Path) -> None:
+    code = FED_BACK.replace("BODY", "self.state = self.cell(x, self.state.detach())\n        return self.state")
+    assert seen(tmp_path, code).result.status == 0

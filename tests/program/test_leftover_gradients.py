@@ -39,7 +39,8 @@ def test_a_step_that_would_take_another_losss_gradient_too_is_cleared_first(tmp_
     (left,) = leftovers(program)
     assert left.optimizer == next(o.id for o in program.optimizers if o.name == "judging")
     found, _ = findings_for(program.evidence)
-    first = found[0].finding.remedies[0]
+    plain, first = found[0].finding.remedies[:2]
+    assert not plain.open and first.title.startswith(plain.title)
     assert first.kind == "several" and clears(first.kind, first.args) and first.safety == "unsafe"
     assert "`judging.zero_grad()`" in first.title
     assert first.open == "whether `judging` is to learn from the loss at train.py:19 as well, no run tells"
@@ -65,6 +66,24 @@ def test_a_step_that_takes_what_is_its_own_is_left_alone(tmp_path: Path, was: st
     assert leftovers(program) == ()
     found, _ = findings_for(program.evidence)
     assert found and not any(clears(r.kind, r.args) for f in found for r in f.finding.remedies)
+
+
+def test_a_loss_that_is_cut_off_itself_leaves_nothing(tmp_path: Path) -> None:
+    """The first loss takes what the second trains: detached there, it reaches it no more."""
+    code = (
+        LOOP[: LOOP.index("    coder_loss =")]
+        + """
+    (judge(x).mean() - score.mean()).backward()
+    judging.step()
+    score.mean().neg().backward()
+    coding.step()
+"""
+    )
+    program = asked(tmp_path, HEAD + code.replace("judging.step()", "judging.step()", 1))
+    found, _ = findings_for(program.evidence)
+    assert found
+    cut = [r for r in found[0].finding.remedies if "earlier loss" in r.title]
+    assert all(not clears(r.kind, r.args) for r in cut)
 
 
 def test_a_step_moved_behind_the_call_keeps_its_own_gradient(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from graphdoc.diagnose import report_for
 from graphdoc.finding import Remedy
 from graphdoc.launch import Request, launch
 from graphdoc.launch.keep import keep
-from graphdoc.proposals.composing import _draws_twice, frees
+from graphdoc.proposals.composing import _adds_the_same, _draws_twice, frees
 from graphdoc.proposals.propose import propose
 from graphdoc.proposals.trying import Trying
 
@@ -297,3 +297,14 @@ def test_a_view_whose_history_is_made_anew_within_backward_is_asked_nothing(tmp_
 def test_no_patch_is_put_together_of_two_draws_for_one_loss(again: str, twice: bool) -> None:
     before = "fake = g(torch.randn(3))\nstep()\n"
     assert _draws_twice({"train.py": before}, {"train.py": before + again}) is twice
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("a()\nx = x.detach()\nb()\n", "a()\nx = x.detach()\nx = x.detach()\nb()\n", True),
+        ("a()\nh1 = h1.detach()\nb()\n", "a()\nh1 = h1.detach()\nh2 = h2.detach()\nb()\n", False),
+    ],
+)
+def test_a_patch_is_not_put_upon_itself(first: str, second: str, same: bool) -> None:
+    assert _adds_the_same({"t.py": "a()\nb()\n"}, {"t.py": first}, {"t.py": second}) is same

@@ -114,13 +114,13 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     held = "." in target.path and any(_is_held(p) and _leads_to(target.path, p.name) for p in program.parameters)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
-        if update or (learns and held)
+        if update
         else "The write is a part of the model: compute a new tensor."
     )
     remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
     if learns and held:
-        # What a module holds as a parameter takes no computed tensor in its place.
-        remedies = tuple(replace(r, open=_LEARNS) for r in remedies if r.kind == _NO_GRAD)
+        # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
+        remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
         0.96,
         Proof.RAISED.confidence,
