@@ -97,12 +97,12 @@ def numbered(journal: Journal, event: Event) -> str:
 
 
 def _numbers(journal: Journal, events: list[Event]) -> str:
-    """``backward #1``, ``backward #1 to #5``: calls of one place, by their numbers in the run."""
+    """``backward #1``, ``backward #1…#5``: calls of one place, the first and the last, by their numbers in the run."""
     ends = min(events, key=lambda e: e.index), max(events, key=lambda e: e.index)
     first, last = numbered(journal, ends[0]), numbered(journal, ends[1]).partition("#")[2]
     if len(events) == 1 or not last:
         return first
-    return f"{first} {'and' if len(events) == 2 else 'to'} #{last}"
+    return f"{first}{', ' if len(events) == 2 else '…'}#{last}"
 
 
 def stepped_since(program: Program, reuse: Reuse) -> bool:
