@@ -217,9 +217,9 @@ def _taking(text: str) -> Counter[str]:
 
 
 def _adds_the_same(before: Mapping[str, str], patched: Mapping[str, str], more: Mapping[str, str]) -> bool:
-    """Whether a patch upon a patch adds no line but such as the first has added."""
-    known = _added(before, patched)
-    return all(line in known for line in _added({**before, **patched}, more))
+    """Whether a patch upon a patch adds lines, and none but such as the first has added."""
+    known, new = _added(before, patched), _added({**before, **patched}, more)
+    return bool(new) and all(line in known for line in new)
 
 
 def _added(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:
@@ -233,7 +233,8 @@ def _added(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:
 
 def _computes_anew(candidate: Candidate) -> bool:
     """Whether a patch computes again for each call what had been computed once, so that each trains through it."""
-    return candidate.remedy is not None and candidate.remedy.kind in ("move_into_loop", "compute_in_method", "uncache")
+    # The id of one that was put together names the kinds of all its parts.
+    return any(kind in candidate.fix.id for kind in ("move_into_loop", "compute_in_method", "uncache"))
 
 
 def _cuts(kind: str, args: Args) -> bool:

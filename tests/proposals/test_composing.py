@@ -304,6 +304,7 @@ def test_no_patch_is_put_together_of_two_draws_for_one_loss(again: str, twice: b
     [
         ("a()\nx = x.detach()\nb()\n", "a()\nx = x.detach()\nx = x.detach()\nb()\n", True),
         ("a()\nh1 = h1.detach()\nb()\n", "a()\nh1 = h1.detach()\nh2 = h2.detach()\nb()\n", False),
+        ("b()\na()\n", "b()\n    a()\n", False),
     ],
 )
 def test_a_patch_is_not_put_upon_itself(first: str, second: str, same: bool) -> None:
