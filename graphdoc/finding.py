@@ -24,6 +24,11 @@ class Remedy:
     args: Mapping[str, Any] = field(default_factory=dict)
     open: str = ""
 
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The edits that it asks for, each with its ``kind`` and ``args``: its own one, or those of ``several``."""
+        return list(self.args["edits"]) if self.kind == "several" else [{"kind": self.kind, "args": dict(self.args)}]
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -159,10 +159,10 @@ class Autopsy:
             self.failing = self._failing(None, name)
         second_time = walk.of_released(evidence.message)
         limit = order[self.failing].sequence if self.failing >= 0 else walk.NO_SEQUENCE
-        # The failing call has itself released what it ran before it failed, highest sequence number first
-        # (the engine's ready queue): only released nodes at or below the failing one were dead before.
         if second_time and failing is not None and self.failing >= 0:
             self._release_unseen(order[self.failing])
+        # The failing call has itself released what it ran before it failed, highest sequence number first
+        # (the engine's ready queue): only released nodes at or below the failing one were dead before.
         released = {f.number for f in order if f.released and f.sequence <= limit} if second_time else set()
         stale = {f.number for f in order if f.stale}
         self.dead = released if second_time else stale

@@ -37,8 +37,8 @@ class CutWatch(CutRecorder):
         chain = records_behind(starts)
         off = next((s for s in starts if not s.recording and s.switch is not None), None)
         # Where nothing is recorded, up to the loss itself, a detach cuts nothing off.
-        ended = (r for r in chain if r.origins and not (off is not None and r.op in DETACHES and not r.recording))
-        groups = apart(ended)[:MOST_CUTS]
+        moot = DETACHES if off is not None else set()
+        groups = apart(r for r in chain if r.origins and (r.recording or r.op not in moot))[:MOST_CUTS]
         for record, alike in groups:
             evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
         which = {id(r): number for number, (_, alike) in enumerate(groups) for r in alike}

@@ -19,7 +19,7 @@ from graphdoc.fixes.detach_expression import convert
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key
+from graphdoc.source.paths import key, stands_at
 from graphdoc.source.places import Edit, Place
 
 KIND = "detach_between"
@@ -84,9 +84,7 @@ def _plain(source: Source, backward: ast.stmt, args: Args) -> set[str]:
 
 def _on_a_way(node: ast.stmt, ways: list[tuple[int, int]] | None) -> bool:
     """Whether the graph that connects the loss to the value was made in this statement, as far as that is known."""
-    return ways is None or any(
-        first <= (node.end_lineno or node.lineno) and node.lineno <= last for first, last in ways
-    )
+    return ways is None or stands_at(node, ways)
 
 
 def _slice(source: Source, backward: ast.stmt) -> list[ast.stmt]:

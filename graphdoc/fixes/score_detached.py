@@ -26,7 +26,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statemen
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.blocks import text_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key
+from graphdoc.source.paths import key, stands_at
 from graphdoc.source.places import Edit, Place
 
 KIND = "score_detached"
@@ -90,7 +90,7 @@ def _made(sources: Sources, args: Args) -> tuple[Source, dict[str, list[_Made]],
             continue
         if not isinstance(value, ast.Call) or not _may_be_network(value, constants):
             continue
-        if trained and not (_may_train(value, trained) if lines is None else _stands_at(node, lines)):
+        if trained and not (_may_train(value, trained) if lines is None else stands_at(node, lines)):
             constants |= binds(node)
             continue
         for name, item in _targets(node):
@@ -130,12 +130,6 @@ def _may_train(call: ast.Call, trained: set[str]) -> bool:
     parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
     parts |= {n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)}
     return bool((parts - {"self"}) & trained)
-
-
-def _stands_at(statement: ast.stmt, lines: list[tuple[int, int]]) -> bool:
-    return any(
-        first <= (statement.end_lineno or statement.lineno) and statement.lineno <= last for first, last in lines
-    )
 
 
 def _may_be_network(call: ast.Call, constants: set[str]) -> bool:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, Raised, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.container_entries import statements
+from graphdoc.program.container_entries import statements, statements_at
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.stored_values import user_frames
-from graphdoc.program.value_reads import bound_names, ends, meeting, operands_in
+from graphdoc.program.value_reads import bound_names, ends, meeting, operands_in, parting
 from graphdoc.source.paths import covers, last_word, pairs, targets_of
 
+Places = tuple[Frame, Frame]
+"""Where a value was made, and where it was taken up."""
 _DEEPEST = 4
 """Calls within calls that are followed."""
+_CUT = frozenset({"detach", "data", "item", "numpy", "tolist"})
+"""What is read through these has come without a graph."""
 
 
 def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
@@ -31,7 +36,7 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     if one and (kept := fed_back(sources, pair[1])):
         return pair[1], kept[0]
     # Where the function that made it takes it up itself, the places from which it was called tell as well.
-    for made, used in filter(None, (None if one else pair, _parting(nodes, carry))):
+    for made, used in filter(None, (None if one else pair, _at(nodes, carry, parting))):
         before, after = _names_given(sources, carry, made), bound_names(sources, used)
         name = next((n for n in after if n in before and (not n.isidentifier() or _reads(sources, used, n))), "")
         if name:
@@ -39,16 +44,12 @@ def carried_on(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
     return handed_round(sources, nodes, carry)
 
 
-_CUT = frozenset({"detach", "data", "item", "numpy", "tolist"})
-
-
 def fed_back(sources: SourceTexts, frame: Frame) -> list[str]:
     """The attributes that the statement at a place reads and binds (``self.h = self.cell(x, self.h)``): what it has
     made in one run, and nothing else, is what it takes up in the next, wherever the function was called from."""
     kept = operands_in(sources, frame, [n for n in bound_names(sources, frame) if "." in n])
-    root = tree(sources, frame.file)
-    around = [s for s in statements(function_around(root, frame.line) or root) if covers(s, frame.line)] if root else []
-    cut = {ast.unparse(n.value) for s in around for n in ast.walk(s) if isinstance(n, ast.Attribute) and n.attr in _CUT}
+    nodes = (n for s in statements_at(sources, frame) for n in ast.walk(s))
+    cut = {ast.unparse(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr in _CUT}
     return [name for name in kept if name not in cut]
 
 
@@ -241,21 +242,13 @@ def _holds_one(value: ast.expr, paths: list[str]) -> bool:
 
 def _ends(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
     """Where the value was made and where it was taken up, in the innermost function that does both."""
-    producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    return meeting(producer, consumer) if producer is not None and consumer is not None else None
+    return _at(nodes, carry, meeting)
 
 
-def _parting(nodes: list[Node], carry: OlderEdge) -> tuple[Frame, Frame] | None:
-    """The first places, from the outermost function on, at which the two stacks part within one function."""
+def _at(nodes: list[Node], carry: OlderEdge, places: Callable[[Node, Node], Places | None]) -> Places | None:
+    """The places of the two nodes of an edge, as one of the questions about a pair of nodes tells them."""
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
-    if producer is None or consumer is None:
-        return None
-    for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
-        if (made.file, made.function) != (used.file, used.function):
-            return None
-        if (made.line, made.column) != (used.line, used.column):
-            return made, used
-    return None
+    return places(producer, consumer) if producer is not None and consumer is not None else None
 
 
 def _reads(sources: SourceTexts, frame: Frame, name: str) -> bool:

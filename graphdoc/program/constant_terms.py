@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Folded, Frame
+from graphdoc.program.graph_ways import above
 
 _ADDING = frozenset({"AddBackward0", "SubBackward0", "RsubBackward0"})
 _OF_ONE = frozenset({"NegBackward0", "MeanBackward0", "SumBackward0", "MulBackward0", "DivBackward0"})
@@ -18,17 +19,7 @@ def is_whole_term(folded: Folded | None, line: Frame) -> bool:
     taken = {to for start, to, _ in folded.edges if start in here} - here
     if not here or folded.root in here or len(taken) != 1 or any(folded.parts[n].parameters for n in taken):
         return False
-    return all(_adds_up(folded, n) for n in _above(folded, here))
-
-
-def _above(folded: Folded, parts: set[int]) -> set[int]:
-    """The parts that lead to these."""
-    seen: set[int] = set()
-    todo = set(parts)
-    while todo:
-        todo = {start for start, to, _ in folded.edges if to in todo} - seen - parts
-        seen |= todo
-    return seen
+    return all(_adds_up(folded, n) for n in above(folded, here))
 
 
 def _adds_up(folded: Folded, number: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Holder, SourceTexts, Step
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.source.paths import last_word, targets_of
+from graphdoc.source.paths import covers, last_word, targets_of
 
 FILLING = frozenset({"append", "appendleft", "extend", "insert", "add", "setdefault", "update", "push", "put"})
 MOST_PUTS = 6
@@ -23,6 +23,13 @@ def statements(scope: ast.AST) -> Iterator[ast.stmt]:
         if isinstance(child, ast.stmt):
             yield child
         yield from statements(child)
+
+
+def statements_at(sources: SourceTexts, frame: Frame) -> list[ast.stmt]:
+    """The statements on the line of a place, of the function around it (or of the file), the outermost first."""
+    root = tree(sources, frame.file)
+    scope = (function_around(root, frame.line) or root) if root is not None else None
+    return [s for s in statements(scope) if covers(s, frame.line)] if scope is not None else []
 
 
 @dataclass(frozen=True)

@@ -24,26 +24,31 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     if folded is None or folded.root < 0:
         return None
     ends = {folded.homes[n] for n in nodes if 0 <= n < len(folded.homes)} - {-1}
-    above: dict[int, set[int]] = {}
-    for upper, lower, _ in folded.edges:
-        above.setdefault(lower, set()).add(upper)
-    seen = set(ends)
-    todo = list(ends)
-    while todo:
-        for upper in above.get(todo.pop(), ()):
-            if upper not in seen:
-                seen.add(upper)
-                todo.append(upper)
-    if not ends or folded.root not in seen:
+    found = above(folded, ends)
+    if not ends or folded.root not in found | ends:
         return None
     lines: list[tuple[int, int]] = []
-    for number in seen - ends:
+    for number in found:
         part = folded.parts[number]
         at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
         if part.lines or (not at and len(part.stack) in (0, FRAMES_KEPT)):
             return None  # the level that would tell is not among the frames that were kept
         lines += [(f.line, f.end_line or f.line) for f in at]
     return sorted(set(lines))
+
+
+def above(folded: Folded, parts: set[int]) -> set[int]:
+    """The other parts that lead to any of these, as backward goes."""
+    leading: dict[int, set[int]] = {}
+    for upper, lower, _ in folded.edges:
+        leading.setdefault(lower, set()).add(upper)
+    seen = set(parts)
+    todo = list(parts)
+    while todo:
+        new = leading.get(todo.pop(), set()) - seen
+        seen |= new
+        todo += new
+    return seen - parts
 
 
 def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tuple[int, int]] | None:

@@ -105,6 +105,11 @@ class Overwrite(OverwrittenTensor):
         return self.reuse is not None and self.reuse.from_one_root
 
     @cached_property
+    def steps(self) -> list[Event]:
+        """The optimizers' steps among the writes."""
+        return [w.event for w in self.writers if w.event is not None]
+
+    @cached_property
     def repeats(self) -> bool:
         """Whether the same loss is differentiated once more for parameters that were written since: with the values of
         its forward the call would give them the very gradient of the earlier call."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from graphdoc.evidence import Frame, Holder, Node, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
-from graphdoc.program.container_entries import entry_of, handed_over, putting, statements
+from graphdoc.program.container_entries import entry_of, handed_over, putting, statements, statements_at
 from graphdoc.program.keeping_statements import is_local, is_start, keeps, kept_name, misses
 from graphdoc.source.paths import covers, without_subscripts
 
@@ -190,10 +190,8 @@ def alias_of(sources: SourceTexts, frame: Frame) -> Frame | None:
 def writes_the_same(sources: SourceTexts, frame: Frame) -> bool:
     """Whether a statement writes into a whole tensor, in place, what is made of the object's own attributes alone
     (``A *= self.mask``): no data of a pass goes on in it, and from pass to pass it is only done again."""
-    root = tree(sources, frame.file)
-    scope = (function_around(root, frame.line) or root) if root is not None else ast.Module([], [])
-    for s in statements(scope):
-        if covers(s, frame.line) and isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
+    for s in statements_at(sources, frame):
+        if isinstance(s, ast.AugAssign) and isinstance(s.target, ast.Name):
             read = [n for n in ast.walk(s.value) if isinstance(n, ast.Name)]
             return bool(read) and all(n.id == "self" for n in read)
     return False

@@ -38,12 +38,17 @@ def handing_on(producer: Node, consumer: Node, holders: Iterable[Holder]) -> tup
     """
     if any(s.kind == "attribute" for h in holders for s in h.steps):
         return meeting(producer, consumer)
+    return parting(producer, consumer) or meeting(producer, consumer)
+
+
+def parting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
+    """The first places, from the outermost function on, at which the two stacks part within one function."""
     for made, used in zip(user_frames(producer.stack)[::-1], user_frames(consumer.stack)[::-1], strict=False):
         if (made.file, made.function) != (used.file, used.function):
-            break
+            return None
         if (made.line, made.column) != (used.line, used.column):
             return made, used
-    return meeting(producer, consumer)
+    return None
 
 
 def ends(

@@ -219,16 +219,16 @@ def _taking(text: str) -> Counter[str]:
 def _adds_the_same(before: Mapping[str, str], patched: Mapping[str, str], more: Mapping[str, str]) -> bool:
     """Whether a patch upon a patch adds lines, and none but such as the first has added."""
     known, new = _added(before, patched), _added({**before, **patched}, more)
-    return bool(new) and all(line in known for line in new)
+    return bool(new) and new <= known
 
 
-def _added(before: Mapping[str, str], after: Mapping[str, str]) -> Counter[str]:
-    lines: Counter[str] = Counter()
-    for path, text in after.items():
-        own = Counter(line.strip() for line in text.splitlines())
-        own.subtract(line.strip() for line in before.get(path, "").splitlines())
-        lines.update({line: count for line, count in own.items() if count > 0 and line})
-    return lines
+def _added(before: Mapping[str, str], after: Mapping[str, str]) -> set[str]:
+    """The lines of which a patched text has more than the one before, without their indentation."""
+
+    def lines(text: str) -> Counter[str]:
+        return Counter(line.strip() for line in text.splitlines())
+
+    return {line for path, text in after.items() for line in lines(text) - lines(before.get(path, "")) if line}
 
 
 def _computes_anew(candidate: Candidate) -> bool:

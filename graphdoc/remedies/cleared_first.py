@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding, Remedy
@@ -49,13 +48,14 @@ def with_leftovers_cleared(program: Program, finding: Finding) -> Finding:
     if not names or call is None:
         return finding
     held = program.owners.parameters(p.optimizer for p in left)
-    moved = held & _stepped_early(program)
+    early = program.overwrite.steps if program.overwrite is not None else []
+    moved = held & program.owners.parameters(e.optimizer for e in early)
     remedies: list[Remedy] = []
     count = 0
     for r in finding.remedies:
         remedies.append(r)
         # A step that is moved behind the call would find its gradients cleared.
-        late = moved and any(part["kind"] == "steps_last" for part in _parts(r))
+        late = moved and any(part["kind"] == "steps_last" for part in r.parts)
         made = _cleared(r, left, names, call) if _leaves_call(r) and not late and count < MOST else None
         if made is not None and applies(program.sources, made):
             remedies.append(made)
@@ -76,25 +76,19 @@ def _cleared(remedy: Remedy, left: tuple[Leftover, ...], names: list[str], call:
         f"{remedy.title}, and call {listing(f'`{s}`' for s in statements)} in front of {where(call)}",
         "unsafe",
         f"{remedy.note} {note}{losses} has left.".strip(),
-        {"edits": [*_parts(remedy), *added]},
+        {"edits": [*remedy.parts, *added]},
         "; and ".join(filter(None, (remedy.open, question))),
     )
 
 
 def _leaves_call(remedy: Remedy) -> bool:
-    return remedy.safety != "display" and all(part["kind"] in _LEAVES_CALL for part in _parts(remedy))
-
-
-def _parts(remedy: Remedy) -> list[dict[str, Any]]:
-    if remedy.kind == "several":
-        return list(remedy.args["edits"])
-    return [{"kind": remedy.kind, "args": dict(remedy.args)}]
+    return remedy.safety != "display" and all(part["kind"] in _LEAVES_CALL for part in remedy.parts)
 
 
 def _names(program: Program, left: tuple[Leftover, ...], call: Frame) -> list[str]:
     """How the line of the failing call writes these optimizers; empty where that is not known of each, or where the
     line differentiates for others as well."""
-    if _for_others(program, call.start):
+    if _serves_others(program, call.start):
         return []
     names: list[str] = []
     for one in left:
@@ -108,16 +102,9 @@ def _names(program: Program, left: tuple[Leftover, ...], call: Frame) -> list[st
     return names
 
 
-def _for_others(program: Program, start: tuple[str, int, int]) -> bool:
+def _serves_others(program: Program, start: tuple[str, int, int]) -> bool:
     """Whether the line of the failing call also differentiates for optimizers that this one does not work for."""
     journal, failing = program.journal, program.failing
     own = journal.works_for(failing) if failing is not None else frozenset()
     frames = [(e, innermost_user(e.stack)) for e in program.evidence.events if e.kind == "backward"]
     return any(f is not None and f.start == start and journal.works_for(e) - own for e, f in frames)
-
-
-def _stepped_early(program: Program) -> set[str]:
-    """The parameters that the steps before the failing call have written."""
-    found = program.overwrite
-    events = [w.event for w in found.writers if w.event is not None] if found is not None else []
-    return program.owners.parameters(e.optimizer for e in events)

@@ -24,7 +24,7 @@ def value_computed_anew(sources: SourceTexts, cut: Remedy) -> list[Remedy]:
     Told where every value that is cut is an attribute, a statement above the loss binds its last name by a call of the
     same function on the same arguments but for their ``detach()``, and nothing that runs with it reads that name.
     """
-    edits: list[dict[str, Any]] = cut.args["edits"] if cut.kind == "several" else [{"kind": cut.kind, "args": cut.args}]
+    edits = cut.parts
     changed: list[dict[str, Any]] = []
     for edit in edits:
         operands = edit["args"].get("operands") if edit["kind"] == "detach_expression" else None

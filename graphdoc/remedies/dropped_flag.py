@@ -24,14 +24,13 @@ def with_flag_dropped(
         if r.safety == "display":
             out.append(r)
             continue
-        edits = list(r.args["edits"]) if r.kind == "several" else [{"kind": r.kind, "args": dict(r.args)}]
         out.append(
             Remedy(
                 "several",
                 f"{r.title}, and drop retain_graph=True",
                 "unsafe",
                 f"{r.note} Each call then frees the graph that it has walked.".strip(),
-                {"edits": [*edits, *drops]},
+                {"edits": [*r.parts, *drops]},
                 r.open,
             )
         )

@@ -21,6 +21,5 @@ def computed_again(found: Overwrite, at: Scene | None) -> list[Remedy]:
 
 def of_another_optimizer(journal: Journal, found: Overwrite) -> bool:
     """Whether all the steps that wrote were of optimizers that the failing call does not work for."""
-    stepped = [w.event.optimizer for w in found.writers if w.event is not None]
     works = journal.works_for(found.failing) if found.failing is not None else frozenset()
-    return bool(stepped) and not works & {*stepped}
+    return bool(found.steps) and not any(e.optimizer in works for e in found.steps)

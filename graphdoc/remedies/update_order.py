@@ -42,7 +42,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     cut = as_constant(program, found, at) if found.constant else []
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.same_loss:
-        ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
+        ordered = steps_behind(program, found.steps)
         if found.reuse is not None and found.reuse.same_line:
             # One loss in each round of a loop: on clones it would have the gradient of the first round for ever.
             anew = [r for r in result_anew(program, found.reuse) if applies(program.sources, r)]
@@ -57,7 +57,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
         return _unique([*cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned])
-    ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
+    ordered = steps_behind(program, found.steps)
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
         # Nothing can be put between the two in this function.
@@ -84,7 +84,7 @@ def _in_one_statement(sources: SourceTexts, events: list[Event], found: Overwrit
     """Whether the statement to be run again also made the loss that the earlier step used: run again, it would compute
     that one for nothing, and on whatever it draws or reads the second time."""
     made = {name for f in at.forwards for name in bound_names(sources, f)}
-    steps = [w.event.index for w in found.writers if w.event is not None]
+    steps = [e.index for e in found.steps]
     calls = [e for e in events if e.kind == "backward" and e.index < min(steps, default=0)]
     levels = {(f.file, f.function) for f in at.forwards}
     frames = [f for e in calls[-1:] for f in e.stack if (f.file, f.function) in levels]
@@ -128,7 +128,7 @@ def covered_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         return _unique([replace(r, safety="safe") for r in rows])
     if not parted and found.constant:
         parted = as_constant(program, found, scene(program, found))
-    ordered = steps_behind(program, [w.event for w in found.writers if w.event is not None])
+    ordered = steps_behind(program, found.steps)
     return _unique([*with_flag_dropped(program.sources, program.evidence.events, found, parted), *ordered])
 
 

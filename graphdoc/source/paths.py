@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 # Expressions that bind at least as tightly as an attribute access, so that ``.detach()`` can follow them.
 _ATOMS = (
@@ -136,6 +137,11 @@ def without_subscripts(node: ast.expr) -> ast.expr:
     while isinstance(node, ast.Subscript):
         node = node.value
     return node
+
+
+def stands_at(node: ast.stmt, lines: Iterable[tuple[int, int]]) -> bool:
+    """Whether a statement stands at any of these lines, each a pair of the first and the last."""
+    return any(first <= (node.end_lineno or node.lineno) and node.lineno <= last for first, last in lines)
 
 
 def covers(node: ast.stmt | ast.expr, line: int) -> bool:

@@ -31,7 +31,7 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     recurrence is not told.
     """
     kept = [
-        span("cause", f, f"{alias_word(program.sources, f)} of data that outlive this pass", program.sources)
+        span("cause", f, f"{_is_what(program.sources, f)} of data that outlive this pass", program.sources)
         for f in aliases(program.sources, program.nodes, reuse)
     ] + list(keeping_places(program, reuse, label))
     made: list[Span] = []
@@ -176,9 +176,14 @@ def aliases(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Frame
     return out
 
 
-def alias_word(sources: SourceTexts, frame: Frame) -> str:
-    """What such a binding makes: a view of a store by a subscript, else another name of what an object holds."""
-    return "a view" if code_at(sources, frame).endswith("]") else "another name"
+def is_entry(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether such a binding takes an entry of a store, by a subscript; else it is another name of what an object
+    holds."""
+    return code_at(sources, frame).endswith("]")
+
+
+def _is_what(sources: SourceTexts, frame: Frame) -> str:
+    return "a view" if is_entry(sources, frame) else "another name"
 
 
 def cached_with(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> Frame | None:

@@ -10,7 +10,7 @@ from graphdoc.program.unpacked_views import Unpacked
 
 
 def told_unpacked(sources: SourceTexts, found: Unpacked, failed: Frame, title: str) -> Finding:
-    """The same where it is known which view the backward call needs, and of what it is one."""
+    """The finding with this title, where it is known which view the backward call needs, and of what it is one."""
     name, whole = " or ".join(f"`{n}`" for n in found.names), f"`{code_at(sources, found.whole)}`"
     spans = (
         span("cause", found.whole, f"{name} is one of several views of this", sources),

@@ -48,9 +48,9 @@ def cleared(base: Trace, patched: Trace, piled: frozenset[str] = frozenset(), on
     works = base.trains() if on_purpose else {}
     places: dict[Line, list[str]] = {}
     for place, key in sorted(unused):
-        leftover = base.name(key) in piled and bool(trains.get(place)) and not patched.holders(key) & trains[place]
-        leftover = leftover or (bool(works.get(place)) and not patched.holders(key) & works[place])
-        if patched.holders(key) & stepped and not leftover:
+        holders = patched.holders(key)
+        leftover = base.name(key) in piled and _is_of_others(trains, place, holders)
+        if holders & stepped and not leftover and not _is_of_others(works, place, holders):
             places.setdefault(place, []).append(key)
     return [
         f"what the loss at {told_place(place)} gives to {names_of(base, keys)} is cleared before a step uses it"
@@ -65,7 +65,7 @@ def mixed(base: Trace, patched: Trace) -> list[str]:
     works = base.trains()
     found: dict[tuple[int, Line], None] = {}
     for optimizer, key, places in patched.taken():
-        others = {p for p in places if works.get(p) and not works[p] & patched.holders(key)}
+        others = {p for p in places if _is_of_others(works, p, patched.holders(key))}
         if others and places - others:
             found.update(dict.fromkeys((optimizer, p) for p in sorted(others)))
     return [
@@ -73,6 +73,11 @@ def mixed(base: Trace, patched: Trace) -> list[str]:
         f"which {listing(map(patched.optimizer_name, sorted(works[place])))} stepped"
         for o, place in found
     ]
+
+
+def _is_of_others(trains: Mapping[Line, set[int]], place: Line, holders: set[int]) -> bool:
+    """Whether the loss of a place is known to be one that none of these optimizers steps for."""
+    return bool(trains.get(place)) and not holders & trains[place]
 
 
 def never_reached(base: Trace, patched: Trace, reached_from: Mapping[Line, frozenset[str]]) -> list[str]:

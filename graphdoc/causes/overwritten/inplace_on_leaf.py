@@ -111,14 +111,13 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     filled = _no_leaf(program, write)
     own = is_update_of_its_own(program.sources, frame, target.path)
     update = not learns and not filled and (own or _is_update(program.sources, program.parameters, frame, target))
-    held = "." in target.path and any(_is_held(p) and _leads_to(target.path, p.name) for p in program.parameters)
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."
         if update
         else "The write is a part of the model: compute a new tensor."
     )
     remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
-    if learns and held:
+    if learns and any(_is_held(p) and _leads_to(target.path, p.name) for p in program.parameters):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(

@@ -22,6 +22,7 @@ from graphdoc.story.message_alone import from_message
 from graphdoc.story.unpacked import told_unpacked
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
+_NEEDED_SINCE = "one of several views of a tensor is needed after that tensor has been written in place"
 
 SEVERAL = ("view-multi-output-inplace", "modify-views-inplace-single")
 WRITTEN_SINCE = ("view-base-modified-multi-output",)
@@ -113,14 +114,13 @@ def _used(program: Program, frame: Frame) -> Finding:
     backward = program.failing is not None and program.failing.failed
     needs = "this backward needs" if backward else "is used here:"
     one = "one of several views that one call had returned"
-    title = "one of several views of a tensor is needed after that tensor has been written in place"
     found = unpacked_view(program) if backward else None
     if found is not None:
-        return told_unpacked(program.sources, found, frame, title)
+        return told_unpacked(program.sources, found, frame, _NEEDED_SINCE)
     return Finding(
         0.6 if backward else 0.96,
         Proof.RAISED.confidence,
-        title,
+        _NEEDED_SINCE,
         f"{where(frame)} needs {one} (`unbind`, `chunk`, `split`, a loop over a tensor). Since then the tensor that "
         "they are views of was written in place, as an optimizer's step writes into a parameter, and autograd cannot "
         "tell what the views are now. Keep the tensor itself, and take its parts anew where they are used.",
@@ -287,7 +287,7 @@ def _from_text(program: Program) -> Finding | None:
             "inplace-on-view",
             *WRITTEN_SINCE,
             confidence="likely",
-            title="one of several views of a tensor is needed after that tensor has been written in place",
+            title=_NEEDED_SINCE,
             explanation="This line needs one of several views that one call had returned (`unbind`, `chunk`, `split`, "
             "a loop over a tensor), whose base was written since. Take the tensor apart anew, or take a copy apart.",
             role="cause",
