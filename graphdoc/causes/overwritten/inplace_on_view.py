@@ -19,7 +19,7 @@ from graphdoc.remedies.in_place_write import together
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.unpacked import told_unpacked
+from graphdoc.story.unpacked_view import told_unpacked
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 _NEEDED_SINCE = "one of several views of a tensor is needed after that tensor has been written in place"
