@@ -7,6 +7,10 @@ Args:
     step: the ``step()`` that comes too early.
     others: more of them, of other optimizers; each stays under the condition under which it was made.
     backward: the call of ``backward`` that needs the weights from before them.
+    behind: the statement of the steps' function that leads to that call, where it is made in a helper; each of them.
+    through: the lines of the helpers that lead there, that of the call last.
+    computed: True where the failing loss takes up nothing of what the steps wrote, as the graph shows: what is computed
+        between them, for its own value, may then be computed before the steps.
     inputs: False leaves the second call as it is (it reaches none of the parameters that are stepped too early).
     learners: how many optimizers step with the second call's gradient; each step has to stand behind it.
     keepers: first names by which the stepped parameters can be reached.
@@ -25,6 +29,7 @@ from graphdoc.source.effects import binds_any, built_objects, is_bare_call, meth
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
 from graphdoc.source.places import Edit
+from graphdoc.source.switches import only_switches
 
 KIND = "steps_last"
 KEEPS_NUMBERS = True
@@ -33,13 +38,17 @@ _KNOWN = frozenset({"zero_grad", "backward", "step"})
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
-    other, node = call(sources, required(args, "backward"))
-    owner = other.node_owner(node)
+    at, node = call(sources, required(args, "backward"))
+    other, owner = statement(sources, args["behind"]) if "behind" in args else (at, at.node_owner(node))
     found = [_early(sources, p, other, owner) for p in (required(args, "step"), *args.get("others", ()))]
     early = sorted(found, key=lambda e: e.step.lineno)
     assert owner is not None  # _early has refused
+    crossing = _Crossing(sources, frozenset(args.get("keepers") or ()), bool(args.get("computed")))
+    helpers = [_helper(sources, p) for p in args.get("through", ())] if "behind" in args else []
     for e in early:
-        _check(other, e, frozenset(args.get("keepers") or ()))
+        crossing.check(other, e, owner if helpers else None)
+        for source, function in helpers:
+            crossing.check_helper(source, function, e)
     anchor = early[0].anchor
     if any(e.anchor is not anchor for e in early):
         raise CannotFix("the steps stand in different blocks")
@@ -48,8 +57,24 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     for e in early:
         edits += delete(other, e.moved)
     if args.get("inputs", True):
-        edits += _inputs(other, node, owner, int(args.get("learners", 1)))
+        if helpers and not _is_of_self(owner, helpers):
+            raise CannotFix("the helper that calls backward may not know the optimizers by the same names")
+        edits += _inputs(at, node, other, owner, int(args.get("learners", 1)), "self" if helpers else "")
     return edits
+
+
+def _helper(sources: Sources, at: object) -> tuple[Source, ast.AST]:
+    source, inside = statement(sources, at)
+    function = source.node_function(inside)
+    if function is None:
+        raise CannotFix("the helper that calls backward is not at hand")
+    return source, function
+
+
+def _is_of_self(owner: ast.stmt, helpers: list[tuple[Source, ast.AST]]) -> bool:
+    """Whether the statement calls one method on ``self``, which calls backward itself: both know ``self.optimizer``."""
+    _, on = method_of(owner)
+    return len(helpers) == 1 and isinstance(on, ast.Name) and on.id == "self"
 
 
 @dataclass(frozen=True)
@@ -116,36 +141,69 @@ def _conditions(early: _Early) -> list[ast.expr]:
     return [*inside, early.under.test] if early.under is not None else inside
 
 
-def _check(source: Source, early: _Early, keepers: frozenset[str]) -> None:
-    """Nothing that the step crosses reads what it writes, or writes what it reads."""
-    conditions = _conditions(early)
-    if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
-        raise CannotFix("the condition of the step may have another answer behind the backward call")
-    asked = {key(n) for c in conditions for n in ast.walk(c) if isinstance(n, ast.Name | ast.Attribute)}
-    names = {key(n) for n in ast.walk(early.optimizer) if isinstance(n, ast.Name | ast.Attribute)}
-    if bound := binds_any(early.crossed, names | asked):
-        raise CannotFix(f"{bound} is another one behind the backward call")
-    mine = key(early.optimizer)
-    roots = keepers | {n.split(".")[0] for n in names}
-    objects = built_objects(source.tree) if source.tree is not None else frozenset()
-    for top in early.crossed:
+@dataclass(frozen=True)
+class _Crossing:
+    """What the steps are moved over: nothing that reads what they write, or writes what they read.
+
+    ``keepers`` and ``computed`` as in the arguments of this kind.
+    """
+
+    sources: Sources
+    keepers: frozenset[str]
+    computed: bool
+
+    def check(self, source: Source, early: _Early, leads: ast.stmt | None) -> None:
+        """``leads`` is the statement whose helper calls backward, if any: the helpers are looked at for themselves."""
+        conditions = _conditions(early)
+        if any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for c in conditions for n in ast.walk(c)):
+            raise CannotFix("the condition of the step may have another answer behind the backward call")
+        asked = {key(n) for c in conditions for n in ast.walk(c) if isinstance(n, ast.Name | ast.Attribute)}
+        names = {key(n) for n in ast.walk(early.optimizer) if isinstance(n, ast.Name | ast.Attribute)}
+        if bound := binds_any(early.crossed, names | asked):
+            raise CannotFix(f"{bound} is another one behind the backward call")
+        for top in early.crossed:
+            for node in ast.walk(top):
+                if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
+                    raise CannotFix("not every way leads from the step to behind the backward call")
+            self._check(source, early, top, leads)
+
+    def check_helper(self, source: Source, function: ast.AST, early: _Early) -> None:
+        """The whole of a helper, what stands behind its backward call included: all of it runs before the step now."""
+        for top in getattr(function, "body", []):
+            self._check(source, early, top, None)
+
+    def _check(self, source: Source, early: _Early, top: ast.stmt, leads: ast.stmt | None) -> None:
+        mine = key(early.optimizer)
         for node in ast.walk(top):
-            if isinstance(node, ast.Return | ast.Break | ast.Continue | ast.Raise | ast.Yield | ast.YieldFrom):
-                raise CannotFix("not every way leads from the step to behind the backward call")
             if isinstance(node, ast.Attribute) and node.attr in READS_GRADIENTS:
                 raise CannotFix("gradients are read behind the step")
             if isinstance(node, ast.stmt) and is_bare_call(node):
                 name, on = method_of(node)
                 if name in ("zero_grad", "step") and on is not None and key(on) == mine:
                     raise CannotFix(f"{mine}.{name}() stands between the step and the backward call")
-        unknown = opaque_calls(top, roots, _KNOWN, objects)
-        if unknown:
-            text = source.segment(unknown[0]).split("\n")[0]
+        roots = self.keepers | {key(n).split(".")[0] for n in ast.walk(early.optimizer) if isinstance(n, ast.Name)}
+        unknown = self._unknown(source, top, roots, leads)
+        if unknown is not None:
+            text = source.segment(unknown).split("\n")[0]
             raise CannotFix(f"`{text}` stands between, and may use what the step changes")
 
+    def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.Call | None:
+        """The first call in a statement that may read or change what the step writes."""
+        objects = built_objects(source.tree) if source.tree is not None else frozenset()
+        if not self.computed:
+            free = {id(leads.value)} if isinstance(leads, ast.Expr) and leads is top else set()
+            return next((c for c in opaque_calls(top, roots, _KNOWN, objects) if id(c) not in free), None)
+        trees = [s.tree for s in self.sources.values() if s.tree is not None]
+        bare = [n for n in ast.walk(top) if isinstance(n, ast.stmt) and is_bare_call(n) and n is not leads]
+        calls = (c for n in bare for c in opaque_calls(n, roots, _KNOWN, objects))
+        return next((c for c in calls if not only_switches(trees, c)), None)
 
-def _inputs(source: Source, node: ast.Call, owner: ast.stmt, learners: int) -> list[Edit]:
-    """``inputs=`` with the parameters of the optimizers that step behind this call."""
+
+def _inputs(at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str) -> list[Edit]:
+    """``inputs=`` with the parameters of the optimizers that step behind the statement that makes this call.
+
+    ``root`` is the one name by which the function of the call knows them, too; empty where it is the same function.
+    """
     if not isinstance(node.func, ast.Attribute) or node.func.attr != "backward" or node.args:
         raise CannotFix("the backward call has a gradient of its own")
     if any(k.arg == "inputs" for k in node.keywords):
@@ -157,10 +215,12 @@ def _inputs(source: Source, node: ast.Call, owner: ast.stmt, learners: int) -> l
         if method == "backward":
             break
         if method == "step" and optimizer is not None and is_path(optimizer):
+            if root and key(optimizer).split(".")[0] != root:
+                break
             stepping.append(source.segment(optimizer))
     if len(stepping) < learners:
         raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
     used = stepping[:learners]
     groups = f"{used[0]}.param_groups" if len(used) == 1 else f"o in ({', '.join(used)}) for g in o.param_groups"
     text = f'[p for {"g in " if len(used) == 1 else ""}{groups} for p in g["params"]]'
-    return set_keyword(source, node, "inputs", text)
+    return set_keyword(at, node, "inputs", text)

@@ -14,6 +14,8 @@ from graphdoc.program.tensors import reached
 
 FRAMES_KEPT = 4
 """Of a part's stack; one that is shorter is whole."""
+MOST_TOLD = 40
+"""Parameters that a part names; one that names as many may have more."""
 
 
 def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[tuple[int, int]] | None:
@@ -69,6 +71,18 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
             return None
         lines += [(f.line, f.end_line or f.line) for f in at]
     return sorted(set(lines))
+
+
+def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
+    """Whether what was computed since the latest backward call takes up any of these parameters; None where the graph
+    is folded too much to tell."""
+    if folded is None:
+        return None
+    leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
+    if any(len(p.parameters) >= MOST_TOLD for p in folded.parts):
+        return None  # the rest of these are not named
+    above = {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves
+    return any(not folded.parts[number].older for number in above)
 
 
 def without_graph(extras: dict[str, Any], function: str) -> set[str]:

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.graph_ways import takes_up_anew
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.program.update_function import Scene
 from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.written_fixes import applies
@@ -148,15 +151,18 @@ def _once(earlier: Event, failing: Event) -> list[Remedy]:
 def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy]:
     """Move the steps behind the backward call of a loss of another optimizer."""
     call, works_for = innermost_user(failing.stack), program.journal.works_for(failing)
+    users = [f for f in failing.stack if f.user]
     places: dict[tuple[int, int], Frame] = {}
     for event in sorted(writers, key=lambda e: e.index):
         step = innermost_user(event.stack)
-        if event.kind != "step" or step is None or call is None or step.file != call.file:
+        if event.kind != "step" or step is None or call is None:
             return []
         if not works_for or event.optimizer in works_for:
             return []  # the same optimizer steps with both: no step is to be put between
         places.setdefault((step.line, step.column), step)
     if not places or call is None:
+        return []
+    if len({f.file for f in places.values()}) > 1:
         return []
     stepped = program.owners.parameters([e.optimizer for e in writers])
     if stepped & program.owners.parameters(works_for):
@@ -173,14 +179,24 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     if not others and (own := _own_loop(program.sources, first, call, works_for, bool(reached), roots)):
         return own
     at = ", ".join(where(f) for f in places.values())
+    level = in_function(users, first)
+    helped: dict[str, Any] = {}
+    if level is not None and level is not call:
+        if reached and _calls_elsewhere(program.journal.events, failing, call, level):
+            return []
+        below = users[users.index(level) + 1 :]
+        helped = {"behind": place(level), "through": [place(f) for f in below]}
+    if takes_up_anew(program.evidence.folded, stepped) is False:
+        helped["computed"] = True
     return [
         Remedy(
             "steps_last",
             f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, behind "
-            f"{where(call)}",
+            f"{where(level if helped.get('behind') and level is not None else call)}",
             "safe",
             note,
             {
+                **helped,
                 "step": place(first),
                 "others": [place(f) for f in others],
                 "backward": place(call),
@@ -190,6 +206,15 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
             },
         )
     ]
+
+
+def _calls_elsewhere(events: Sequence[Event], failing: Event, call: Frame, level: Frame) -> bool:
+    """Whether a helper's backward call is made for another statement, too, and so may be for other parameters."""
+    for e in events:
+        users = [f for f in e.stack if f.user] if e.kind == "backward" and e.index != failing.index else []
+        if users and users[-1].extent == call.extent and not any(f.extent == level.extent for f in users):
+            return True
+    return False
 
 
 def _own_loop(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from marked import fixed, unmark
-from training import Case, check_built, check_proposed
+from training import Case, check_built, check_proposed, proposed
 
 from graphdoc.fixes.fix_kind import CannotFix
 
@@ -398,3 +398,74 @@ def test_steps_of_rounds_come_in_a_loop_of_their_own(between: str) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_order_is_proposed_where_a_step_came_too_early(case: Case, tmp_path: Path) -> None:
     check_proposed(Case(case.kind, unmark(case.sick)[0], case.right, case.start), tmp_path)
+
+
+IN_HELPERS = """\
+class Model:
+    def note(self):
+        self.best = [p.detach().clone() for p in critic.parameters()]
+
+    def switch(self, nets, learns):
+        for net in nets:
+            for p in net.parameters():
+                p.requires_grad = learns
+
+    def backward_critic(self):
+        self.critic_loss = (critic(self.out.detach()) - y).square().mean()
+        self.critic_loss.backward()
+
+    def backward_actor(self):
+        self.actor_loss = self.rated + {own}
+        self.actor_loss.backward(){behind}
+
+    def optimize(self):
+        self.out = actor(x)
+        self.rated = -critic(self.out).mean()
+        self.of_critic.zero_grad()
+        self.backward_critic()
+        self.of_critic.step()
+        {between}
+        self.of_actor.zero_grad()
+        self.backward_actor()
+        self.of_actor.step()
+
+model = Model()
+model.of_actor, model.of_critic = of_actor, of_critic
+for step in range(4):
+    model.optimize()
+"""
+RIGHT_IN_HELPERS = """\
+for step in range(4):
+    out = actor(x)
+    loss = -critic(out).mean() + out.square().mean()
+    of_actor_first = torch.autograd.grad(loss, list(actor.parameters()))
+    of_critic.zero_grad()
+    (critic(out.detach()) - y).square().mean().backward()
+    of_critic.step()
+    for p, g in zip(actor.parameters(), of_actor_first):
+        p.grad = g
+    of_actor.step()
+"""
+
+
+@pytest.mark.parametrize("between", ["pass", "self.switch([actor], True)"])
+def test_the_order_is_proposed_where_a_helper_calls_backward(between: str, tmp_path: Path) -> None:
+    """The step is moved over what is computed for the loss, which takes up nothing of what the step writes."""
+    sick = IN_HELPERS.format(own="self.out.square().mean()", behind="", between=between)
+    check_proposed(Case("steps_last", sick, RIGHT_IN_HELPERS, TWO), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("own", "behind", "between"),
+    [
+        ("self.out.square().mean()", "", "self.note()"),
+        ("self.out.square().mean()", "; nn.utils.clip_grad_norm_(critic.parameters(), 1.0)", "pass"),
+        ("critic(self.out).mean()", "", "pass"),
+    ],
+    ids=["unknown call", "gradients read in the helper", "taken up anew"],
+)
+def test_a_step_is_not_moved_over_a_helper_that_uses_what_it_writes(
+    own: str, behind: str, between: str, tmp_path: Path
+) -> None:
+    kinds = {r.kind for r, _ in proposed(TWO + IN_HELPERS.format(own=own, behind=behind, between=between), tmp_path)}
+    assert "steps_last" not in kinds and "clone_parameters" in kinds

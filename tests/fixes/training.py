@@ -95,20 +95,26 @@ def check_built(case: Case) -> None:
 
 def check_proposed(case: Case, folder: Path) -> None:
     """The kind is among what graphdoc itself proposes for the observed run, and makes the program train rightly."""
-    seen = observe(folder / "observed", case.program(case.sick))
-    assert seen.result.status == 1 and seen.evidence is not None and seen.found, seen.result.stderr
-    sources = {f: Source(f, t) for f, t in seen.evidence.sources.items()}
-    remedies = [r for f in seen.found for r in f.finding.remedies]
-    built: list[dict[str, str]] = []
-    for remedy in remedies:
-        if (remedy.kind, _inside(remedy)) == (case.kind, set(case.inside)):
-            try:
-                built.append(build(remedy.kind, sources, remedy.args))
-            except CannotFix:
-                continue
-    assert built, [(r.kind, _inside(r)) for r in remedies]
+    built = [
+        b for r, b in proposed(case.program(case.sick), folder) if (r.kind, _inside(r)) == (case.kind, set(case.inside))
+    ]
+    assert built, "not proposed, or it cannot be written"
     (mended,) = built[0].values()
     _check(case, mended)
+
+
+def proposed(program: str, folder: Path) -> list[tuple[Remedy, dict[str, str]]]:
+    """What graphdoc proposes for the observed run of a program that fails, and can be written: with the sources."""
+    seen = observe(folder / "observed", program)
+    assert seen.result.status == 1 and seen.evidence is not None and seen.found, seen.result.stderr
+    sources = {f: Source(f, t) for f, t in seen.evidence.sources.items()}
+    out = []
+    for remedy in (r for f in seen.found for r in f.finding.remedies):
+        try:
+            out.append((remedy, build(remedy.kind, sources, remedy.args)))
+        except CannotFix:
+            continue
+    return out
 
 
 def _inside(remedy: Remedy) -> set[str]:
