@@ -39,41 +39,6 @@ def _editor(kind: str) -> Editor | None:
     return editor
 
 
-def keeps_numbers(kind: str, args: Args) -> bool:
-    """Whether a fix of this kind leaves every number of the forward pass as the program has it (``KEEPS_NUMBERS``)."""
-    return _says(kind, args, "keeps_numbers")
-
-
-def keeps_loss(kind: str, args: Args) -> bool:
-    """Whether a fix of this kind gives the loss its graph back and leaves its value alone (``KEEPS_LOSS``)."""
-    return _says(kind, args, "keeps_loss")
-
-
-def only_records(kind: str, args: Args) -> bool:
-    """Whether a fix of this kind lets more be recorded or differentiated and nothing less (``ONLY_RECORDS``,
-    or ``only_records`` where its arguments tell)."""
-    return _says(kind, args, "only_records")
-
-
-def clears(kind: str, args: Args) -> bool:
-    """Whether a fix of this kind, or a part of it, clears gradients on purpose (``CLEARS``, or ``clears``)."""
-    if kind == "several":
-        return any(clears(str(part["kind"]), part["args"]) for part in args.get("edits", ()))
-    return _says(kind, args, "clears")
-
-
-def _says(kind: str, args: Args, trait: str) -> bool:
-    """What the file of a kind says of it: by a constant, or by a function where its arguments tell; of several edits
-    every one has to."""
-    if kind == "several":
-        return all(_says(str(part["kind"]), part["args"], trait) for part in args.get("edits", ()))
-    if kind not in kinds():
-        return False
-    module = importlib.import_module(f"graphdoc.fixes.{kind}")
-    asked = getattr(module, trait, None)
-    return bool(asked(args) if asked is not None else getattr(module, trait.upper(), False))
-
-
 def edits(kind: str, sources: Sources, args: Args) -> list[Edit]:
     """The edits of one kind, not yet made.
 

@@ -26,10 +26,10 @@ from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
 from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.effects import binds_any, built_objects, is_bare_call, method_of, opaque_calls
+from graphdoc.source.flag_switches import only_switches
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
 from graphdoc.source.places import Edit
-from graphdoc.source.switches import only_switches
 
 KIND = "steps_last"
 KEEPS_NUMBERS = True

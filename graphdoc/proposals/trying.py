@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphdoc.evidence import Evidence
-from graphdoc.fixes.add_statement import KIND, only_forgets
-from graphdoc.fixes.fix_kind import Args
-from graphdoc.fixes.kinds import clears, keeps_loss, keeps_numbers, only_records
+from graphdoc.fixes.traits import NO_TRAITS, Traits, traits_of
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
@@ -195,17 +193,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
                 number = next(i for i, c in enumerate(queue.tried) if c is candidate)
                 trying.progress(f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}")
             safe = candidate.fix.safety == "safe"
-            verdict = trial.of(
-                candidate.texts,
-                safe,
-                rest,
-                same_numbers=_has(candidate, keeps_numbers),
-                same_loss=_has(candidate, keeps_loss),
-                may_change_numbers=_may_change_numbers(candidate),
-                cuts=not _only_forgets(candidate),
-                records=_has(candidate, only_records),
-                clears=_has(candidate, clears),
-            )
+            verdict = trial.of(candidate.texts, safe, rest, _traits(candidate))
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
             if candidate.settled:
@@ -218,27 +206,14 @@ def _triable(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [c for c in candidates if c.texts and c.fix.safety != "display"]
 
 
-def _has(candidate: Candidate, trait: Callable[[str, Args], bool]) -> bool:
-    """Whether a fix of this kind says so of itself."""
+def _traits(candidate: Candidate) -> Traits:
     remedy = candidate.remedy
-    return remedy is not None and trait(remedy.kind, remedy.args)
-
-
-def _may_change_numbers(candidate: Candidate) -> bool:
-    """Whether numbers may be others than in the original, which wrote into a tensor of its caller's."""
-    args = candidate.remedy.args if candidate.remedy is not None else {}
-    parts = [args, *(part.get("args", {}) for part in args.get("edits", ()))]
-    return any(part.get("caller") for part in parts)
-
-
-def _only_forgets(candidate: Candidate) -> bool:
-    remedy = candidate.remedy
-    return remedy is not None and remedy.kind == KIND and only_forgets(remedy.args)
+    return traits_of(remedy.kind, remedy.args) if remedy is not None else NO_TRAITS
 
 
 def _key(candidate: Candidate) -> str:
     asked = candidate.remedy.safety if candidate.remedy is not None else candidate.fix.safety
-    return key_of(candidate.texts, asked == "safe", _has(candidate, keeps_numbers))
+    return key_of(candidate.texts, asked == "safe", _traits(candidate).keeps_numbers)
 
 
 def _note(candidate: Candidate, verdict: Verdict) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphdoc.evidence import Evidence
+from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.verify.traces import Line, Trace
 
 TOLERANCE = 1e-4
@@ -73,9 +74,8 @@ class Outcome:
     ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
     raised it, ``passed`` whether a later one did, and ``place`` names where, as the end of a sentence. ``later``: the
-    exception is none of autograd's, and nothing that was changed leads to where it came from. ``cuts`` is False for a
-    change that can take no gradient away, ``records`` is True for one that only lets more be recorded,
-    ``same_loss`` for one that leaves the value of the loss alone, ``clears`` for one that clears gradients on purpose.
+    exception is none of autograd's, and nothing that was changed leads to where it came from. ``traits`` are what the
+    change says of itself.
     """
 
     exit_status: int
@@ -96,10 +96,7 @@ class Outcome:
     passed: bool = False
     place: str = ""
     later: bool = False
-    cuts: bool = True
-    records: bool = False
-    same_loss: bool = False
-    clears: bool = False
+    traits: Traits = NO_TRAITS
 
 
 @dataclass

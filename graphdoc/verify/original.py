@@ -8,7 +8,7 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import innermost_user
-from graphdoc.verify.traces import Line
+from graphdoc.verify.traces import Line, Trace
 
 
 def failing_index(evidence: Evidence) -> int:
@@ -88,3 +88,13 @@ def expected_names(program: Program) -> frozenset[str]:
     ):
         behind &= had
     return frozenset(owned & (had | (set(program.evidence.reaches) - waiting) | behind))
+
+
+def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
+    """Whether an optimizer stepped after the call that released a graph and before the one that needed it again.
+
+    Then the graph was of older values, and making it live on is no way to the gradient that is wanted.
+    """
+    if freed < 0:
+        freed = max((c.index for c in trace.calls if c.index < failing), default=failing)
+    return any(freed < step.index < failing for step in trace.steps)

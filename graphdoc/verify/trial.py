@@ -11,12 +11,14 @@ from types import TracebackType
 
 from graphdoc.capture.trace_end import ENOUGH
 from graphdoc.evidence import Evidence
+from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.launch import Ended
 from graphdoc.launch.isolation import Forks, Stop, launch_apart
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import make_scratch, remove_scratch
 from graphdoc.messages.recognise import recognise_exception
-from graphdoc.processes import read_processes
+from graphdoc.probe import question
+from graphdoc.processes import read_processes, same_failure
 from graphdoc.program.checkpoints import reentrant_fails
 from graphdoc.program.observed import program_of
 from graphdoc.sourcetext import decode, read_source
@@ -31,6 +33,7 @@ from graphdoc.verify.original import (
     point_of_failure,
     reached_from,
     refused_views,
+    stepped_between,
 )
 from graphdoc.verify.own_gradients import behind_old_parts
 from graphdoc.verify.repeating import UNSTEADY, repeats
@@ -86,34 +89,26 @@ class Trial:
         texts: Mapping[str, str],
         safe: bool,
         seconds: float,
-        *,
-        same_numbers: bool = False,
-        same_loss: bool = False,
-        may_change_numbers: bool = False,
-        cuts: bool = True,
-        records: bool = False,
-        clears: bool = False,
+        traits: Traits = NO_TRAITS,
     ) -> Verdict:
         """Try one fix: ``texts`` is the new text of each changed file by absolute path.
 
-        ``safe`` asks for equal gradients as well, ``same_numbers`` for an equal loss, ``same_loss`` for an equal first
-        one where the original went on; with ``may_change_numbers`` a fix
-        that gives others is judged as one that chooses them. ``cuts``: whether the change could take a gradient from a
-        parameter at all, ``records`` whether it only lets more be recorded, ``clears`` whether it clears gradients on
-        purpose. ``seconds`` is the time that is left for it, by the clock: for its own run and for those of the
-        original that it is compared with.
+        ``safe`` asks for equal gradients as well, and ``traits`` say what else the fix claims: one that keeps the
+        numbers has to give an equal loss, one that keeps the loss an equal first one where the original went on, and
+        one ``of_caller`` that gives others is judged as one that chooses them. ``seconds`` is the time that is left for
+        it, by the clock: for its own run and for those of the original that it is compared with.
         """
         self._until = time.monotonic() + seconds
         folder, ended = self._run("verify", dict(texts), self.limit)
         failed = read_processes(self.kept, ended.evidence).first
         outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd)
-        outcome.cuts, outcome.records, outcome.same_loss, outcome.clears = cuts, records, same_loss, clears
-        verdict = self._judged(outcome, read_trace(folder), texts, safe, same_numbers)
-        if may_change_numbers and verdict.verified is None and not verdict.equal:
+        outcome.traits = traits
+        verdict = self._judged(outcome, read_trace(folder), texts, safe, traits.keeps_numbers)
+        if traits.of_caller and verdict.verified is None and not verdict.equal:
             gap = verdict.data["max_relative_difference"]
             verdict = self._judged(outcome, read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
-        verdict.failed, verdict.elsewhere = outcome.next, outcome.elsewhere
+        verdict.failed, verdict.elsewhere = self._looked_closer(outcome.next, texts), outcome.elsewhere
         if not verdict.verified and not verdict.refused and outcome.printed:
             verdict.data["printed"] = outcome.printed
         return verdict
@@ -140,6 +135,18 @@ class Trial:
         if verdict.differs and not self._is_steady():
             return judge(outcome, trace, self._baseline or baseline, safe, same_numbers)
         return verdict
+
+    def _looked_closer(self, failed: Evidence | None, texts: Mapping[str, str]) -> Evidence | None:
+        """The next failure with what a slower look at the patched program tells of it, where that is asked for."""
+        mode = question(failed) if failed is not None else ""
+        if failed is None or not mode or self._rest < LEAST:
+            return failed
+        _, ended = self._run(mode, dict(texts), self.limit, whole=True)
+        second = read_processes(self.kept, ended.evidence).first
+        if second is None or not same_failure(failed, second):
+            return failed
+        second.probe = second.probe or mode
+        return second
 
     @property
     def _rest(self) -> float:
@@ -261,13 +268,14 @@ class Trial:
         told = self.evidence.extras.get("freed_by")
         return told if isinstance(told, int) else -1
 
-    def _run(self, mode: str, patches: dict[str, str] | None, limit: float) -> tuple[Path, Ended]:
+    def _run(self, mode: str, patches: dict[str, str] | None, limit: float, whole: bool = False) -> tuple[Path, Ended]:
+        """``whole``: the mode as it is, of a run that knows no failing call."""
         out = make_scratch()
         self._folders.append(out)
         request = replace(
             self.kept.request,
             cwd=str(self.kept.cwd),
-            mode=f"{mode}:{self.failing}:{self.point}",
+            mode=mode if whole else f"{mode}:{self.failing}:{self.point}",
             patches=patches,
             timeout=max(LEAST, min(limit, self._rest)),
         )
@@ -286,13 +294,3 @@ class Trial:
             if path in own or data is not None:
                 found[path] = own[path] if data is None else decode(data)
         return found
-
-
-def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
-    """Whether an optimizer stepped after the call that released a graph and before the one that needed it again.
-
-    Then the graph was of older values, and making it live on is no way to the gradient that is wanted.
-    """
-    if freed < 0:
-        freed = max((c.index for c in trace.calls if c.index < failing), default=failing)
-    return any(freed < step.index < failing for step in trace.steps)

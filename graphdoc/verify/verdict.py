@@ -60,7 +60,7 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
-    if outcome.failure and outcome.autograd and outcome.records and (outcome.elsewhere or outcome.passed):
+    if outcome.failure and outcome.autograd and outcome.traits.only_records and (outcome.elsewhere or outcome.passed):
         # What lets more be recorded cuts nothing off; whether it brought the next failure on is not known.
         end = f"the failure is gone, and the program then fails{outcome.place} with {shortened(outcome.failure)}"
         return Verdict(None, end, {**data, "passed_crash": True})
@@ -157,7 +157,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         if moved is not None:
             data["loss_difference"] = moved
         doubts += changed
-    if went_on and outcome.same_loss and baseline.steady:
+    if went_on and outcome.traits.keeps_loss and baseline.steady:
         doubts += changed_first_loss(base, trace, TOLERANCE * 10)
     redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
     if redrawn:
@@ -177,14 +177,14 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if allowed:
         data["stopped_elsewhere"] = allowed
     doubts += suspect
-    doubts += cleared(base, trace, baseline.piled, outcome.clears)
+    doubts += cleared(base, trace, baseline.piled, outcome.traits.clears)
     doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace)]
     # What only lets more be recorded puts no gradient into another step's sum.
-    doubts += [*steps_twice(base, trace), *(() if outcome.records else mixed(base, trace))]
+    doubts += [*steps_twice(base, trace), *(() if outcome.traits.only_records else mixed(base, trace))]
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)
     if unused_by_steps(base, trace) - {*missed}:
         data["left_out"] = True
-    if missed and not outcome.cuts:
+    if missed and outcome.traits.only_forgets:
         data["never_reached"] = missed
     elif missed:
         doubts.append(f"{folded(missed)} {receive(missed)} no gradient at any step")
@@ -216,7 +216,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
 
 def _to_be_reached(names: list[str], base: Trace, trace: Trace, outcome: Outcome, data: dict[str, Any]) -> list[str]:
     """Of parameters without gradient those that a right program gives one; the others are noted in ``data``."""
-    away = differentiated_away(base, trace, names) if outcome.records else set()
+    away = differentiated_away(base, trace, names) if outcome.traits.only_records else set()
     if away:
         data["differentiated_away"] = sorted({*away, *data.get("differentiated_away", ())})
     return [name for name in names if name not in away]

@@ -6,7 +6,7 @@ import pytest
 from marked import fixed
 
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.fixes.kinds import keeps_loss, keeps_numbers
+from graphdoc.fixes.traits import traits_of
 
 REFUSED = [
     ("drop_call", "x = «f(y)»\n", {}, "no call that can be dropped"),
@@ -166,4 +166,5 @@ def test_fixes(kind, source, args, expected):
 
 
 def test_what_joins_tensors_keeps_the_loss_and_promises_no_other_number():
-    assert keeps_loss("stack_instead_of_tensor", {}) and not keeps_numbers("stack_instead_of_tensor", {})
+    told = traits_of("stack_instead_of_tensor", {})
+    assert told.keeps_loss and not told.keeps_numbers

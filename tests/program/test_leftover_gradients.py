@@ -8,7 +8,8 @@ import pytest
 from questions import asked
 
 from graphdoc.diagnose import findings_for
-from graphdoc.fixes.kinds import build, clears
+from graphdoc.fixes.kinds import build
+from graphdoc.fixes.traits import traits_of
 from graphdoc.program.leftover_gradients import leftovers
 from graphdoc.source.module import Source
 
@@ -41,12 +42,12 @@ def test_a_step_that_would_take_another_losss_gradient_too_is_cleared_first(tmp_
     found, _ = findings_for(program.evidence)
     plain, first = found[0].finding.remedies[:2]
     assert not plain.open and first.title.startswith(plain.title)
-    assert first.kind == "several" and clears(first.kind, first.args) and first.safety == "unsafe"
+    assert first.kind == "several" and traits_of(first.kind, first.args).clears and first.safety == "unsafe"
     assert "`judging.zero_grad()`" in first.title
     assert first.open == "whether `judging` is to learn from the loss at train.py:19 as well, no run tells"
     (mended,) = build(first.kind, {f: Source(f, t) for f, t in program.sources.items()}, first.args).values()
     assert "    judging.zero_grad()\n    judge_loss.backward(" in mended
-    assert not any(clears(r.kind, r.args) for r in found[0].finding.remedies if not r.open)
+    assert not any(traits_of(r.kind, r.args).clears for r in found[0].finding.remedies if not r.open)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_a_step_that_takes_what_is_its_own_is_left_alone(tmp_path: Path, was: st
     program = asked(tmp_path, HEAD + LOOP.replace(was, now))
     assert leftovers(program) == ()
     found, _ = findings_for(program.evidence)
-    assert found and not any(clears(r.kind, r.args) for f in found for r in f.finding.remedies)
+    assert found and not any(traits_of(r.kind, r.args).clears for f in found for r in f.finding.remedies)
 
 
 def test_a_loss_that_is_cut_off_itself_leaves_nothing(tmp_path: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_loss_that_is_cut_off_itself_leaves_nothing(tmp_path: Path) -> None:
     found, _ = findings_for(program.evidence)
     assert found
     cut = [r for r in found[0].finding.remedies if "earlier loss" in r.title]
-    assert all(not clears(r.kind, r.args) for r in cut)
+    assert all(not traits_of(r.kind, r.args).clears for r in cut)
 
 
 def test_a_step_moved_behind_the_call_keeps_its_own_gradient(tmp_path: Path) -> None:
@@ -92,5 +93,5 @@ def test_a_step_moved_behind_the_call_keeps_its_own_gradient(tmp_path: Path) -> 
     program = asked(tmp_path, code + LOOP)
     assert leftovers(program)
     found, _ = findings_for(program.evidence)
-    cleared = [r for r in found[0].finding.remedies if clears(r.kind, r.args)]
+    cleared = [r for r in found[0].finding.remedies if traits_of(r.kind, r.args).clears]
     assert not any(part["kind"] == "steps_last" for r in cleared for part in r.args["edits"])

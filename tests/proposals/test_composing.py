@@ -125,6 +125,37 @@ def test_the_second_fault_may_lie_in_a_file_that_the_first_one_does_not_name(tmp
     assert not any("losses.py" in f.diff for f in changed.diagnoses[0].fixes)
 
 
+CUT_BEHIND = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+cell, head, reader = nn.GRUCell(3, 8), nn.Linear(8, 2), nn.Linear(4, 1)
+writing = torch.optim.Adam([*cell.parameters(), *head.parameters()], lr=1e-2)
+reading = torch.optim.Adam(reader.parameters(), lr=1e-2)
+state = torch.zeros(1, 8)
+for step in range(6):
+    state = cell(torch.randn(1, 3), state)
+    writing.zero_grad()
+    head(state).pow(2).mean().backward()
+    writing.step()
+    if step > 1:
+        rated = [reader(row).sum() for row in torch.randn(5, 4)]
+        reading.zero_grad()
+        torch.tensor(rated).pow(2).mean().backward()
+        reading.step()
+"""
+
+
+@pytest.mark.slow
+def test_where_the_next_graph_was_cut_is_looked_for_in_the_patched_program(tmp_path, monkeypatch):
+    _, report = tried(tmp_path, monkeypatch, CUT_BEHIND)
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert [link["code"] for link in best.verification["chain"]] == ["GD301"]
+    assert "state.detach()" in best.diff and "torch.stack(rated)" in best.diff
+
+
 LATER = """\
 import torch
 from torch import nn

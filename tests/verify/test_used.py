@@ -8,6 +8,7 @@ import pytest
 from tracing import Sick, traced
 
 from graphdoc.fixes.add_statement import only_forgets
+from graphdoc.fixes.traits import Traits
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.measures import stopped_flows
 from graphdoc.verify.traces import Call, Step, Trace
@@ -306,7 +307,9 @@ for _ in range(3):
 def test_what_nothing_reaches_is_no_doubt_about_a_change_that_cuts_nothing(tmp_path, cuts, verified):
     original = traced(tmp_path / "original", COPIED, "verify:-1")
     patched = traced(tmp_path / "patched", COPIED.replace("hidden.numpy()", "hidden = None") + TRAINED, "verify:-1")
-    verdict = judge(Outcome(0, False, 1.0, cuts=cuts), patched.trace, Baseline(original.trace), False)
+    verdict = judge(
+        Outcome(0, False, 1.0, traits=Traits(only_forgets=not cuts)), patched.trace, Baseline(original.trace), False
+    )
     assert verdict.verified is verified, verdict
     assert "`still.*` (2 parameters)" in verdict.summary
 

@@ -8,13 +8,14 @@ import pytest
 from tracing import Sick, traced
 
 from graphdoc.evidence import Evidence, Raised, Sign
+from graphdoc.fixes.traits import Traits
 from graphdoc.launch import Ended
 from graphdoc.verify.compared import Baseline, Outcome
 from graphdoc.verify.ended import outcome_of
+from graphdoc.verify.original import stepped_between
 from graphdoc.verify.repeating import UNSTEADY, repeats
 from graphdoc.verify.same_signs import left_in_part, left_over, same_signs
 from graphdoc.verify.traces import Trace
-from graphdoc.verify.trial import stepped_between
 from graphdoc.verify.verdict import crashed, judge, without_original
 
 CARRIED = """\
@@ -424,7 +425,10 @@ def test_a_run_that_does_not_get_past_the_failure(outcome, verified, words):
 @pytest.mark.parametrize(("records", "verified"), [(True, None), (False, False)])
 def test_what_cuts_nothing_off_is_not_to_blame_for_a_later_fault(records, verified, later):
     outcome = Outcome(1, False, 1.0, "RuntimeError: x", autograd=True, place=" at train.py:9")
-    verdict = crashed(replace(outcome, records=records, elsewhere=later == "elsewhere", passed=later == "passed"), None)
+    verdict = crashed(
+        replace(outcome, traits=Traits(only_records=records), elsewhere=later == "elsewhere", passed=later == "passed"),
+        None,
+    )
     assert verdict is not None and verdict.verified is verified
     assert "then fails at train.py:9" in verdict.summary or verified is False
 
@@ -703,7 +707,7 @@ def test_what_is_to_keep_the_loss_of_a_run_that_went_on_gives_the_first_one_as_i
     original = traced(tmp_path / "original", program, "verify:-1")
     patched = traced(tmp_path / "patched", program.replace("** 2", f"** {power}"), "verify:-1")
     baseline = Baseline(original.trace, gone="what was found is gone")
-    verdict = judge(Outcome(0, False, 1.0, same_loss=True), patched.trace, baseline, False)
+    verdict = judge(Outcome(0, False, 1.0, traits=Traits(keeps_loss=True)), patched.trace, baseline, False)
     assert verdict.verified is (True if power == 2 else None), verdict
     assert ("the first loss, at train.py:11, is" in verdict.summary) is (power == 1), verdict.summary
 
