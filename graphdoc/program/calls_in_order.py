@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from graphdoc.evidence import Event, Frame
 from graphdoc.program.owners import Owners
@@ -12,6 +13,8 @@ from graphdoc.source.module import Source
 Site = tuple[tuple[str, int, int], ...]
 
 DIFFERENTIATING = ("backward", "grad")
+_STEPS = re.compile(r"""([\w.\[\]'"]+)\.step\(\s*([\w.\[\]'"]*)""")
+"""What is stepped, or handed to what steps (a scaler)."""
 
 
 def site(stack: Sequence[Frame]) -> Site:
@@ -112,7 +115,12 @@ class Journal:
             return set()
         around = Source(frame.file, text).enclosing_function(frame.line, frame.column or 1)
         lines = text.splitlines()[frame.line - 1 : around.place.end_line if around else None]
-        return {o.id for o in self.owners.optimizers if _is_stepped(o.name, lines)}
+        found: set[int] = set()
+        for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
+            exact = {o.id for o in self.owners.optimizers if o.name == path}
+            last = path.rsplit(".", 1)[-1]
+            found |= exact or {o.id for o in self.owners.optimizers if o.name.rsplit(".", 1)[-1] == last}
+        return found
 
     # -- what calls started at ---------------------------------------------------------------------------------------
 
@@ -122,8 +130,3 @@ class Journal:
             return call.reaches
         mine = site(call.stack)
         return next((e.reaches for e in self.events if e.reaches and site(e.stack) == mine), [])
-
-
-def _is_stepped(name: str, lines: Iterable[str]) -> bool:
-    short = name.rsplit(".", 1)[-1]
-    return bool(short) and any(f"{short}.step(" in line for line in lines)

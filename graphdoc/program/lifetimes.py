@@ -103,6 +103,8 @@ class OlderValues(EarlierTerms):
             return Lifetime.MADE_ONCE
         if self._renewed_since and not self._left_a_list:
             return Lifetime.RECURS
+        if self._stored_rounds_ago:
+            return Lifetime.STORED
         if self.one_step or not (self.same_line or self.went_round):
             return Lifetime.SAME_PASS  # another loss of this pass has used the part before
         if self._only_the_root_is_fresh:
@@ -166,6 +168,16 @@ class OlderValues(EarlierTerms):
         return bool(makers) and failing is not None and all(made_each_round(sources, n, failing) for n in makers)
 
     @cached_property
+    def _stored_rounds_ago(self) -> bool:
+        """Whether rounds have passed since the earlier call, each of which makes such values; a store kept this one."""
+        if self.calls is None or not self._in_store or self._evidence.stale:
+            return False
+        freeing, sources = self.calls[0], self._evidence.sources
+        passed = any(site(e.stack) == site(freeing.stack) for e in self.journal.between(*self.calls))
+        makers = [self._evidence.node(c.producer) for c in self._crossing]
+        return passed and any(made_each_round(sources, n, freeing) for n in makers)
+
+    @cached_property
     def asks_for_it(self) -> bool:
         """Whether the failing call is an ``autograd.grad`` that asks for a gradient behind the values."""
         asked = {n for n in self._evidence.extras.get("asked") or () if n}
@@ -227,13 +239,9 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _in_store(self) -> bool:
         """Held in something that was filled entry by entry."""
-        return any(
-            h.exact
-            and any(s.kind in ("index", "key") for s in h.steps)
-            and {"list", "deque", "dict"} & {s.type for s in h.steps}
-            for c in self._crossing
-            for h in c.tensor.holders
-        )
+        holders = [h for c in self._crossing for h in c.tensor.holders if h.exact]
+        entered = [h for h in holders if any(s.kind in ("index", "key") for s in h.steps)]
+        return any({"list", "deque", "dict"} & {s.type for s in h.steps} for h in entered)
 
     @cached_property
     def _one_of_a_list(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge, Raised, Stale
+from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.processes import same_failure
+from graphdoc.program.spans import innermost_user
 from graphdoc.verify.traces import Line
 
 Back = Callable[[Line], Line]
@@ -23,7 +24,10 @@ def fails_alike(original: Evidence, later: Evidence, back: Back) -> bool:
     if not same_failure(original, later) or fails_elsewhere(original, later, back):
         return False
     was = damage(original.nodes, original.stale, [*original.older_edges, *original.earlier_edges], lambda line: line)
-    return was <= damage(later.nodes, later.stale, [*later.older_edges, *later.earlier_edges], back)
+    left = damage(later.nodes, later.stale, [*later.older_edges, *later.earlier_edges], back)
+    if original.probe and original.probe == later.probe:
+        was, left = was | cuts_of(original.cuts, lambda line: line), left | cuts_of(later.cuts, back)
+    return was <= left
 
 
 def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
@@ -46,6 +50,12 @@ def damage(
             ends = (_made(node_with(nodes, n), back) for n in (carry.consumer, carry.producer))
             found.add(("freed", *ends))
     return frozenset(found)
+
+
+def cuts_of(cuts: list[Cut], back: Back) -> frozenset[tuple[object, ...]]:
+    """Where the graph of a loss was seen to end: reason and place. Both runs must have been looked at for it."""
+    places = ((c.reason, innermost_user(c.stack)) for c in cuts)
+    return frozenset(("cut", reason, back((at.file, at.line))) for reason, at in places if at is not None)
 
 
 def failing_place(failing_call: Event | None, raised: Raised | None) -> Frame | None:

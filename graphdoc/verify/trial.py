@@ -101,6 +101,8 @@ class Trial:
         self._until = time.monotonic() + seconds
         folder, ended = self._run("verify", dict(texts), self.limit)
         failed = read_processes(self.kept, ended.evidence).first
+        if failed is not None and self.evidence.probe and question(failed) == self.evidence.probe:
+            failed = self._looked_closer(failed, texts)  # one of several cuts may be gone
         outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd)
         outcome.traits = traits
         verdict = self._judged(outcome, read_trace(folder), texts, safe, traits.keeps_numbers)

@@ -63,6 +63,40 @@ SAME_PASS = (
     + "for _ in range(2):\n    z = net(torch.ones(2, 3)).tanh()\n    opt.zero_grad()\n"
     + "    head(z).square().sum().backward()\n    head(z).exp().sum().backward()\n    opt.step()\n"
 )
+REPLAYED = """
+encoder, agent = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+agent.optimizer = torch.optim.SGD(agent.parameters(), lr=0.1)
+memory = []
+def replay():
+    for z in memory[:1]:
+        agent.zero_grad()
+        agent(z).square().mean().backward()
+        agent.optimizer.step()
+for i in range(6):
+    z = encoder(torch.ones(2, 3)).exp()
+    memory.append(z)
+    if i > 3:
+        replay()
+    optimizer.zero_grad()
+    z.square().mean().backward()
+    optimizer.step()
+"""
+LISTED = (
+    HEADS.replace("one.parameters()", "[*body.parameters(), *one.parameters()]")
+    + """
+for _ in range(2):
+    codes = []
+    for _ in range(3):
+        codes.append(body(torch.ones(2, 3)).exp())
+    for code in codes:
+        first.zero_grad()
+        one(code).square().mean().backward()
+    second.zero_grad()
+    two(codes[0]).abs().mean().backward()
+    second.step()
+"""
+)
 TASKS = (
     "rate = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([rate], lr=0.1)\n"
     + "def error(w):\n    return (torch.randn(5, 3) @ w).square().mean()\n"
@@ -102,6 +136,8 @@ def reuse_of(folder: Path, code: str) -> Reuse:
         pytest.param(SUMMED, Lifetime.SUMMED, id="summed"),
         pytest.param(RESULT, Lifetime.RESULT, id="result"),
         pytest.param(SAME_PASS, Lifetime.SAME_PASS, id="same-pass"),
+        pytest.param(REPLAYED, Lifetime.STORED, id="replayed-rounds-later"),
+        pytest.param(LISTED, Lifetime.SAME_PASS, id="listed-for-two-losses"),
         pytest.param(TASKS, Lifetime.SAME_PASS, id="same-pass-around-an-inner-gradient"),
     ],
 )
@@ -115,6 +151,7 @@ def test_lifetime(code: str, lifetime: Lifetime, tmp_path: Path) -> None:
         pytest.param(SAME_PASS, Role.TRAINED, id="trained-by-both"),
         pytest.param(MADE_ONCE, Role.TRAINED, id="trained"),
         pytest.param(TARGET, Role.TARGET, id="target"),
+        pytest.param(REPLAYED, Role.TARGET, id="target-of-a-loss-that-has-not-stepped-yet"),
         pytest.param(DATA, Role.DATA, id="data-for-both"),
         pytest.param(REFERENCE, Role.REFERENCE, id="reference"),
         pytest.param(BY_HAND, Role.UNKNOWN, id="a-gradient-is-read-by-hand"),

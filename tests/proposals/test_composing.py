@@ -156,6 +156,41 @@ def test_where_the_next_graph_was_cut_is_looked_for_in_the_patched_program(tmp_p
     assert "state.detach()" in best.diff and "torch.stack(rated)" in best.diff
 
 
+ONE_BEHIND_THE_OTHER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+
+def score(x):
+    with torch.no_grad():
+        out = body(x)
+    return out.square().sum(-1)
+
+for step in range(6):
+    best = score(torch.randn(5, 4)).detach().mean()
+    optimizer.zero_grad()
+    best.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_graph_that_is_cut_twice_is_mended_by_one_patch(tmp_path, monkeypatch):
+    """The message stays the same, and one of the two cuts is gone."""
+    monkeypatch.chdir(tmp_path)
+    kept = run(tmp_path, ONE_BEHIND_THE_OTHER)
+    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert [link["code"] for link in best.verification["chain"]] == ["GD302"]
+    assert "-    with torch.no_grad():" in best.diff and "-    best = score(torch.randn(5, 4)).detach()" in best.diff
+    alone = next(f for f in report.diagnoses[0].fixes if f is not best and "with torch.no_grad" in f.diff)
+    assert "still fails in the same way" not in alone.verification["summary"]
+
+
 LATER = """\
 import torch
 from torch import nn
