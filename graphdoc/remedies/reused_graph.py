@@ -21,6 +21,7 @@ from graphdoc.remedies.recomputation import compute_again, repeated, result_anew
 from graphdoc.remedies.second_forward import second_forward
 from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
+from graphdoc.remedies.unread_twin import behind_call
 from graphdoc.story.wording import folded
 
 
@@ -56,7 +57,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         return as_constant(program, reuse, note)
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         if reuse.ran_beside:
-            return [_what_ran_again()]
+            return behind_call(program, reuse) or [_what_ran_again()]
         first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
         kept = kept_for_second(program.sources, reuse, program.evidence.root)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]

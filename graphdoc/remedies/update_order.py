@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import place, where
 from graphdoc.program.update_function import Scene, scene
 from graphdoc.program.value_reads import bound_names, operands_in
-from graphdoc.program.writers import By
 from graphdoc.remedies.cloned_forward import clone_forward
 from graphdoc.remedies.computed_anew import value_with_its_graph
 from graphdoc.remedies.constant_forward import scored_again
@@ -23,14 +21,15 @@ from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
+from graphdoc.remedies.later_write import move_behind
 from graphdoc.remedies.left_open import open_at_terms, taking
 from graphdoc.remedies.recomputation import result_anew
 from graphdoc.remedies.reordering import for_each_round, later_step, other_update_first, steps_behind
 from graphdoc.remedies.repeated_loss import computed_again, of_another_optimizer
 from graphdoc.remedies.reused_graph import remedies_for
+from graphdoc.remedies.unread_twin import behind_step
 from graphdoc.remedies.written_fixes import applies, unique
 from graphdoc.source.module import Source
-from graphdoc.source.places import Place
 from graphdoc.story.wording import folded
 
 
@@ -56,7 +55,9 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
-        return _unique([*cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned])
+        return _unique(
+            [*behind_step(program, at), *cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned]
+        )
     ordered = steps_behind(program, found.steps)
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
@@ -67,6 +68,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     together = ordered if asked or one else []
     return _unique(
         [
+            *behind_step(program, at),
             *cut,
             *scored_again(program, found, at),
             *together,
@@ -266,35 +268,6 @@ def _other_calls(events: list[Event], found: Overwrite, level: Frame) -> list[Fr
                     out.append(f)
                 break
     return out
-
-
-def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
-    """Write behind the backward call, where the write is a statement of its own (or of a loop of its own)."""
-    at = scene(program, found)
-    if at is None or at.order != "straight" or any(w.by is By.LIBRARY for w in found.writers):
-        return []
-    source = Source(at.write.file, program.sources.get(at.write.file, ""))
-    write, backward = source.node_statement(Place.of(at.write)), source.node_statement(Place.of(at.backward))
-    above = [backward, *source.node_ancestors(backward)] if backward is not None else []
-    whole = write
-    while whole is not None:
-        found_block = source.node_block(whole)
-        anchor = next((a for a in above if found_block is not None and a in found_block[0]), None)
-        if anchor is not None:
-            break
-        parent = source.parents.get(whole)
-        whole = parent if isinstance(parent, ast.For | ast.With | ast.While) else None
-    if whole is None or anchor is None or whole is anchor:
-        return []
-    return [
-        Remedy(
-            "move_statement",
-            f"move the write at {where(at.write)} behind the backward call at {where(at.backward)}",
-            "unsafe",
-            "The loss is differentiated with the values of its own forward; the write takes place right after.",
-            {"place": vars(source.place(whole)), "after": vars(source.place(anchor))},
-        )
-    ]
 
 
 def _unique(remedies: list[Remedy]) -> tuple[Remedy, ...]:

@@ -469,3 +469,32 @@ def test_a_step_is_not_moved_over_a_helper_that_uses_what_it_writes(
 ) -> None:
     kinds = {r.kind for r, _ in proposed(TWO + IN_HELPERS.format(own=own, behind=behind, between=between), tmp_path)}
     assert "steps_last" not in kinds and "clone_parameters" in kinds
+
+
+UNREAD = """\
+for step in range(4):
+    fake = actor(x)
+    score = critic(fake)
+    of_critic.zero_grad()
+    (critic(fake.detach()) - y).square().mean().backward()
+    of_critic.step()
+    rated = critic(fake)
+    of_actor.zero_grad()
+    loss = -{used}.mean()
+    loss.backward()
+    of_actor.step()
+"""
+
+
+def test_a_value_computed_anew_that_nothing_reads_is_used_instead(tmp_path: Path) -> None:
+    check_proposed(Case("use_instead", UNREAD.format(used="score"), UNREAD.format(used="rated"), TWO), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("rated = critic(fake)", "rated = critic(fake.detach())"), ("of_actor.zero_grad()", "print(rated.mean())")],
+    ids=["another call", "it is read"],
+)
+def test_another_value_is_not_used_instead(old: str, new: str, tmp_path: Path) -> None:
+    kinds = {r.kind for r, _ in proposed(TWO + UNREAD.format(used="score").replace(old, new), tmp_path)}
+    assert kinds and "use_instead" not in kinds

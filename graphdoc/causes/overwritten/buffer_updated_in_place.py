@@ -13,7 +13,7 @@ from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.spans import innermost_user, span
 from graphdoc.program.writers import is_accumulation, written
 from graphdoc.remedies.in_place_write import clone_operand, out_of_place
-from graphdoc.remedies.update_order import move_behind
+from graphdoc.remedies.later_write import move_behind
 from graphdoc.story.message_alone import from_message, mismatch
 from graphdoc.story.overwrite import called, facts_of, first_writer, quoted, readable, reason, saved_by, story, trust
 

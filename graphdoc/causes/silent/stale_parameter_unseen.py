@@ -15,7 +15,8 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, span, span_of
 from graphdoc.program.update_function import scene
-from graphdoc.remedies.update_order import covered_remedies, move_behind, stepped_remedies
+from graphdoc.remedies.later_write import move_behind
+from graphdoc.remedies.update_order import covered_remedies, stepped_remedies
 from graphdoc.story.overwrite import stepped_and_before, story, trust
 from graphdoc.story.wording import folded
 
