@@ -57,7 +57,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
 
 def _edit(source: Source, owner: ast.stmt, node: ast.expr | None, args: Args) -> list[Edit]:
     if node is None and isinstance(owner, ast.Expr | ast.Return | ast.Assign) and isinstance(owner.value, ast.Call):
-        node = owner.value
+        writes = _writes(last_word(owner.value.func)) or any(k.arg in ("inplace", "out") for k in owner.value.keywords)
+        node = owner.value if writes or _subscript(owner, None) is None else None
     if isinstance(node, ast.Call):
         return _call(source, node, owner, args)
     if isinstance(owner, ast.AugAssign) and (node is None or node is owner.target):

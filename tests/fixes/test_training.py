@@ -107,6 +107,12 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "y = net(x) * other(x)\ns = torch.tensor([[0.5], [2.0]])\n((y - s) * s).pow(2).sum().backward()\nopt.step()\n",
     ),
     (
+        "pieces_by_index",
+        {},
+        "y = net(x) * other(x)\nfor row, s in zip(y, (0.5, 2.0)):\n    «row.sub_(s).mul_(s)»\ny.pow(2).sum().backward()\nopt.step()\n",
+        "y = net(x) * other(x)\ns = torch.tensor([[0.5], [2.0]])\n((y - s) * s).pow(2).sum().backward()\nopt.step()\n",
+    ),
+    (
         "clone_expression",
         {},
         "b = torch.ones(3, 3)\ny = (net(x) @ «b»).sum()\nb.mul_(2)\ny.backward()\nopt.step()\n",

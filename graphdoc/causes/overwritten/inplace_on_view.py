@@ -246,15 +246,21 @@ def _remedies(sources: SourceTexts, raised: Raised | None, places: list[Frame], 
     joined = [_joined(sources, f) for f in places] if message_of(raised, *SEVERAL) else []
     if joined and all(joined):
         # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
-        return tuple(
-            together(
+        lines = ", ".join(where(f) for f in places[:3])
+        return (
+            *together(
                 [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
-                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at "
-                + ", ".join(where(f) for f in places[:3]),
+                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
                 "unsafe",
                 "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
                 "write would have changed.",
-            )
+            ),
+            *together(
+                [{"kind": "pieces_by_index", "args": {"place": place(f)}} for f in places],
+                f"take the pieces of `{joined[0]}` one by one, by their index, where {lines} writes into them",
+                "unsafe",
+                f"Into a piece that is taken by itself may be written; `{joined[0]}` is written with it, as before.",
+            ),
         )
     auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
     clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]

@@ -1,0 +1,44 @@
+"""Take the pieces of a tensor one by one, by their index, where a loop over the tensor writes into them.
+
+``for row in weights:`` takes all pieces in one call, and into none of these may be written; one that is taken by its
+index may be: ``for row in (weights[i] for i in range(len(weights))):`` (CreationMeta::MULTI_OUTPUT_NODE of
+torch/csrc/autograd/variable.h). The tensor itself is written, as before.
+
+Args:
+    place: the write; it stands in the body of the loop that binds what it writes into.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.join_pieces import pieces_at
+from graphdoc.source.effects import binds_any
+from graphdoc.source.loop_variables import iterated
+from graphdoc.source.paths import is_path, key
+from graphdoc.source.places import Edit
+
+KIND = "pieces_by_index"
+KEEPS_NUMBERS = True
+
+
+def edit(sources: Sources, args: Args) -> list[Edit]:
+    source, owner = statement(sources, required(args, "place"))
+    found = pieces_at(source, owner)
+    given = iterated(found.loop.target, found.loop.iter, found.name) if found is not None else None
+    if found is None or given is None or not is_path(given):
+        raise CannotFix("no loop over a named tensor stands around that place")
+    base = key(given)
+    if bound := binds_any(found.loop.body, {base, *_owners(base)}):
+        raise CannotFix(f"{bound} is bound anew in the loop")
+    names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
+    index = next(n for n in ("i", "j", "k", "index") if n not in names)
+    text = source.segment(given)
+    return [replace(source, given, f"({text}[{index}] for {index} in range(len({text})))")]
+
+
+def _owners(path: str) -> set[str]:
+    """``a.b`` and ``a`` of ``a.b.c``."""
+    parts = path.split(".")
+    return {".".join(parts[:n]) for n in range(1, len(parts))}
