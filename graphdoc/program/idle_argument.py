@@ -7,6 +7,7 @@ import ast
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings, name_usage
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.paths import covers, last_word
 
 Idle = tuple[str, str, Frame]
 """A function, the argument that it takes and does not read, and the place of its body."""
@@ -60,16 +61,24 @@ def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
     """Whether a call of the function (of its object, for a forward) passes one of these names as the idle argument."""
     function, argument, place = idle
     position = bindings.position_of_argument(sources, place, argument)
-    for call in ast.walk(bindings.tree(sources, place.file) or ast.Module([], [])):
+    root = bindings.tree(sources, place.file) or ast.Module([], [])
+    names = {function} if function != "lambda" else _bound_to(root, place)
+    for call in ast.walk(root):
         if not isinstance(call, ast.Call):
             continue
         called = bindings.text_of(call.func).rsplit(".", 1)[-1]
-        if function in (called, "forward", "lambda"):
+        if called in names or function == "forward" or not names:
             given = [k.value for k in call.keywords if k.arg == argument]
             given += call.args if position is None else call.args[position : position + 1]
             if any(wanted & _names(a) for a in given):
                 return True
     return False
+
+
+def _bound_to(root: ast.AST, place: Frame) -> set[str]:
+    """The last names to which a statement binds the lambda at a place; none where it is only handed on."""
+    bound = [s for s in ast.walk(root) if isinstance(s, ast.Assign) and covers(s, place.line)]
+    return {last_word(t) for s in bound for t in s.targets} - {""}
 
 
 def _names(node: ast.expr | None) -> set[str]:
