@@ -16,8 +16,10 @@ Args:
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 
 from graphdoc.fixes.detached_reads import detach_reads
+from graphdoc.fixes.drawn_before import kept_as_drawn
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.left_unbound import translates, unbound
 from graphdoc.fixes.mode_blocks import inner_indent, opened, regrouped, taken_away
@@ -44,6 +46,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     backward = statement(sources, args["backward"])[1] if args.get("backward") is not None else None
     found, within = opened(source, stretch(source, seeds, after, backward), seeds)
     chosen = [i for i in _chosen(found, backward) if found.block[i] not in constants]
+    copies = [i for i in chosen if not _movable(found, chosen, i)]
+    if kept := kept_as_drawn(sources, source, found, copies, backward):
+        chosen = [i for i in _chosen(found, backward, kept) if found.block[i] not in constants]
     if not chosen:
         raise CannotFix("nothing that the forward has bound is read between the step and the backward call")
     anchor = found.block[found.anchor]
@@ -62,14 +67,17 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     return edits + taken_away(source, [found.block[i] for i in chosen if _movable(found, chosen, i)], within)
 
 
-def _chosen(found: Stretch, backward: ast.stmt | None) -> list[int]:
-    """The statements to run again: those through which the value reaches what is read behind the anchor."""
+def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozenset()) -> list[int]:
+    """The statements to run again: those through which the value reaches what is read behind the anchor.
+
+    ``kept`` are statements whose value stays as it is.
+    """
     tainted: set[str] = set()
     passed: list[int] = []
     within: set[str] = set()
     for i in range(found.seeds[0], found.anchor):
         node = found.block[i]
-        touched = i in found.seeds or bool(reads(node) & tainted)
+        touched = i not in kept and (i in found.seeds or bool(reads(node) & tainted))
         if isinstance(node, ast.Assign | ast.AnnAssign):
             if touched:
                 passed.append(i)
