@@ -12,6 +12,7 @@ from graphdoc.program.spans import in_function
 from graphdoc.program.value_reads import statement_names
 from graphdoc.program.version_counts import accounted
 from graphdoc.program.writers import By, Writer, writers_of, wrote_again
+from graphdoc.program.written_entries import entry_written
 
 
 class OverwrittenTensor(OverwriteTimes):
@@ -90,7 +91,8 @@ class OverwrittenTensor(OverwriteTimes):
             return ""
         saver = in_function(reversed(self.node.stack), writer)
         names = statement_names(sources, saver) if saver is not None else None
-        return "" if names is None or path in names else path
+        entry = entry_written(sources, self.own_writers[0])
+        return "" if names is None or path in names else entry or path
 
     @cached_property
     def by_step(self) -> bool:

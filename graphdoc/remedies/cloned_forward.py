@@ -58,7 +58,8 @@ def _clone_edit(
     node = node_with(nodes, stale.node)
     stack = node.stack if node is not None else []
     users = 0
-    for frame, inner in pairwise(stack):
+    of_module = "." in stale.tensor.name  # a tensor by itself is no module's to be exchanged
+    for frame, inner in pairwise(stack if of_module else ()):
         users += frame.user
         if frame.user and users > above and not inner.user and "_call_impl" in inner.function:
             return {"kind": "clone_parameters", "args": {"place": place(frame), **untied}}, frame

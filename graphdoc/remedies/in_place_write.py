@@ -15,7 +15,8 @@ from graphdoc.program.in_place_writes import is_statement, operands_named, targe
 from graphdoc.program.other_names import read_by_another_name
 from graphdoc.program.overwrites import Overwrite
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.program.writers import Writer
+from graphdoc.program.writers import By, Writer
+from graphdoc.program.written_entries import entry_written
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -48,6 +49,24 @@ def out_of_place(sources: SourceTexts, raised: Raised | None, found: Overwrite) 
     return [r for remedies in made for r in remedies[0]] + [r for remedies in made for r in remedies[1]]
 
 
+def instead_of_writing(sources: SourceTexts, raised: Raised | None, found: Overwrite) -> list[Remedy]:
+    """New tensors in place of writes whose results the program uses: it computes something, with what happens to be
+    another name of a parameter (``picture = grid.mul_(255)``, where ``grid`` is ``image.detach()``)."""
+    targets = [target_of(sources, raised, w.frame) for w in found.writers]
+    if not targets or any(
+        t.whole or not t.local or w.by is not By.LINE for t, w in zip(targets, found.writers, strict=True)
+    ):
+        return []
+    edits = [
+        {"kind": "out_of_place", "args": {"place": place(frame), "caller": True}}
+        for w in found.writers
+        for frame in write_places(sources, w)
+    ]
+    lines = ", ".join(dict.fromkeys(where(w.frame) for w in found.writers[:4] if w.frame is not None))
+    note = f"The result is computed in a tensor of its own, and `{found.stale.tensor.name}` keeps its values."
+    return together(edits, f"write out of place, at {lines}", "unsafe", note)
+
+
 def _reach(writers: Sequence[Writer], stales: Sequence[Stale]) -> bool:
     """Whether each of the tensors was written at one of these places."""
     places = {w.frame.start for w in writers if w.frame is not None}
@@ -61,11 +80,13 @@ def _instead(
     clones: list[dict[str, Any]] = []
     shown: list[str] = []
     for w in writers:
-        container = {"container": True} if target_of(sources, raised, w.frame).path.endswith("]") else {}
+        entry = entry_written(sources, w)
+        named: dict[str, Any] = {"base": entry} if entry else {}
+        container = {"container": True} if entry or target_of(sources, raised, w.frame).path.endswith("]") else {}
         caller = {"caller": True} if _gives_back(sources, raised, w) else {}
         for frame in write_places(sources, w):
-            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container, **caller}})
-            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone", **caller}})
+            auto.append({"kind": "out_of_place", "args": {"place": place(frame), **container, **named, **caller}})
+            clones.append({"kind": "out_of_place", "args": {"place": place(frame), "mode": "clone", **named, **caller}})
             shown.append(where(frame))
     lines = ", ".join(dict.fromkeys(shown[:4]))
     other = next((n for w in writers if (n := read_elsewhere(sources, raised, w))), "")
@@ -80,6 +101,8 @@ def _instead(
 def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) -> str:
     """Another name of what is written, by which it is read afterwards, or may be: that of a store which holds it."""
     target = target_of(sources, raised, writer.frame)
+    if entry_written(sources, writer):
+        return ""  # the container gets the new tensor, for whoever reads it
     holders = writer.stale.tensor.holders if writer.stale is not None and target.path.isidentifier() else []
     # The namespace of a session holds every name of its own under that very name.
     stores = (h.path for h in holders if h.exact and len(h.steps) > 1 and h.steps[-1].key.strip("'\"") != target.path)
@@ -89,6 +112,8 @@ def read_elsewhere(sources: SourceTexts, raised: Raised | None, writer: Writer) 
 def _of_caller(sources: SourceTexts, raised: Raised | None, writer: Writer) -> bool:
     """Whether a write goes into what the function around was given: its caller's tensor gets other numbers."""
     target = target_of(sources, raised, writer.frame)
+    if entry_written(sources, writer):
+        return False
     return target.alias or (target.parameter and not target.local)
 
 

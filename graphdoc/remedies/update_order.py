@@ -21,6 +21,7 @@ from graphdoc.remedies.constant_value import constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
+from graphdoc.remedies.in_place_write import instead_of_writing
 from graphdoc.remedies.later_write import move_behind
 from graphdoc.remedies.left_open import open_at_terms, taking
 from graphdoc.remedies.recomputation import result_anew
@@ -101,6 +102,8 @@ def overwritten_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ..
         return tuple(hook_remedies(hook))
     if found.repeats:
         return _unique([*(recompute(at) if at is not None else ()), *computed_again(found, at)])
+    if computed := instead_of_writing(program.sources, program.raised, found):
+        return _unique(computed)  # nobody means to write the parameter
     copied = copy_for_package(program.sources, program.packages, found)
     cloned = clone_forward(program, found)
     if found.constant:

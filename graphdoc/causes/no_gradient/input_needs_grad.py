@@ -171,7 +171,7 @@ def _of_frozen(sources: SourceTexts, frame: Frame, frozen: list[str], strength: 
         strength,
         Proof.NODE.confidence if certain else "likely",
         f"the gradients of `{frozen[0]}` and {len(frozen) - 1} more are asked for, which are frozen" if many else title,
-        (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen[:3]])),
+        (_FROZEN_MANY if many else _FROZEN_ONE).format(told=listing([f"`{n}`" for n in frozen])),
         (where,),
         (),
         (remedy,),
