@@ -159,6 +159,12 @@ class Reuse(OlderValues):
         return {name for c in self.carries for name in c.behind}
 
     @cached_property
+    def never_trained(self) -> set[str]:
+        """The parameters that are frozen and have had no gradient in this run, whoever holds them."""
+        known = self._evidence.parameters
+        return {p.name for p in known if not p.requires_grad and not p.steps_with_grad and p.grad != "present"}
+
+    @cached_property
     def meant(self) -> set[str]:
         """The parameters that the failing loss is meant to train, as far as that is known."""
         if self.coupling is not None:

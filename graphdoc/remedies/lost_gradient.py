@@ -8,8 +8,8 @@ from graphdoc.story.wording import folded
 
 def lost(fresh_reaches: list[str], reuse: Reuse) -> set[str]:
     """The parameters that this loss is meant to train and reaches through the old graph alone, and to which no other
-    loss of the same step sends gradient."""
-    return reuse.own - set(fresh_reaches) - reuse.reached_beside
+    loss of the same step sends gradient; without those that are frozen and have never had any."""
+    return reuse.own - set(fresh_reaches) - reuse.reached_beside - reuse.never_trained
 
 
 def through_it_alone(fresh_reaches: list[str], reuse: Reuse) -> bool:

@@ -40,7 +40,8 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     if not reuse.behind & reuse.reached_beside:
         # Else other losses of this step learn through what the same lines make: no cut where it is made.
         cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant)]
-    later = detach_behind_step(program, reuse)[:1]
+    # What was stored before the first call is stored once: behind the first step nothing more would come through it.
+    later = detach_behind_step(program, reuse)[:1] if not reuse.made_before_all else []
     if not missing:
         return [*cuts, *later]
     untouched = program.evidence.fresh_reaches
