@@ -103,7 +103,7 @@ class EngineCalls:
                 noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
                 if leaves is not None and witness.audit is not None:
                     if kind == "backward":
-                        witness.audit.called(noted, outputs, leaves)
+                        witness.audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())
                     else:
                         witness.audit.asked(noted, outputs, leaves, args)
                 if witness.audit is not None and kind == "backward":

@@ -10,6 +10,7 @@ from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
+from graphdoc.source.gradient_uses import Use, use_of
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
@@ -91,6 +92,21 @@ def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
     read = (n for text in sources.values() for n in _gradients(bindings.parsed(text)))
     return any(isinstance(n.ctx, ast.Load) for n in read)
+
+
+def gradients_are_given(sources: Mapping[str, str]) -> bool:
+    """Whether the program puts gradients of its own in the place of those that backward gives: ``p.grad = g``,
+    ``p.grad.copy_(g)``, not ``p.grad = None``."""
+    for name, text in sources.items():
+        source = Source(name, text)
+        for node in _gradients(source.tree):
+            above = source.parents.get(node)
+            if isinstance(above, ast.Assign) and node in above.targets:
+                if not isinstance(above.value, ast.Constant):
+                    return True
+            elif use_of(source, node) is Use.GIVEN:
+                return True
+    return False
 
 
 def rebound(sources: SourceTexts, frame: Frame, name: str) -> bool:

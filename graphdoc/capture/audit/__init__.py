@@ -100,8 +100,9 @@ class Audit:
 
     # -- what happens --------------------------------------------------------------------------------------------
 
-    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any]) -> None:
-        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id."""
+    def called(self, noted: Noted, outputs: Any, leaves: dict[int, Any], inputs: Any = ()) -> None:
+        """A backward call that is looked at is about to run; ``leaves`` are those behind its roots, by id. ``inputs``
+        are the only ones that it gives gradient to, where the call names them."""
         for ident in leaves:
             self.reached[ident] = self.reached.get(ident, 0) + 1
         self.unused.called(noted, outputs, leaves)
@@ -112,7 +113,7 @@ class Audit:
         self.followers.called(leaves)
         self.targets.called(noted, outputs, leaves)
         self.unheld.called(noted, outputs, leaves)
-        self.clearing.called(noted, leaves)
+        self.clearing.called(noted, {id(t): t for t in inputs if id(t) in leaves} if inputs else leaves)
         self.deadends.called(noted, outputs)
         self.references.called(noted, outputs, leaves)
         self.baselines.called(noted, outputs)

@@ -170,6 +170,9 @@ class Clearing:
                 other.used = True
 
     def _judge(self, followed: _Followed, seen: Seen, mine: list[Any], every: list[Any]) -> None:
+        if any(i in followed.left and id(p.grad) != followed.left[i][1] for p in mine if (i := id(p))):
+            # Another tensor than the one that the step before has left: backward adds into that one.
+            followed.healthy = followed.healthy or not self._made_new(followed)
         if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):
             followed.kept += 1
             if followed.kept == ENOUGH:
@@ -186,6 +189,11 @@ class Clearing:
             self._tell_lost(followed, seen, every)
         if mine:
             followed.thrown = None
+
+    def _made_new(self, followed: _Followed) -> bool:
+        """Whether a backward call since the step before was to make a graph of its own: it adds out of place then
+        (torch/csrc/autograd/functions/accumulate_grad.h)."""
+        return any(e.create_graph for e in self._audit.journal.entries() if e.index >= followed.previous)
 
     # -- telling -------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.finite_guards import is_guarded
+from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.proof import Proof
@@ -58,7 +59,9 @@ _OTHER_LOSS = (
 def recognise(program: Program) -> Finding | None:
     """Before each further step a backward call found the gradients just as the step before had used them."""
     sign = first_sign(program.signs, "never-cleared")
-    return _told(program, sign) if sign is not None else None
+    if sign is None or gradients_are_given(program.sources):
+        return None  # what a step then uses is what was put there, whatever backward has added before
+    return _told(program, sign)
 
 
 def _told(program: Program, sign: Sign) -> Finding:
