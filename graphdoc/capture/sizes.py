@@ -10,6 +10,10 @@ WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
 MOST_CLONED = 20_000_000
 """Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
+SAMPLED = 4096
+"""Elements of a gradient that are looked at for what its size does not tell."""
+TURNS = 4
+_patterns: dict[str, Any] = {}
 _WALKED = "graphdoc_walked"
 
 
@@ -26,6 +30,35 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
         return float(value.abs().sum(dtype=torch.float64))
 
 
+def measured(torch: Any, tensor: Any) -> list[float]:
+    """What stands for a gradient in a trace: the sum of absolute values; then, of at most ``SAMPLED`` of its elements,
+    the sums under ``TURNS`` fixed patterns of signs, and the norm. Two tensors of one size, of which the one is the
+    other turned round, have the same first sum; those under the signs lie as far apart as the tensors do (Johnson and
+    Lindenstrauss, 1984).
+    """
+    total = absolute_sum(torch, tensor)
+    if tensor is None or tensor.layout != torch.strided or hasattr(tensor, "to_local") or not tensor.numel():
+        return [total]
+    with torch.no_grad():
+        flat = tensor.detach().reshape(-1)
+        flat = flat[:: -(-flat.numel() // SAMPLED)]
+        if flat.is_complex():
+            flat = torch.view_as_real(flat).reshape(-1)
+        flat = flat.to("cpu", torch.float64)
+        turned = _signs(torch)[:, : flat.numel()] @ flat
+        return [total, *turned.tolist(), float(flat.norm())]
+
+
+def _signs(torch: Any) -> Any:
+    """Patterns of signs, the same in every run and without a random number: the parity of bits of a product."""
+    known = _patterns.get("signs")
+    if known is None:
+        number = torch.arange(1, 2 * SAMPLED + 1, dtype=torch.int64)
+        rows = [((number * prime) >> 7) ^ ((number * prime) >> 13) for prime in (40503, 48271, 69621, 16807)]
+        known = _patterns["signs"] = torch.stack([(row & 1) * 2 - 1 for row in rows[:TURNS]]).to(torch.float64)
+    return known
+
+
 def gradients_now(torch: Any, leaves: Iterable[tuple[str, Any]]) -> dict[str, tuple[Any, Any, float]]:
     """Each leaf by its key, with a copy of its gradient, as far as that can be had, and the sum of it."""
     size = 0
@@ -37,12 +70,13 @@ def gradients_now(torch: Any, leaves: Iterable[tuple[str, Any]]) -> dict[str, tu
     return found
 
 
-def gained_since(torch: Any, p: Any, old: Any, old_sum: float) -> float:
-    """The sum of |gradient| that a leaf has got since ``gradients_now``."""
+def gained_since(torch: Any, p: Any, old: Any, old_sum: float) -> list[float]:
+    """What stands for the gradient that a leaf has got since ``gradients_now`` (see ``measured``); where no copy was
+    kept of what it had, only how much larger the sum is."""
     if p.grad is None:
-        return 0.0
-    gain = absolute_sum(torch, p.grad - old if old is not None and old.shape == p.grad.shape else p.grad)
-    return abs(gain - old_sum) if old is None and old_sum else gain
+        return [0.0]
+    gain = measured(torch, p.grad - old if old is not None and old.shape == p.grad.shape else p.grad)
+    return [abs(gain[0] - old_sum)] if old is None and old_sum else gain
 
 
 class Walked:

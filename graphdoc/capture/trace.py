@@ -1,7 +1,7 @@
 """The trace of a trial run: which backward gave which parameter a gradient, and what each optimizer step used.
 
-Two runs of a program, before and after a change, are compared by their traces alone. Sums of absolute values stand for
-tensors; nothing else of their values is kept. One JSON object a line, written as it happens, so that a run that is
+Two runs of a program, before and after a change, are compared by their traces alone. A few sums stand for tensors;
+nothing else of their values is kept. One JSON object a line, written as it happens, so that a run that is
 stopped has left everything up to there.
 """
 
@@ -19,7 +19,7 @@ from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.names import Census
 from graphdoc.capture.random_state import draws, seed
 from graphdoc.capture.search_roots import roots_of
-from graphdoc.capture.sizes import Walked, absolute_sum, gained_since, gradients_now, graph_behind, resident
+from graphdoc.capture.sizes import Walked, absolute_sum, gained_since, gradients_now, graph_behind, measured, resident
 from graphdoc.capture.trace_end import Ending
 from graphdoc.capture.trace_file import TraceFile
 
@@ -224,8 +224,8 @@ class StepTrace:
     def _after(self, record: dict[str, Any], before: Any, result: Any) -> None:
         if before and "owned" in before:
             owned = [(key, gained_since(self.torch, *one), not one[2]) for key, one in before["owned"].items()]
-            record["gained"] = [[key, gain, fresh] for key, gain, fresh in owned if gain]
-            loose = [gain for one in before["loose"].values() if (gain := gained_since(self.torch, *one))]
+            record["gained"] = [[key, gain, fresh] for key, gain, fresh in owned if gain[0]]
+            loose = [gain for one in before["loose"].values() if (gain := gained_since(self.torch, *one)[0])]
             record["loose"], record["loose_sum"] = len(loose), sum(loose)
         elif before is not None and isinstance(result, tuple):
             record["sums"] = [self._sum(t) if t is not None else None for t in result[:50]]
@@ -251,7 +251,7 @@ class StepTrace:
         mine = [p for group in optimizer.param_groups for p in group["params"]]
         self.stepped.update((id(p), self.calls) for p in mine if p.grad is not None)
         keyed = [(self.parameters[id(p)][0], p) for p in mine if id(p) in self.parameters]
-        each = {key: self._sum(p.grad) for key, p in keyed if p.grad is not None}
+        each = {key: measured(self.torch, p.grad) for key, p in keyed if p.grad is not None}
         record = {
             "k": "step",
             "n": self.steps - 1,
@@ -259,7 +259,7 @@ class StepTrace:
             "o": number,
             "place": self._place(),
             "p": sum(self._sum(p) for p in mine),
-            "g": sum(each.values()),
+            "g": sum(one[0] for one in each.values()),
             "each": each,
             "rss": resident(),
             "t": round(time.monotonic() - self.started, 3),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from graphdoc.verify.measures import apart, difference, names_of, told_place
+from graphdoc.verify.gradient_sizes import apart, difference
+from graphdoc.verify.measures import names_of, told_place
 from graphdoc.verify.traces import Call, Line, Trace
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterable
 
 from graphdoc.story.wording import folded
+from graphdoc.verify.gradient_sizes import apart, difference
 from graphdoc.verify.traces import Call, Line, Step, Trace
 
 _CYCLE = re.compile(r"backward\(\) with create_graph=True will create a reference cycle")
@@ -99,7 +99,8 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
     failure, and how it was measured; None where there is nothing to compare.
 
     Compared is what each optimizer's first step behind the failure uses, and its last one before; without optimizer
-    steps, what the call that had failed gives.
+    steps, what the call that had failed gives. What a patch has moved may only tell in the round behind that: of the
+    next steps a tenth of the difference counts, for rounding grows with each.
     """
     worst: float | None = None
     for step in steps_around(base, failing):
@@ -107,6 +108,10 @@ def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[flo
         if other is None:
             return 1.0, "the optimizer steps fewer times than in the reference"
         worst = max(worst or 0.0, difference(step.each, other.each))
+    for step in _later_steps(base, failing) if worst is not None else ():
+        other = counterpart(base, patched, step)
+        if other is not None:
+            worst = max(worst or 0.0, difference(step.each, other.each) / 10)
     if worst is not None and any(s.index > failing for s in base.steps):
         return worst, "gradients at the first optimizer step behind the failure, by the unpatched program made to go on"
     at = base.call_of(failing)
@@ -139,6 +144,15 @@ def steps_around(base: Trace, failing: int) -> list[Step]:
     before = {s.optimizer: s for s in base.steps if s.index <= failing}
     behind = {s.optimizer: s for s in reversed(base.steps) if s.index > failing}
     return [*before.values(), *behind.values()]
+
+
+def _later_steps(base: Trace, failing: int) -> list[Step]:
+    """Of each optimizer the second and third step behind the failure."""
+    found: dict[int, list[Step]] = {}
+    for step in base.steps:
+        if step.index > failing:
+            found.setdefault(step.optimizer, []).append(step)
+    return [s for steps in found.values() for s in steps[1:3]]
 
 
 def changed_loss(base: Trace, patched: Trace, failing: int, tolerance: float) -> tuple[float | None, list[str]]:
@@ -271,24 +285,6 @@ def _mixed(trace: Trace) -> bool:
 
 def _plain(text: str) -> str:
     return re.sub(r"\d+", "#", text)
-
-
-def difference(a: dict[str, float], b: dict[str, float]) -> float:
-    """The largest relative difference; a gradient that is missing on one side counts as different altogether.
-
-    Gradients below a hundredth of the largest one are measured against that: in exact arithmetic they may be zero, and
-    rounding alone would make them differ.
-    """
-    scale = max((v for v in (*a.values(), *b.values()) if math.isfinite(v)), default=0.0)
-    return max((apart(a.get(k, 0.0), b.get(k, 0.0), scale / 100) for k in a.keys() | b.keys()), default=0.0)
-
-
-def apart(a: float, b: float, least: float = 0.0) -> float:
-    if a == b or (math.isnan(a) and math.isnan(b)):
-        return 0.0
-    if not math.isfinite(a) or not math.isfinite(b):
-        return 1.0
-    return abs(a - b) / max(abs(a), abs(b), least)
 
 
 def names_of(trace: Trace, keys: list[str], beside: Iterable[str] = ()) -> str:

@@ -6,7 +6,8 @@ import math
 
 from graphdoc.evidence import OlderEdge, Stale
 from graphdoc.program.reuse import Reuse
-from graphdoc.verify.measures import apart, counterpart, difference, names_of, same_call, told_place
+from graphdoc.verify.gradient_sizes import apart, difference
+from graphdoc.verify.measures import counterpart, names_of, same_call, told_place
 from graphdoc.verify.traces import Call, Trace
 
 SAME = 1e-6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphdoc.verify.measures import difference
+from graphdoc.verify.gradient_sizes import difference
 from graphdoc.verify.traces import Call, Trace
 
 UNSTEADY = "the program's numbers differ from one run to the next"

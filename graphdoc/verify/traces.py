@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from typing import Any
+
+from graphdoc.verify.gradient_sizes import Size
 
 Line = tuple[str, int]
 """A file as the frames name it, and a line from 1."""
@@ -18,7 +20,7 @@ Flow = tuple[Line, str]
 
 @dataclass
 class Call:
-    """One backward or grad call. ``gained`` maps parameters to the sum of |gradient| that the call added.
+    """One backward or grad call. ``gained`` maps parameters to the size of the gradient that the call added.
 
     ``fresh`` are those that had no gradient before. ``measured`` is False for calls that were only counted. ``index``
     is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
@@ -46,14 +48,14 @@ class Call:
 
 @dataclass
 class Step:
-    """One optimizer step: sum of |p|, sum of |grad|, and the latter for each parameter that has a gradient."""
+    """One optimizer step: sum of |p|, sum of |grad|, and the size of each parameter's gradient."""
 
     number: int
     index: int
     optimizer: int
     parameters: float
     gradients: float
-    each: dict[str, float] = field(default_factory=dict)
+    each: Mapping[str, float] = field(default_factory=dict)
     resident: int = 0
 
 
@@ -218,8 +220,9 @@ def _parse(file: Path) -> Trace:
         if kind in ("backward", "grad"):
             trace.order.append(_call(record))
         elif kind == "step":
+            each = {key: Size.of(told) for key, told in record["each"].items()}
             trace.order.append(
-                Step(record["n"], record["e"], record["o"], record["p"], record["g"], record["each"], record["rss"])
+                Step(record["n"], record["e"], record["o"], record["p"], record["g"], each, record["rss"])
             )
         elif kind == "optimizer":
             trace.optimizers[record["o"]] = record["type"]
@@ -251,7 +254,7 @@ def _call(record: dict[str, Any]) -> Call:
         record["e"],
         (str(record["place"][0]), int(record["place"][1])),
         record.get("nodes", 0),
-        {key: gain for key, gain, _ in gained},
+        {key: Size.of(gain) for key, gain, _ in gained},
         frozenset(key for key, _, fresh in gained if fresh),
         record.get("loose", 0),
         record.get("loose_sum", 0.0),

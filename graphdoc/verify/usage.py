@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from graphdoc.story.wording import listing
 from graphdoc.verify.compared import TOLERANCE
-from graphdoc.verify.measures import counterpart, difference, names_of, steps_around, told_place
+from graphdoc.verify.gradient_sizes import difference
+from graphdoc.verify.measures import counterpart, names_of, steps_around, told_place
 from graphdoc.verify.traces import Call, Line, Step, Trace
 
 
