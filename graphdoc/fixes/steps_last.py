@@ -9,8 +9,10 @@ Args:
     backward: the call of ``backward`` that needs the weights from before them.
     behind: the statement of the steps' function that leads to that call, where it is made in a helper; each of them.
     through: the lines of the helpers that lead there, that of the call last.
-    computed: True where the failing loss takes up nothing of what the steps wrote, as the graph shows: what is computed
-        between them, for its own value, may then be computed before the steps.
+    apart: where the failing loss takes up nothing of what the steps wrote, as the graph shows: the parts of the names
+        of the stepped parameters. What names none of them, in the functions that it calls neither, may then be computed
+        before the steps.
+    optimizers: last names of the optimizers of the run, for ``apart``.
     inputs: False leaves the second call as it is (it reaches none of the parameters that are stepped too early).
     learners: how many optimizers step with the second call's gradient; each step has to stand behind it.
     keepers: first names by which the stepped parameters can be reached.
@@ -26,10 +28,10 @@ from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
 from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.effects import binds_any, built_objects, is_bare_call, method_of, opaque_calls
-from graphdoc.source.flag_switches import only_switches
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
 from graphdoc.source.places import Edit
+from graphdoc.source.touched_names import Touching
 
 KIND = "steps_last"
 KEEPS_NUMBERS = True
@@ -43,7 +45,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     found = [_early(sources, p, other, owner) for p in (required(args, "step"), *args.get("others", ()))]
     early = sorted(found, key=lambda e: e.step.lineno)
     assert owner is not None  # _early has refused
-    crossing = _Crossing(sources, frozenset(args.get("keepers") or ()), bool(args.get("computed")))
+    touching = None
+    if args.get("apart"):
+        trees = [s.tree for s in sources.values() if s.tree is not None]
+        touching = Touching(trees, frozenset(args["apart"]), frozenset(args.get("optimizers") or ()))
+    crossing = _Crossing(frozenset(args.get("keepers") or ()), touching)
     helpers = [_helper(sources, p) for p in args.get("through", ())] if "behind" in args else []
     for e in early:
         crossing.check(other, e, owner if helpers else None)
@@ -145,12 +151,11 @@ def _conditions(early: _Early) -> list[ast.expr]:
 class _Crossing:
     """What the steps are moved over: nothing that reads what they write, or writes what they read.
 
-    ``keepers`` and ``computed`` as in the arguments of this kind.
+    ``keepers`` as in the arguments of this kind; ``touching`` tells what else may be crossed, where that is known.
     """
 
-    sources: Sources
     keepers: frozenset[str]
-    computed: bool
+    touching: Touching | None
 
     def check(self, source: Source, early: _Early, leads: ast.stmt | None) -> None:
         """``leads`` is the statement whose helper calls backward, if any: the helpers are looked at for themselves."""
@@ -184,19 +189,16 @@ class _Crossing:
         roots = self.keepers | {key(n).split(".")[0] for n in ast.walk(early.optimizer) if isinstance(n, ast.Name)}
         unknown = self._unknown(source, top, roots, leads)
         if unknown is not None:
-            text = source.segment(unknown).split("\n")[0]
+            text = ast.unparse(unknown).split("\n")[0]
             raise CannotFix(f"`{text}` stands between, and may use what the step changes")
 
-    def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.Call | None:
-        """The first call in a statement that may read or change what the step writes."""
+    def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.AST | None:
+        """The first expression of a statement that may read or change what the step writes."""
+        free = leads.value if isinstance(leads, ast.Expr) and leads is top else None
+        if self.touching is not None:
+            return self.touching.first(top, free)
         objects = built_objects(source.tree) if source.tree is not None else frozenset()
-        if not self.computed:
-            free = {id(leads.value)} if isinstance(leads, ast.Expr) and leads is top else set()
-            return next((c for c in opaque_calls(top, roots, _KNOWN, objects) if id(c) not in free), None)
-        trees = [s.tree for s in self.sources.values() if s.tree is not None]
-        bare = [n for n in ast.walk(top) if isinstance(n, ast.stmt) and is_bare_call(n) and n is not leads]
-        calls = (c for n in bare for c in opaque_calls(n, roots, _KNOWN, objects))
-        return next((c for c in calls if not only_switches(trees, c)), None)
+        return next((c for c in opaque_calls(top, roots, _KNOWN, objects) if c is not free), None)
 
 
 def _inputs(at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str) -> list[Edit]:

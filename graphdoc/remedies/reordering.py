@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.bindings import parsed
 from graphdoc.program.graph_ways import takes_up_anew
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
@@ -21,7 +21,7 @@ from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.written_fixes import applies
 from graphdoc.source.effects import built_objects, method_of, opaque_calls
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key
+from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Place
 
 _NAMED = (ast.Name, ast.Attribute)
@@ -182,17 +182,20 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     level = in_function(users, first)
     helped: dict[str, Any] = {}
     if level is not None and level is not call:
-        if reached and _calls_elsewhere(program.journal.events, failing, call, level):
+        if reached and _is_for_others(program.sources, call):
             return []
         below = users[users.index(level) + 1 :]
         helped = {"behind": place(level), "through": [place(f) for f in below]}
-    if takes_up_anew(program.evidence.folded, stepped) is False:
-        helped["computed"] = True
+    since = min(e.index for e in writers)
+    calls = [e for e in program.evidence.events if e.kind == "backward" and since < e.index < failing.index]
+    if not calls and takes_up_anew(program.evidence.folded, stepped) is False:
+        helped["apart"] = sorted({part for n in stepped for part in re.split(r"[.\[\]]+", n) if part})
+        helped["optimizers"] = sorted({o.name.rsplit(".", 1)[-1] for o in program.optimizers if o.name})
     return [
         Remedy(
             "steps_last",
             f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, behind "
-            f"{where(level if helped.get('behind') and level is not None else call)}",
+            f"{where(level if helped and level is not None else call)}",
             "safe",
             note,
             {
@@ -208,13 +211,11 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
     ]
 
 
-def _calls_elsewhere(events: Sequence[Event], failing: Event, call: Frame, level: Frame) -> bool:
-    """Whether a helper's backward call is made for another statement, too, and so may be for other parameters."""
-    for e in events:
-        users = [f for f in e.stack if f.user] if e.kind == "backward" and e.index != failing.index else []
-        if users and users[-1].extent == call.extent and not any(f.extent == level.extent for f in users):
-            return True
-    return False
+def _is_for_others(sources: SourceTexts, call: Frame) -> bool:
+    """Whether the helper that makes a backward call is called elsewhere, too, and so may be for other parameters."""
+    named = call.function.rsplit(".", 1)[-1]
+    nodes = (n for text in sources.values() for n in ast.walk(parsed(text) or ast.Module([], [])))
+    return sum(isinstance(n, ast.Call) and last_word(n.func) == named for n in nodes) > 1
 
 
 def _own_loop(
