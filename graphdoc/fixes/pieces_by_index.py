@@ -16,7 +16,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required,
 from graphdoc.fixes.join_pieces import pieces_at
 from graphdoc.source.effects import binds_any
 from graphdoc.source.loop_variables import iterated
-from graphdoc.source.paths import is_path, key
+from graphdoc.source.paths import is_path, key, last_word
 from graphdoc.source.places import Edit
 
 KIND = "pieces_by_index"
@@ -30,12 +30,20 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if found is None or given is None or not is_path(given):
         raise CannotFix("no loop over a named tensor stands around that place")
     base = key(given)
+    if isinstance(given, ast.Attribute) and _is_property(sources, given.attr):
+        raise CannotFix(f"{base} is computed anew each time that it is read")
     if bound := binds_any(found.loop.body, {base, *_owners(base)}):
         raise CannotFix(f"{bound} is bound anew in the loop")
     names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
     index = next(n for n in ("i", "j", "k", "index") if n not in names)
     text = source.segment(given)
     return [replace(source, given, f"({text}[{index}] for {index} in range(len({text})))")]
+
+
+def _is_property(sources: Sources, name: str) -> bool:
+    nodes = (n for s in sources.values() if s.tree is not None for n in ast.walk(s.tree))
+    found = (n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == name)
+    return any(last_word(d) in ("property", "cached_property") for f in found for d in f.decorator_list)
 
 
 def _owners(path: str) -> set[str]:

@@ -20,6 +20,7 @@ SECOND_TIME = ("backward-second-time", "saved-tensor-access-after-free-ctx", "le
 VERSION = ("inplace-version-mismatch", "inplace-version-mismatch-anomaly")
 NO_GRAPH = ("no-grad-fn", "legacy-no-graph-nodes")
 NON_LEAF_GRAD = ("nonleaf-grad", "legacy-nonleaf-grad-warning")
+SEVERAL_VIEWS = ("view-multi-output-inplace", "modify-views-inplace-single")
 INFERENCE = (
     "inference-save-for-backward",
     "inference-inplace",

@@ -76,9 +76,24 @@ def _given(sources: SourceTexts, idle: Idle, wanted: set[str]) -> bool:
 
 
 def _bound_to(root: ast.AST, place: Frame) -> set[str]:
-    """The last names to which a statement binds the lambda at a place; none where it is only handed on."""
-    bound = [s for s in ast.walk(root) if isinstance(s, ast.Assign) and covers(s, place.line)]
-    return {last_word(t) for s in bound for t in s.targets} - {""}
+    """The last names by which the lambda at a place is called: those that a statement binds it to, the keyword that it
+    is handed on by; none where neither is seen."""
+    names: set[str] = set()
+    for node in ast.walk(root):
+        if isinstance(node, ast.Assign) and _gives(node.value, place):
+            names |= {last_word(t) for t in node.targets}
+        elif isinstance(node, ast.keyword) and node.arg and _gives(node.value, place):
+            names.add(node.arg)
+    return names - {""}
+
+
+def _gives(value: ast.expr, place: Frame) -> bool:
+    """Whether an expression is the lambda at a place, or one of several of which it is one."""
+    if isinstance(value, ast.Lambda):
+        return covers(value, place.line)
+    if isinstance(value, ast.IfExp):
+        return _gives(value.body, place) or _gives(value.orelse, place)
+    return isinstance(value, ast.BoolOp) and any(_gives(v, place) for v in value.values)
 
 
 def _names(node: ast.expr | None) -> set[str]:

@@ -10,7 +10,7 @@ from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.container_entries import entry_of
 from graphdoc.program.earlier_terms import EarlierTerms
 from graphdoc.program.first_use import kept_by_package, kept_since_first_use
-from graphdoc.program.made_each_round import made_each_round
+from graphdoc.program.made_each_round import in_loop_of, made_each_round
 from graphdoc.program.spans import innermost_user
 
 
@@ -169,11 +169,13 @@ class OlderValues(EarlierTerms):
 
     @cached_property
     def _stored_rounds_ago(self) -> bool:
-        """Whether rounds have passed since the earlier call, each of which makes such values; a store kept this one."""
+        """Whether rounds of a loop around both calls have passed since the earlier one, each of which makes such
+        values, and a store kept this one."""
         if self.calls is None or not self._in_store or self._evidence.stale:
             return False
-        freeing, sources = self.calls[0], self._evidence.sources
+        (freeing, failing), sources = self.calls, self._evidence.sources
         passed = any(site(e.stack) == site(freeing.stack) for e in self.journal.between(*self.calls))
+        passed = passed and in_loop_of(sources, freeing, failing)
         makers = [self._evidence.node(c.producer) for c in self._crossing]
         return passed and any(made_each_round(sources, n, freeing) for n in makers)
 

@@ -7,6 +7,7 @@ import ast
 from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.loops import node_loop_of
+from graphdoc.program.spans import in_function
 from graphdoc.source.paths import covers
 
 _PLAIN = ("torch/nn/functional.py", "torch/functional.py", "torch/_tensor.py")
@@ -31,6 +32,17 @@ def made_each_round(sources: SourceTexts, producer: Node | None, failing: Event)
             return False
         inner = all(_always_runs(sources, f) for f in made[level + 1 :])
         return inner and _is_plain(loop.body, made[level].line)
+    return False
+
+
+def in_loop_of(sources: SourceTexts, one: Event, other: Event) -> bool:
+    """Whether another call is made in the innermost loop of the user's around a call, and in no other one behind it."""
+    users = [f for f in other.stack if f.user]
+    for call in reversed([f for f in one.stack if f.user]):
+        loop = node_loop_of(sources, call)
+        if loop is not None:
+            at = in_function(users, call)
+            return at is not None and covers(loop, at.line)
     return False
 
 

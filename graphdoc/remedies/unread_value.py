@@ -29,7 +29,7 @@ def unread_value(program: Program, reuse: Reuse) -> list[Remedy]:
     scope = function_around(root, line) if root is not None else None
     edits: list[dict[str, Any]] = [
         {"kind": "use_instead", "args": {"place": place(at), "operand": name, "name": twin}}
-        for at in (reads(program.sources, file, scope, name) if scope is not None else ())
+        for at in (_reads(program.sources, file, scope, name) if scope is not None else ())
     ]
     note = (
         f"`{twin}` is computed in each pass and nothing reads it. The loss then gives its gradient to what this pass "
@@ -91,7 +91,7 @@ def _names(scope: ast.AST) -> list[ast.Name]:
     return [n for n in ast.walk(scope) if isinstance(n, ast.Name)]
 
 
-def reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[Frame]:
+def _reads(sources: SourceTexts, file: str, scope: ast.AST, name: str) -> list[Frame]:
     """Where this name is read, once for each statement: an edit of a statement changes all that it holds."""
     out: list[Frame] = []
     done: list[ast.stmt] = []

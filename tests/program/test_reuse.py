@@ -97,6 +97,19 @@ for _ in range(2):
     second.step()
 """
 )
+FRAMES = (
+    NETS
+    + """
+for clip in range(2):
+    frames = []
+    opt.zero_grad()
+    for t in range(3):
+        frames.append(net(torch.randn(2, 3)).tanh())
+        head(frames[-1]).square().mean().backward()
+    (frames[1] - frames[0]).square().mean().backward()
+    opt.step()
+"""
+)
 TASKS = (
     "rate = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([rate], lr=0.1)\n"
     + "def error(w):\n    return (torch.randn(5, 3) @ w).square().mean()\n"
@@ -138,6 +151,7 @@ def reuse_of(folder: Path, code: str) -> Reuse:
         pytest.param(SAME_PASS, Lifetime.SAME_PASS, id="same-pass"),
         pytest.param(REPLAYED, Lifetime.STORED, id="replayed-rounds-later"),
         pytest.param(LISTED, Lifetime.SAME_PASS, id="listed-for-two-losses"),
+        pytest.param(FRAMES, Lifetime.SAME_PASS, id="listed-by-an-inner-loop-of-the-pass"),
         pytest.param(TASKS, Lifetime.SAME_PASS, id="same-pass-around-an-inner-gradient"),
     ],
 )

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 class Model:
     def __init__(self):
-        self.criterion = torch.nn.MSELoss()
+        self.criterion, self.other = torch.nn.MSELoss(), torch.nn.Linear(2, 2)
 
     def loss(self, real, fake):
         return self.criterion(self.other(real), fake) + F.softplus(fake).mean()

@@ -7,24 +7,21 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.exception import message_of
-from graphdoc.program.in_place_writes import Target, bound_before
+from graphdoc.program.exception import SEVERAL_VIEWS, message_of
+from graphdoc.program.in_place_writes import bound_before
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, innermost_user, place, span, where
 from graphdoc.program.tensors import frames
 from graphdoc.program.unpacked_views import unpacked_view
-from graphdoc.remedies.in_place_write import together
-from graphdoc.source.module import Source
-from graphdoc.source.places import Place
+from graphdoc.remedies.written_view import instead_of_write
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.unpacked_view import told_unpacked
 
 TITLE = "An in-place operation on a view whose writes autograd does not track"
 _NEEDED_SINCE = "one of several views of a tensor is needed after that tensor has been written in place"
 
-SEVERAL = ("view-multi-output-inplace", "modify-views-inplace-single")
 WRITTEN_SINCE = ("view-base-modified-multi-output",)
 UNDER_INFERENCE = ("view-of-view-inference-mode-inplace", "view-inference-mode-inplace")
 UNDER_NO_GRAD = ("view-no-grad-inplace", "view-of-view-no-grad-inplace", *UNDER_INFERENCE)
@@ -101,7 +98,7 @@ def recognise(program: Program) -> Finding | None:
     used = refused_write(program, *WRITTEN_SINCE)
     if used is not None:
         return _used(program, used.frame)
-    write = refused_write(program, *SEVERAL, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
+    write = refused_write(program, *SEVERAL_VIEWS, *UNDER_NO_GRAD, *CUSTOM, *OVERLAP)
     return _told(program, write) if write is not None else _from_text(program)
 
 
@@ -146,7 +143,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         "Write into a clone of it, or compute a new tensor.",
         distinct((*spans, span("mutated", frame, f"{what} is written here", program.sources), *_switch(program))),
         (),
-        _remedies(program.sources, program.raised, places, target),
+        instead_of_write(program, places, target),
     )
 
 
@@ -242,49 +239,6 @@ def _switch(program: Program) -> tuple[Span, ...]:
     return (span("related", at, f"{mode} was switched on here last", program.sources),) if at is not None else ()
 
 
-def _remedies(sources: SourceTexts, raised: Raised | None, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
-    joined = [_joined(sources, f) for f in places] if message_of(raised, *SEVERAL) else []
-    if joined and all(joined):
-        # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
-        lines = ", ".join(where(f) for f in places[:3])
-        return (
-            *together(
-                [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
-                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
-                "unsafe",
-                "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
-                "write would have changed.",
-            ),
-            *together(
-                [{"kind": "pieces_by_index", "args": {"place": place(f)}} for f in places],
-                f"take the pieces of `{joined[0]}` one by one, by their index, where {lines} writes into them",
-                "unsafe",
-                f"Into a piece that is taken by itself may be written; `{joined[0]}` is written with it, as before.",
-            ),
-        )
-    auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
-    clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
-    lines = ", ".join(where(f) for f in places[:3])
-    note = "The write makes a new tensor; what it was a view of keeps its numbers."
-    out = [
-        *together(auto, f"write out of place, at {lines}", "unsafe", note),
-        *together(clones, f"clone the view before it is written, at {lines}", "unsafe", note),
-    ]
-    if not target.sliced and target.kept:
-        out.reverse()
-    return tuple(out)
-
-
-def _joined(sources: SourceTexts, frame: Frame) -> str:
-    """The tensor over whose pieces a loop around the write runs; empty where there is none."""
-    from graphdoc.fixes.join_pieces import pieces_at
-
-    source = Source(frame.file, sources.get(frame.file, ""))
-    owner = source.node_statement(Place.of(frame))
-    found = pieces_at(source, owner) if owner is not None else None
-    return source.segment(found.base) if found is not None else ""
-
-
 def _from_text(program: Program) -> Finding | None:
     """The messages belong to this cause alone, and their line is the write, or a use behind it."""
     if program.message(*WRITTEN_SINCE) is not None:
@@ -302,7 +256,7 @@ def _from_text(program: Program) -> Finding | None:
     return from_message(
         program,
         "inplace-on-view",
-        *SEVERAL,
+        *SEVERAL_VIEWS,
         *UNDER_NO_GRAD,
         *CUSTOM,
         *OVERLAP,

@@ -1,0 +1,65 @@
+"""Ways to write into no view of whose writes autograd keeps no track."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.finding import Remedy
+from graphdoc.program.exception import SEVERAL_VIEWS, message_of
+from graphdoc.program.in_place_writes import Target
+from graphdoc.program.observed import Program
+from graphdoc.program.spans import place, where
+from graphdoc.remedies.in_place_write import together
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
+
+
+def instead_of_write(program: Program, places: list[Frame], target: Target) -> tuple[Remedy, ...]:
+    """A new tensor or a clone in place of a write; where a loop runs over the pieces, what may be done with all."""
+    sources, raised = program.sources, program.raised
+    leaves = {p.name.rsplit(".", 1)[-1] for p in program.parameters if p.is_leaf and p.requires_grad}
+    joined = [_joined(sources, f) for f in places] if message_of(raised, *SEVERAL_VIEWS) else []
+    if joined and all(joined):
+        # The loop's variable is not what is used afterwards: a new tensor under its name would be lost.
+        lines = ", ".join(where(f) for f in places[:3])
+        of_leaf = joined[0].rsplit(".", 1)[-1] in leaves
+        return (
+            *together(
+                [{"kind": "join_pieces", "args": {"place": place(f)}} for f in places],
+                f"compute new pieces and join them, instead of writing into those of `{joined[0]}`, at {lines}",
+                "unsafe",
+                "All of it is differentiated. What else shares the memory of the tensor keeps its numbers, which the "
+                "write would have changed.",
+            ),
+            *together(
+                # Into a piece of a leaf may not be written, however it is taken.
+                [
+                    {"kind": "pieces_by_index", "args": {"place": place(f)}}
+                    for f in places
+                    if joined[0].rsplit(".", 1)[-1] not in leaves
+                ],
+                f"take the pieces of `{joined[0]}` one by one, by their index, where {lines} writes into them",
+                "unsafe",
+                f"Into a piece that is taken by itself may be written; `{joined[0]}` is written with it, as before.",
+            ),
+        )
+    auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
+    clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
+    lines = ", ".join(where(f) for f in places[:3])
+    note = "The write makes a new tensor; what it was a view of keeps its numbers."
+    out = [
+        *together(auto, f"write out of place, at {lines}", "unsafe", note),
+        *together(clones, f"clone the view before it is written, at {lines}", "unsafe", note),
+    ]
+    if not target.sliced and target.kept:
+        out.reverse()
+    return tuple(out)
+
+
+def _joined(sources: SourceTexts, frame: Frame) -> str:
+    """The tensor over whose pieces a loop around the write runs; empty where there is none."""
+    from graphdoc.fixes.join_pieces import pieces_at
+
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    found = pieces_at(source, owner) if owner is not None else None
+    return source.segment(found.base) if found is not None else ""
