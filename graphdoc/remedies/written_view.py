@@ -32,11 +32,7 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
             ),
             *together(
                 # Into a piece of a leaf may not be written, however it is taken.
-                [
-                    {"kind": "pieces_by_index", "args": {"place": place(f)}}
-                    for f in places
-                    if joined[0].rsplit(".", 1)[-1] not in leaves
-                ],
+                [{"kind": "pieces_by_index", "args": {"place": place(f)}} for f in ([] if of_leaf else places)],
                 f"take the pieces of `{joined[0]}` one by one, by their index, where {lines} writes into them",
                 "unsafe",
                 f"Into a piece that is taken by itself may be written; `{joined[0]}` is written with it, as before.",

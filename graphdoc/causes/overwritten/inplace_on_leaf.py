@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Any
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.bindings import call_at, names_in, tree
+from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
-from graphdoc.program.written_leaves import flags_of, gradient_asked, is_update_of_its_own
+from graphdoc.program.written_back import is_written_back
+from graphdoc.program.written_leaves import is_update_of_its_own, leads_to
 from graphdoc.program.written_values import learns_through
 from graphdoc.remedies.in_place_write import SAME, together
-from graphdoc.source.paths import covers, last_word
+from graphdoc.remedies.unflagged_leaf import without_flag
+from graphdoc.source.paths import covers
+from graphdoc.story.assigned_again import told_written_back
 from graphdoc.story.message_alone import from_message
 
 TITLE = "A parameter (a leaf that requires grad) is changed in place while autograd records"
-
-FLAG = "requires_grad"
 
 MESSAGES = ("leaf-inplace", "leaf-view-inplace", "function-dirty-leaf")
 
@@ -93,6 +93,8 @@ _LEARNS = "what is written was computed from parameters: whether these are to le
 def recognise(program: Program) -> Finding | None:
     """The message belongs to this cause alone; the run knows what is written, and by what."""
     write = refused_write(program, *MESSAGES)
+    if write is not None and is_written_back(program, write):
+        return told_written_back(program.sources, write)
     return _told(program, write) if write is not None else _from_text(program)
 
 
@@ -108,7 +110,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     causes += [span("cause", b, "built to write in place", program.sources) for b in write.built[:2]]
     training = bool(program.optimizers or program.evidence.events)  # else nothing in sight learns through anything
     learns = training and learns_through(program.sources, frame, target.path, program.tensors)
-    filled = _no_leaf(program, write)
+    filled = without_flag(program, write)
     own = is_update_of_its_own(program.sources, frame, target.path)
     update = not learns and not filled and (own or _is_update(program.sources, program.parameters, frame, target))
     advice = (
@@ -117,7 +119,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         else "The write is a part of the model: compute a new tensor."
     )
     remedies = _remedies(program.sources, write, update, learns or bool(filled), training, own)
-    if learns and any(_is_held(p) and _leads_to(target.path, p.name) for p in program.parameters):
+    if learns and any(_is_held(p) and leads_to(target.path, p.name) for p in program.parameters):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
@@ -132,36 +134,6 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         _facts(program.parameters, target, update),
         (*filled, *remedies),
     )
-
-
-def _no_leaf(program: Program, write: RefusedWrite) -> tuple[Remedy, ...]:
-    """The flag dropped where a tensor is made that no optimizer of the program holds and no module owns: it is there to
-    be filled, and what is written into it has the graph. One whose own gradient is taken is there for that."""
-    frame, path = write.frame, write.target.path
-    held = [p.name for p in program.parameters if p.owners]
-    container, entry, _ = path.partition("[")
-    # Of an entry only its container's name is known, and what goes by no module's name may be one.
-    container = container.rpartition(".")[2]
-    stepped = any(
-        "." not in name or container in name.replace("[", ".").split(".") if entry else _leads_to(path, name)
-        for name in held
-    )
-    if not program.optimizers or stepped or gradient_asked(program.sources, frame, path):
-        return ()
-    made = flags_of(program.sources, frame, path)
-    if not made:
-        return ()
-    note = "No optimizer steps this tensor; what is written into it is then recorded, and gets its gradient through it."
-    lines = " and ".join(dict.fromkeys(where(m) for m in made))
-    title = f"do not let `{path}` require gradients where it is made, at {lines}"
-    return tuple(together([_without_flag(program.sources, m) for m in made], title, "safe", note))
-
-
-def _without_flag(sources: SourceTexts, made: Frame) -> dict[str, Any]:
-    call = call_at(sources, made)
-    method = call is not None and last_word(call.func) == "requires_grad_"
-    args = {"place": place(made)}
-    return {"kind": "drop_call", "args": args} if method else {"kind": "drop_keyword", "args": {**args, "name": FLAG}}
 
 
 def _is_held(p: Parameter) -> bool:
@@ -203,23 +175,12 @@ def _is_looped(sources: SourceTexts, frame: Frame, path: str) -> bool:
 
 def _facts(parameters: list[Parameter], target: Target, update: bool) -> tuple[str, ...]:
     """What is written, where the path leads to one parameter alone: ``layer.weight`` may be that of any layer."""
-    found = [p for p in parameters if not p.buffer and _leads_to(target.path, p.name)]
+    found = [p for p in parameters if not p.buffer and leads_to(target.path, p.name)]
     held = [p for p in found if update or _is_held(p)]
     if len(found) != 1 or not held:
         return ()
     word = "a parameter" if _is_held(held[0]) else "a leaf"
     return (f"{held[0].name}, {word} of shape {held[0].shape}",)
-
-
-def _leads_to(path: str, name: str) -> bool:
-    """Whether a path of the program may be that of a parameter: but for the name of the object that it starts from,
-    and for what indexes a container, its steps are the last ones of the parameter's."""
-    steps = [s for part in path.split(".") for s in (part.partition("[")[0], *(["*"] * part.count("[")))]
-    known = name.split(".")
-    if len(steps) > 1 and steps != known:
-        steps = steps[1:]
-    ends = known[-len(steps) :]
-    return bool(path) and len(ends) == len(steps) and all(s in ("*", k) for s, k in zip(steps, ends, strict=True))
 
 
 def _remedies(
