@@ -113,6 +113,12 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "y = net(x) * other(x)\ns = torch.tensor([[0.5], [2.0]])\n((y - s) * s).pow(2).sum().backward()\nopt.step()\n",
     ),
     (
+        "drop_full_slice",
+        {},
+        "t = torch.zeros_like(net(x))\n«t[0:1][:]» += net(x)[0:1]\nt.pow(2).sum().backward()\nopt.step()\n",
+        "net(x)[0:1].pow(2).sum().backward()\nopt.step()\n",
+    ),
+    (
         "clone_expression",
         {},
         "b = torch.ones(3, 3)\ny = (net(x) @ «b»).sum()\nb.mul_(2)\ny.backward()\nopt.step()\n",
