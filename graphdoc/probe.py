@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphdoc.evidence import SECOND_LOOK, Event, Evidence, EvidenceError, Process, Sign
+from graphdoc.carried_over import take_over
+from graphdoc.evidence import SECOND_LOOK, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
@@ -140,14 +141,6 @@ def deepened(kept: Kept, process: Process) -> Evidence | None:
         return None
 
 
-def _remember_reach(first: list[Event], second: list[Event]) -> None:
-    """What the calls of the first run reached, where the second, which looks at more, has looked at fewer calls."""
-    if [(e.index, e.kind) for e in first] != [(e.index, e.kind) for e in second]:
-        return
-    for old, new in zip(first, second, strict=True):
-        new.reaches = new.reaches or old.reaches
-
-
 def _companion(kept: Kept, process: Process) -> Path:
     return kept.folder / f"{DEEPENED}{process.pid}.json"
 
@@ -176,7 +169,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
         second.probe = second.probe or mode
-        _remember_reach(evidence.events, second.events)
+        take_over(evidence, second)
         if ended.stopped and second.raised is not None and evidence.raised is not None:
             # Ended before its own end could tell.
             second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes

@@ -1,0 +1,31 @@
+"""What the evidence of a second run takes over from the first, which was looked at less closely and not changed."""
+
+from __future__ import annotations
+
+from graphdoc.evidence import Event, Evidence, Stale
+
+
+def take_over(first: Evidence, second: Evidence) -> None:
+    """What the calls reached, and the versions of what was overwritten."""
+    _remember_reach(first.events, second.events)
+    _remember_versions(first.stale, second.stale)
+
+
+def _remember_reach(first: list[Event], second: list[Event]) -> None:
+    """What the calls of the first run reached, where the second, which looks at more, has looked at fewer calls."""
+    if [(e.index, e.kind) for e in first] != [(e.index, e.kind) for e in second]:
+        return
+    for old, new in zip(first, second, strict=True):
+        new.reaches = new.reaches or old.reaches
+
+
+def _remember_versions(first: list[Stale], second: list[Stale]) -> None:
+    """The versions of the first run, which are those of PyTorch's message: in the second, which keeps more, a counter
+    may have begun elsewhere."""
+    for old, new in zip(first, second, strict=False):
+        moved = old.expected - new.expected
+        if (old.attribute, old.tensor.name) != (new.attribute, new.tensor.name) or old.current - new.current != moved:
+            return
+        new.expected, new.current = old.expected, old.current
+        for write in new.writes:
+            write.version += moved if write.version >= 0 else 0
