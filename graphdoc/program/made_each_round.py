@@ -46,6 +46,16 @@ def in_loop_of(sources: SourceTexts, one: Event, other: Event) -> bool:
     return False
 
 
+def made_outside_loops(sources: SourceTexts, producer: Node | None, failing: Event) -> bool:
+    """Whether a value was made by a line that stands in no loop of the user's around the failing call."""
+    made = [f for f in producer.stack if f.user] if producer is not None else []
+    for call in (f for f in failing.stack if f.user):
+        loop, at = node_loop_of(sources, call), in_function(made, call)
+        if loop is not None and at is not None and covers(loop, at.line):
+            return False
+    return bool(made)
+
+
 def _computes_anew(stack: list[Frame]) -> bool:
     """Whether below the user's innermost line there is nothing but PyTorch's layers and functions."""
     last = max((i for i, f in enumerate(stack) if f.user), default=-1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.loops import loop_of
+from graphdoc.program.made_each_round import made_outside_loops
 from graphdoc.program.made_parameters import makes_parameter
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -40,8 +41,10 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     if not reuse.behind & reuse.reached_beside:
         # Else other losses of this step learn through what the same lines make: no cut where it is made.
         cuts += [*no_grad_over_maker(program, reuse), *constant_at_use(program, reuse.carries, constant)]
-    # What was stored before the first call is stored once: behind the first step nothing more would come through it.
-    later = detach_behind_step(program, reuse)[:1] if not reuse.made_before_all else []
+    makers = [program.node(c.producer) for c in reuse.carries]
+    # Of what was stored once, before all calls, nothing more would come through behind the first step.
+    once = reuse.failing is not None and all(made_outside_loops(program.sources, m, reuse.failing) for m in makers)
+    later = detach_behind_step(program, reuse)[:1] if not once else []
     if not missing:
         return [*cuts, *later]
     untouched = program.evidence.fresh_reaches

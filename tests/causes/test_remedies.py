@@ -400,3 +400,23 @@ def test_what_is_made_once_within_an_expression_stays(made: str, kept: str, tmp_
     seen = observe(tmp_path, HEAD + "opt = 1\n" + DRAWN_PARAMETER.format(made=made))
     texts = [t for kind, new in seen.patches() if kind == "compute_in_method" for t in new.values()]
     assert bool(texts) is bool(kept) and all(f"        {kept}\n" in t for t in texts)
+
+
+STORED_ONCE = """
+body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+codes = {k: body(torch.randn(3)).tanh() for k in range(3)}
+for step in range(3):
+    loss = head(torch.stack([codes[k] for k in range(3)]) + body(torch.randn(3, 3))).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_was_stored_once_is_not_detached_behind_each_step(tmp_path: Path) -> None:
+    """Behind the first step nothing would come through it any more, and the values would stay those of old weights."""
+    seen = observe(tmp_path, HEAD + STORED_ONCE)
+    assert seen.found
+    kinds = [kind for kind, _ in seen.patches()]
+    assert kinds and "detach_after" not in kinds
