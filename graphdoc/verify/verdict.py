@@ -211,6 +211,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["without_reference"] = True
     ended = baseline.spared & {base.name(key) for _, key in base.used() - trace.used()}
     known = bool(base.used())
+    if {key for _, key in base.flows()} - {key for _, key in trace.flows()}:
+        data["idle_stopped"] = True  # of what no step uses: it is not to be said that all still get theirs
     return Verdict(True, praise(outcome, trace, data, known, went_on, baseline.steady, bool(ended)), data)
 
 

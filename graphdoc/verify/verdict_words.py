@@ -84,6 +84,8 @@ def reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str
     gets none.
     """
     missed = data.get("never_reached", [])
+    if known and trace.backwards and data.get("idle_stopped"):
+        return "every parameter of which a step used a gradient still gets one"
     if known and trace.backwards:
         return f"every {'other ' if ended else ''}parameter that received gradient still does"
     if missed:
