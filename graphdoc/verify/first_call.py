@@ -36,14 +36,16 @@ def changed_first_call(
 
 
 def _merged(base: Trace, patched: Trace, place: Line, keys: list[str]) -> bool:
-    """Whether several calls from this place added up their gradients for one step, and a single one does now."""
+    """Whether several calls from this place added up their gradients for one step, and fewer do now: one for all, or
+    one for those of each part of a batch."""
     owners = {o for key in keys for o in base.holders(key)}
 
     def gathered(trace: Trace) -> int:
         end = next((s.index for s in trace.steps if s.optimizer in owners), None)
         return sum(1 for c in trace.calls if c.place == place and (end is None or c.index < end))
 
-    return gathered(base) > 1 == gathered(patched)
+    mine, its = gathered(base), gathered(patched)
+    return mine > its > 0 and mine % its == 0
 
 
 def _same_loss(base: Trace, patched: Trace, first: Call, failing: int, tolerance: float) -> Call | None:

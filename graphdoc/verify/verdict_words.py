@@ -52,7 +52,7 @@ def praise(
     elif data.get("loss_difference") is not None:
         parts.append("the loss is that of the unpatched program made to go on")
     gap = {k: v for k in ("gradients", "loss") if (v := data.get(f"reference_{k}", 0.0)) > TOLERANCE}
-    if gap:
+    if gap and "max_relative_difference" not in data:  # one call on a sum has another loss, and equal gradients
         told = " and ".join(f"{what} by {percent(size)}" for what, size in gap.items())
         parts.append(f"it differs from the program as it is written: {told}")
     parts += data.get("first_call", [])
