@@ -29,6 +29,7 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
+from graphdoc.story.no_recording import told_under_way
 
 TITLE = "Gradient recording was switched off while the loss was computed"
 
@@ -122,7 +123,9 @@ def recognise(program: Program) -> Finding | None:
     if own and cut is None:
         return None
     seen = cut is not None and without_graph(program.raised)
-    return _told(program, cut) if cut is not None and seen else unseen(program, 0.28, TITLE, _UNSEEN)
+    if cut is not None and seen:
+        return _told(program, cut)
+    return told_under_way(program) or unseen(program, 0.28, TITLE, _UNSEEN)
 
 
 @dataclass(frozen=True)
