@@ -14,7 +14,8 @@ from graphdoc.program.flagged_builders import builders
 from graphdoc.program.in_place_writes import is_statement, operands_named, target_of
 from graphdoc.program.other_names import read_by_another_name
 from graphdoc.program.overwrites import Overwrite
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.saved_operands import saved_operand
+from graphdoc.program.spans import code_at, innermost_user, place, where
 from graphdoc.program.writers import By, Writer
 from graphdoc.program.written_entries import entry_written
 from graphdoc.source.module import Source
@@ -164,6 +165,7 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
     """
     edits = []
     shown = []
+    saved = False
     for s in found.stales:
         node = node_with(nodes, s.node)
         frame = innermost_user(node.stack) if node is not None else None
@@ -175,11 +177,18 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
             continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
         operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(sources, frame, n))), [])
+        operand = saved_operand(sources, frame, s.attribute) if not operands else None
+        if operand is not None:
+            edits.append({"kind": "clone_expression", "args": {"place": place(operand)}})
+            shown.append(f"{code_at(sources, operand)} at {where(frame)}")
+            saved = True
+            continue
         if not operands:
             return []
         edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})
         shown.append(f"{operands[0]} at {where(frame)}")
-    if not any("operands" in e["args"] for e in edits):
+        saved = True
+    if not saved:
         return []
     note = "The operations keep a copy of the values of now; later writes do not reach it. The numbers stay the same."
     return together(edits, f"use a clone of {', '.join(list(dict.fromkeys(shown))[:3])}", "safe", note)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from questions import asked
 
 from graphdoc.fixes.kinds import build
 from graphdoc.program.observed import Program
 from graphdoc.program.written_entries import entry_written
-from graphdoc.remedies.in_place_write import out_of_place
+from graphdoc.remedies.in_place_write import clone_operand, out_of_place
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.source.module import Source
 
@@ -82,3 +83,31 @@ def test_a_write_for_its_own_sake_is_put_elsewhere(tmp_path: Path) -> None:
     assert program.overwrite is not None
     remedies = overwritten_remedies(program, program.overwrite)
     assert remedies and not any(part["kind"] == "out_of_place" for r in remedies for part in r.parts)
+
+
+GRAM = """
+class Gram(nn.Module):
+    def forward(self, x):
+        self.held = []
+        self.held.append({gram})
+        return x
+
+net = nn.Sequential(nn.Conv2d(1, 2, 3), Gram(), nn.ReLU(inplace=True), nn.Flatten(), nn.LazyLinear(1))
+loss = net(torch.randn(1, 1, 6, 6)).sum() + net[1].held[0].square().mean()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("gram", "mended"),
+    [
+        ("torch.mm(x.view(2, -1), x.view(2, -1).t())", "torch.mm(x.view(2, -1).clone(), x.view(2, -1).t().clone())"),
+        ("x.view(2, -1) @ x.view(2, -1).t()", "x.view(2, -1).clone() @ x.view(2, -1).t().clone()"),
+    ],
+)
+def test_an_operand_without_a_name_is_cloned_by_what_the_node_calls_it(gram: str, mended: str, tmp_path: Path) -> None:
+    program = asked(tmp_path, GRAM.format(gram=gram))
+    assert program.overwrite is not None
+    (only,) = clone_operand(program.sources, program.nodes, program.overwrite)
+    (text,) = build(only.kind, {f: Source(f, t) for f, t in program.sources.items()}, only.args).values()
+    assert mended in text
