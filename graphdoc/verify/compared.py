@@ -115,6 +115,7 @@ class Baseline:
     half what a patch has to achieve. ``reached_from`` are names of the parameters behind the original's backward calls,
     the failing one among them, by place; empty where one of them is not known. ``old_parts`` are names of the
     parameters behind what is stale, freed or older in the failing graph. ``late``: its time was up before its end.
+    ``covered`` are the places of backward calls that were seen to reach no parameter.
     """
 
     trace: Trace
@@ -132,3 +133,4 @@ class Baseline:
     reached_from: Mapping[Line, frozenset[str]] = field(default_factory=dict)
     old_parts: frozenset[str] = frozenset()
     late: bool = False
+    covered: frozenset[Line] = frozenset()

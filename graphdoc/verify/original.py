@@ -90,6 +90,12 @@ def expected_names(program: Program) -> frozenset[str]:
     return frozenset(owned & (had | (set(program.evidence.reaches) - waiting) | behind))
 
 
+def covered_places(signs: list[Sign]) -> frozenset[Line]:
+    """Where a run that went on called backward on what reaches no parameter."""
+    at = (innermost_user(s.stack) for s in signs if s.kind == "covered-loss")
+    return frozenset((f.file, f.line) for f in at if f is not None)
+
+
 def stepped_between(trace: Trace, freed: int, failing: int) -> bool:
     """Whether an optimizer stepped after the call that released a graph and before the one that needed it again.
 

@@ -27,6 +27,7 @@ from graphdoc.verify.ended import last_line, outcome_of
 from graphdoc.verify.lines import back_to_original
 from graphdoc.verify.original import (
     behind_what_was_made_once,
+    covered_places,
     expected_names,
     failing_index,
     own_graph,
@@ -262,6 +263,7 @@ class Trial:
             spared=spared,
             piled=piled,
             meant=meant,
+            covered=covered_places(self.evidence.signs),
             gone="what was found is gone",
         )
 

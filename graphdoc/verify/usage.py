@@ -210,3 +210,13 @@ def reference_gap(base: Trace, patched: Trace, failing: int) -> tuple[float | No
     # A helper that differentiates every loss may have been given this one earlier.
     known = [difference({"": at.value}, {"": c.value}) for c in same[:number] if c.value is not None]
     return gradients, min([gap, *(k for k in known if k <= TOLERANCE)])
+
+
+def reaches_nothing(patched: Trace, covered: frozenset[Line]) -> str:
+    """What is wrong if a backward call that was to reach parameters, and reached none, still gives none a gradient, as
+    far as it was measured; empty otherwise."""
+    for place in sorted(covered):
+        measured = [c for c in patched.backwards if c.place == place and c.measured]
+        if measured and not any(c.gained for c in measured):
+            return f"the backward at {told_place(place)} still reaches no parameter"
+    return ""

@@ -28,6 +28,7 @@ from graphdoc.verify.usage import (
     mixed,
     never_reached,
     not_compared,
+    reaches_nothing,
     reference_gap,
     steps_in_vain,
     steps_starved,
@@ -129,6 +130,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         return Verdict(
             False, f"{baseline.gone}, but {listed(gone)} no longer {'steps' if len(gone) == 1 else 'step'}", data
         )
+    still = reaches_nothing(trace, baseline.covered)
+    if still:
+        return Verdict(False, still, data)
     silent = silent_afterwards(trace, baseline.failing, baseline.gone)
     if silent:
         return Verdict(False, silent, data)

@@ -484,3 +484,34 @@ def test_zeros_that_are_stepped_by_again_are_no_doubt(each, twice):
 
     order: list[Call | Step] = [call(0, {"0.0": 1.0}), step(1), call(2, {}), step(3), call(4, {})]
     assert bool(steps_twice(Trace(), Trace(order=order, optimizers={0: "SGD"}))) is twice
+
+
+NUMBERS = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net, other = nn.Linear(2, 1), nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+theirs = torch.optim.SGD(other.parameters(), lr=0.1)
+for step in range(3):
+    theirs.zero_grad()
+    other(torch.ones(4, 2)).pow(2).mean().backward()
+    theirs.step()
+    losses = [net(torch.ones(4, 2)).pow(2).mean()]
+    optimizer.zero_grad()
+    torch.tensor(losses, requires_grad=True).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "verified"), [("torch.tensor(losses, requires_grad=True) * 1", False), ("torch.stack(losses)", True)]
+)
+def test_a_call_that_reached_nothing_is_to_reach_something(tmp_path, made, verified):
+    """That nothing is seen of it any more does not mend it."""
+    original = traced(tmp_path / "original", NUMBERS, "verify:-1")
+    patched = traced(tmp_path / "patched", NUMBERS.replace(COVERED, made), "verify:-1")
+    place = next(c.place for c in original.trace.backwards if not c.gained)
+    verdict = judge(Outcome(0, False, 1.0), patched.trace, Baseline(original.trace, covered=frozenset({place})), False)
+    assert verdict.verified is verified, verdict
