@@ -16,6 +16,7 @@ import ast
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.fixes.remove_decorator import removal
 from graphdoc.source.blocks import delete, unwrap
+from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import same, targets_of
 from graphdoc.source.places import Edit
@@ -31,19 +32,34 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if isinstance(above, ast.If):
             present = _present(above.test)
             if present is not None and (present or _fills(above)):
+                _refuse_draws(source.node_function(above) if present else above)
                 return _without(source, above, present)
         if isinstance(above, Function):
             for decorator in above.decorator_list:
                 name = ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                if name.split(".")[-1] in (*_DECORATORS, "cached_property"):
+                    _refuse_draws(above)
                 if name.split(".")[-1] in _DECORATORS:
                     return removal(source, decorator)
                 if name.split(".")[-1] == "cached_property":
                     return [replace(source, decorator, "property")]
             returning = _returning(source, above, node)
             if returning is not None:
+                _refuse_draws(above)
                 return _without(source, returning, True)
             break
     raise CannotFix("no cache is recognised around that place")
+
+
+def _refuse_draws(node: ast.AST | None) -> None:
+    """Refuse where the value is drawn: computed each time it would be another one each time.
+
+    Raises:
+        CannotFix: it draws, or takes the next of something.
+    """
+    drawing = another_each_time(node) if node is not None else ""
+    if drawing:
+        raise CannotFix(f"`{drawing}` gives another value each time")
 
 
 def _fills(node: ast.If) -> bool:

@@ -110,6 +110,8 @@ REFUSED = [
     ),
     ("uncache", "if a > b:\n    «x = 1»\n", {}, "no cache"),
     ("uncache", "if k in c:\n    «x = c[k]»\n", {}, "nothing would compute"),
+    ("uncache", "if k not in c:\n    «c[k] = net(torch.randn(3))»\n", {}, "gives another value each time"),
+    ("uncache", "@lru_cache\ndef f(n):\n    «return net(torch.rand(n))»\n", {}, "gives another value each time"),
     ("uncache", "def f(k):\n    if k in d:\n        return d[k]\n    «c[k] = g()»\n    return c[k]\n", {}, "no cache"),
     ("uncache", "if not self.frozen:\n    self.x = «f()»\n", {}, "no cache"),
     ("uncache", "if goal is None:\n    self.x = «f()»\n", {}, "no cache"),

@@ -486,6 +486,7 @@ def test_zeros_that_are_stepped_by_again_are_no_doubt(each, twice):
     assert bool(steps_twice(Trace(), Trace(order=order, optimizers={0: "SGD"}))) is twice
 
 
+COVERED = "torch.tensor(losses, requires_grad=True)"
 NUMBERS = """
 import torch
 from torch import nn
