@@ -25,11 +25,11 @@ _NOTES = {
 
 def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     """Best first. None hides a gradient that was computed and thrown away."""
-    if unset.why is Why.CLEARED:
-        return _read_first(program, unset)
     source = Source(unset.read.file, program.sources.get(unset.read.file, ""))
     node = source.node_expression(Place.of(unset.read))
     use = use_of(source, node) if node is not None else None
+    if unset.why is Why.CLEARED:
+        return _cleared_to_zeros(unset) if use is Use.GIVEN else _read_first(program, unset)
     if use is None or node is None:
         return ()
     # Where one tensor is asked for by its name, and nothing steps it, its gradient is what the program is after.
@@ -42,6 +42,16 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
     args = {"place": place(unset.read)}
     first = Remedy("grad_if_any", _TITLES[use].format(**words), "safe", _NOTES[use], args)
     return (first, *_zeros(unset))
+
+
+def _cleared_to_zeros(unset: Unset) -> tuple[Remedy, ...]:
+    """What is added to the gradient is for the step: it needs zeros to be added to, which the clearing left once."""
+    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    if clear is None:
+        return ()
+    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
+    note = "the gradients are zeros then, as they were before PyTorch 2.0, and what is added to them here is theirs"
+    return (Remedy("set_keyword", "clear the gradients to zeros instead of None", "unsafe", note, args),)
 
 
 def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
