@@ -192,6 +192,8 @@ def _ones(value: ast.expr) -> bool:
         return bool(value.elts) and all(_ones(e) for e in value.elts)
     if isinstance(value, ast.ListComp):
         return _ones(value.elt)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):  # [torch.ones(1)] * 3
+        return any(isinstance(v, ast.List | ast.Tuple) and _ones(v) for v in (value.left, value.right))
     if not isinstance(value, ast.Call):
         return False
     if isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "cpu"):
