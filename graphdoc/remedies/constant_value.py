@@ -7,7 +7,7 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.carried_names import local_names_of, names_taken_up
+from graphdoc.program.carried_names import is_local, local_names_of, names_taken_up
 from graphdoc.program.connections import is_needed, is_the_loss_itself, reached_without_nodes, takes_only_older
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
@@ -163,8 +163,9 @@ def _use(
         bound = names_taken_up(program.sources, program.nodes, c) if level == 0 else []
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)
-        read = operands_in(program.sources, frame, [*bound, *local, *paths_of(c)])
-        parts = slices_in(program.sources, frame, [*kept, *bound, *paths_of(c)])
+        paths = [p for p in paths_of(c) if p not in _of_others(c, frame)]
+        read = operands_in(program.sources, frame, [*bound, *local, *paths])
+        parts = slices_in(program.sources, frame, [*kept, *bound, *paths])
         for name in dict.fromkeys([*read, *parts]):
             structure = known(program, frame.file, frame.function, name)
             if name in parts and name not in (*read, *kept) and structure != "tensor":
@@ -176,6 +177,14 @@ def _use(
             if structure is not None and structure is not UNKNOWN:
                 return frame, name, structure
     return None
+
+
+def _of_others(c: OlderEdge, frame: Frame) -> set[str]:
+    """The paths by which other functions know a value where this one knows it by one of its own: what bears such a name
+    here is something else (``learn(other, mine)`` of ``def learn(self, mine, other)``)."""
+    here = {p for h in c.tensor.holders if is_local(h, frame) for p in (h.path, h.base)}
+    there = {p for h in c.tensor.holders if not is_local(h, frame) for p in (h.path, h.base)}
+    return {p for p in there - here if not p.startswith(("self.", "cls."))} if here else set()
 
 
 def _whole_use(program: Program, consumer: Node, used: Frame) -> dict[str, Any] | None:

@@ -39,7 +39,7 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     now = same_call(base, patched, at)
     if now is None or not _same_value(at, now):
         return []
-    mine = _stepped_by(base, base.trains().get(at.place, set()), at)
+    mine = _stepped_by(base, base.trained_by(at), at)
     return _told(base, at, now, {k for k in mine if base.name(k) not in old}, tolerance)
 
 
@@ -61,7 +61,7 @@ def cut_elsewhere(
         return []
     trains, end = base.trains(), _alike_until(base, patched)
     for at in base.backwards:
-        own = trains.get(at.place, set())
+        own = base.trained_by(at)
         if at.index == failing or any(own & trains.get(place, own) for place in at.shares):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]

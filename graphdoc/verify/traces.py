@@ -165,6 +165,17 @@ class Trace:
                 waiting.add(entry.place)
         return found
 
+    def trained_by(self, call: Call) -> set[int]:
+        """The optimizers that step next after this very call, before another backward is called; where none does, those
+        that step after others from its place. Several agents may share one line, each with optimizers of its own."""
+        found: set[int] = set()
+        for entry in self.order[self.order.index(call) + 1 :]:
+            if isinstance(entry, Step):
+                found.add(entry.optimizer)
+            elif found and entry.kind == "backward" and not entry.inner:
+                break
+        return found or self.trains().get(call.place, set())
+
     def rekey(self, other: Trace) -> None:
         """Give parameters the keys that they have in another run, where both runs know their names.
 
