@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import legacy_variable, node_stacks, stacks
 from graphdoc.capture.containers import elements, numbers_in
-from graphdoc.capture.cut_records import Origin, Record, draw_behind
+from graphdoc.capture.cut_records import Origin, Record, draw_behind, is_nothing
 from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from graphdoc.capture.witness import Witness
 
-MOST_RECORDS = 400_000
-DEEPEST = 400
+MOST_RECORDS, DEEPEST = 400_000, 400
 """Operations without a graph followed back from the loss."""
 
 CONVERSIONS = {"item", "tolist", "numpy", "__float__", "__int__", "__bool__", "__array__", "__index__", "__complex__"}
@@ -132,11 +131,13 @@ class CutRecorder(TorchFunctionMode):
 
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         name = self._name(func)
-        if name in QUIET or _is_nothing(name, args, result):
+        if name in QUIET or is_nothing(name, args, result):
             return
         if name == "requires_grad_" or name == "__set__":
             self._note_freezing(func, args, kwargs)
             return
+        # What is written is made of what it was and of what is put there.
+        result = args[0] if name == "__setitem__" else result
         outputs = result if isinstance(result, tuple | list) else (result,)
         # A leaf, also where it is let require gradients: ``torch.tensor(losses, requires_grad=True)`` copies numbers.
         wrapped = name == legacy_variable.NAME or (name == COPIES and isinstance(result, torch.Tensor))
@@ -291,11 +292,6 @@ class CutRecorder(TorchFunctionMode):
         if record is not None:
             self._keep(value, record)
         return record
-
-
-def _is_nothing(name: str, args: Any, result: Any) -> bool:
-    """Whether an operation has given back what it was given, unwritten: ``x.to(device)`` of what is there."""
-    return bool(args) and result is args[0] and not name.endswith("_") and name != legacy_variable.NAME
 
 
 def _viewed(tensor: torch.Tensor) -> torch.Tensor:

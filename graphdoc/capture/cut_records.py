@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.capture import stacks
+from graphdoc.capture import legacy_variable, stacks
 from graphdoc.capture.frames import site_of
 from graphdoc.capture.switches import Place
 
@@ -100,3 +100,8 @@ def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Reco
                 seen.add(id(r))
                 chain.append(r)
     return chain
+
+
+def is_nothing(name: str, args: Any, result: Any) -> bool:
+    """Whether an operation has given back what it was given, unwritten: ``x.to(device)`` of what is there."""
+    return bool(args) and result is args[0] and not name.endswith("_") and name != legacy_variable.NAME

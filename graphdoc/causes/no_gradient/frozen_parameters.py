@@ -19,6 +19,7 @@ from graphdoc.source.paths import covers
 from graphdoc.story.first_told import first_told
 from graphdoc.story.flag_of_module import flag_of_module
 from graphdoc.story.frozen_again import frozen_again, frozen_throughout
+from graphdoc.story.frozen_forward import FORWARD, frozen_forward
 from graphdoc.story.missing_graph import (
     facts_of,
     find_cut,
@@ -127,13 +128,16 @@ def _seen(program: Program) -> Finding | None:
 def _from_cut(program: Program, cut: Cut) -> Finding:
     """A forward whose parameters were all frozen was seen."""
     strength, confidence = weigh(program, cut)
+    told_forward, alone = frozen_forward(program.parameters)
+    if not alone and confidence == "certain":
+        confidence = "likely"  # what the others have computed may have come in by a write that is not followed
     used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
     told = story(program, cut, "computed from parameters that do not require gradients")
     return Finding(
         strength,
         confidence,
         f"no parameter of this loss requires gradients: {_are_frozen(cut.behind)}" if cut.behind else TITLE,
-        _FORWARD,
+        told_forward,
         distinct((*_freezing(program.sources, used), *told)),
         (*facts_of(program.cuts, cut), *_frozen_names(program.parameters)),
         (*used_up(program.sources), *unfreeze(program, [f for _, f in _statements(program.sources, used)])),
@@ -159,17 +163,11 @@ def _nothing_trainable(program: Program) -> Finding | None:
         strength,
         cast(Confidence, confidence),
         TITLE,
-        _FORWARD,
+        FORWARD,
         distinct((*marks, *made, *program.raised_span("the loss that arrives here has no graph"))),
         _frozen_names(program.parameters),
     )
 
-
-_FORWARD = (
-    "The forward used parameters, recording was on, and none of these parameters had `requires_grad=True` at that "
-    "time. "
-    "So no operation was recorded and the loss has no graph."
-)
 
 _DDP = (
     "`DistributedDataParallel` averages gradients, and this module will never have any: {why}. Leave such a module "
