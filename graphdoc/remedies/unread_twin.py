@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.evidence import Frame
+from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, text_of, tree
 from graphdoc.program.observed import Program
@@ -22,7 +22,7 @@ from graphdoc.story.wording import listing
 
 def behind_step(program: Program, at: Scene | None) -> list[Remedy]:
     """For forwards before a step and a loss behind it."""
-    return _unread(program, at.lines, at.write, at.backward) if at is not None else []
+    return _unread(program.sources, at.lines, at.write, at.backward) if at is not None else []
 
 
 def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -35,16 +35,16 @@ def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
         earlier = in_function(freeing.stack, backward)
         made = [f for n in makers if n is not None and (f := in_function(n.stack, backward)) is not None]
         if earlier is not None and len(made) == len(makers):
-            return _unread(program, list({f.line: f for f in made}.values()), earlier, backward)
+            return _unread(program.sources, list({f.line: f for f in made}.values()), earlier, backward)
     return []
 
 
-def _unread(program: Program, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
+def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
     """Read the new values instead, wherever the failing loss is made of the old ones behind a line."""
-    root = tree(program.sources, backward.file)
+    root = tree(sources, backward.file)
     if root is None:
         return []
-    source = Source(backward.file, program.sources[backward.file])
+    source = Source(backward.file, sources[backward.file])
     scope = _Scope(source, function_around(source.tree or root, backward.line) or source.tree or root, after, backward)
     pairs = [scope.twin(f) for f in forwards]
     known = [p for p in pairs if p is not None]
