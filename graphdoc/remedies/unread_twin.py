@@ -20,9 +20,9 @@ from graphdoc.source.paths import covers, key, targets_of
 from graphdoc.story.wording import listing
 
 
-def behind_step(program: Program, at: Scene | None) -> list[Remedy]:
+def behind_step(sources: SourceTexts, at: Scene | None) -> list[Remedy]:
     """For forwards before a step and a loss behind it."""
-    return _unread(program.sources, at.lines, at.write, at.backward) if at is not None else []
+    return _unread(sources, at.lines, at.write, at.backward) if at is not None else []
 
 
 def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:

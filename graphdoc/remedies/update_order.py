@@ -57,7 +57,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
         return _unique(
-            [*behind_step(program, at), *cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned]
+            [*behind_step(program.sources, at), *cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned]
         )
     ordered = steps_behind(program, found.steps)
     parted = parted if found.constant else []
@@ -69,7 +69,7 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     together = ordered if asked or one else []
     return _unique(
         [
-            *behind_step(program, at),
+            *behind_step(program.sources, at),
             *cut,
             *scored_again(program, found, at),
             *together,
