@@ -56,9 +56,8 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     if at is not None and at.order == "late":
         return _unique([*cut, *cloned, *again, *(parted if found.constant else [])])
     if at is not None and at.order == "carried":
-        return _unique(
-            [*behind_step(program.sources, at), *cut, *for_each_round(program.sources, found, at), *again, *parted, *cloned]
-        )
+        rounds = for_each_round(program.sources, found, at)
+        return _unique([*behind_step(program.sources, at), *cut, *rounds, *again, *parted, *cloned])
     ordered = steps_behind(program, found.steps)
     parted = parted if found.constant else []
     if at is not None and at.order == "below":
