@@ -27,9 +27,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, st
 from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
 from graphdoc.source.call_arguments import set_keyword
-from graphdoc.source.effects import binds_any, built_objects, is_bare_call, method_of, opaque_calls
+from graphdoc.source.effects import binds_any, built_objects, calls_of, is_bare_call, method_of, opaque_calls
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, key
+from graphdoc.source.paths import is_path, key, last_word
 from graphdoc.source.places import Edit
 from graphdoc.source.touched_names import Touching
 
@@ -195,10 +195,15 @@ class _Crossing:
     def _unknown(self, source: Source, top: ast.stmt, roots: frozenset[str], leads: ast.stmt | None) -> ast.AST | None:
         """The first expression of a statement that may read or change what the step writes."""
         free = leads.value if isinstance(leads, ast.Expr) and leads is top else None
-        if self.touching is not None:
-            return self.touching.first(top, free)
         objects = built_objects(source.tree) if source.tree is not None else frozenset()
-        return next((c for c in opaque_calls(top, roots, _KNOWN, objects) if c is not free), None)
+        opaque = next((c for c in opaque_calls(top, roots, _KNOWN, objects) if c is not free), None)
+        if self.touching is None:
+            return opaque
+        for c in calls_of(top):
+            on = c.func.value if isinstance(c.func, ast.Attribute) and c.func.attr in ("step", "zero_grad") else None
+            if on is not None and not self.touching.leaves_alone(last_word(c.func), on):
+                return c  # a scheduler's step is another one before that of its optimizer
+        return self.touching.first(top, free) if opaque is not None else None
 
 
 def _inputs(at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str) -> list[Edit]:

@@ -15,10 +15,10 @@ _SECOND = frozenset({"other", "mat2", "batch2", "vec", "tensor2"})
 _OPERATIONS = (ast.Mult, ast.MatMult, ast.Div)
 
 
-def saved_operand(sources: SourceTexts, frame: Frame, attribute: str) -> Frame | None:
-    """The place of the operand in the expression at a place; None where the expression is no single operation.
+def saved_operand(sources: SourceTexts, frame: Frame, op: str, attribute: str) -> Frame | None:
+    """The place of the operand in the expression at a place; None where the expression is not the operation itself.
 
-    ``attribute`` is that of the node: ``_saved_self``, ``_saved_mat2``.
+    ``op`` is the node's name (``MmBackward0``), ``attribute`` what it has saved (``_saved_self``, ``_saved_mat2``).
     """
     saved = attribute.removeprefix("_saved_")
     which = 0 if saved in _FIRST else 1 if saved in _SECOND else None
@@ -27,9 +27,17 @@ def saved_operand(sources: SourceTexts, frame: Frame, attribute: str) -> Frame |
     operands: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATIONS):
         operands = [node.left, node.right]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is(node.func.attr, op):
         library = isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "th")
         operands = [*([] if library else [node.func.value]), *node.args]
+    if isinstance(node, ast.Call) and node.keywords:
+        return None
     if which is None or which >= len(operands) or isinstance(operands[which], ast.Starred | ast.Constant):
         return None
     return frame_of(sources, frame.file, operands[which], frame.function)
+
+
+def _is(method: str, op: str) -> bool:
+    """Whether a function or method of this name is the operation that the node is of: ``matmul`` may be several."""
+    name = op.partition("Backward")[0].lower()
+    return method == name or (method == "matmul" and name in ("mm", "bmm", "mv", "dot"))

@@ -177,7 +177,7 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
             continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
         operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(sources, frame, n))), [])
-        operand = saved_operand(sources, frame, s.attribute) if not operands else None
+        operand = saved_operand(sources, frame, node.op, s.attribute) if node is not None and not operands else None
         if operand is not None:
             edits.append({"kind": "clone_expression", "args": {"place": place(operand)}})
             shown.append(f"{code_at(sources, operand)} at {where(frame)}")

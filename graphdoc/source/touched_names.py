@@ -73,7 +73,7 @@ class Touching:
         if isinstance(func, ast.Attribute):
             owner = func.value
             if name in _UPDATES:
-                return last_word(owner) in self.optimizers or "opt" in last_word(owner).lower()
+                return self.leaves_alone(name, owner)
             if name == "backward" or self._is_library(owner):
                 return True
             if isinstance(owner, ast.Call) and last_word(owner.func) == "super":
@@ -89,6 +89,13 @@ class Touching:
         on = func.value if isinstance(func, ast.Attribute) else None
         own = on is None or (isinstance(on, ast.Name) and on.id in ("self", "cls"))
         return not own or name in self._bound
+
+    def leaves_alone(self, name: str, owner: ast.expr) -> bool:
+        """Whether a ``step`` is that of an optimizer and of no scheduler, and a ``zero_grad`` one of others."""
+        word = last_word(owner)
+        if name == "zero_grad":
+            return word not in ("", "self", "cls", *self.parts)
+        return word in self.optimizers or "opt" in word.lower()
 
     def _is_library(self, owner: ast.expr) -> bool:
         while isinstance(owner, ast.Attribute):

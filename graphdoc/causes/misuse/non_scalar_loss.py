@@ -133,6 +133,8 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     given = _weights(program.sources, frame)
     made = _made(program.sources, frame, given)
     had, wanted = (shapes.get(name, "").removeprefix("torch.Size(").rstrip(")") for name in ("shape", "shape2"))
+    if not made and frame is not None and given is not None:
+        made = [bindings.frame_of(program.sources, frame.file, given, frame.function)]
     spans = tuple(span("cause", f, f"these weights have shape {had}, {wanted} is needed") for f in made[:1])
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     number = wanted == "[]" and bool(given) and all(_ones(v) for v in _values(program.sources, frame, given))

@@ -5,8 +5,8 @@ torch.manual_seed(0)
 net = nn.Linear(3, 1)
 weights = list(net.parameters())
 optimizer = torch.optim.SGD(weights, lr=0.1)
-for w in weights:
-    w.grad = torch.zeros_like(w)
+net(torch.ones(2, 3)).mean().backward()
+optimizer.step()
 for step in range(4):
     optimizer.zero_grad()
     for part in torch.randn(2, 5, 3):
