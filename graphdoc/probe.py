@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphdoc.carried_over import take_over
 from graphdoc.evidence import SECOND_LOOK, Evidence, EvidenceError, Process, Sign
 from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
@@ -19,6 +18,7 @@ from graphdoc.program.idle_argument import read_besides
 from graphdoc.program.signs import first_sign
 from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
 from graphdoc.program.version_counts import plausible
+from graphdoc.second_run import take_over
 from graphdoc.story.every_value import NONE_MET
 
 SHORTEST_LIMIT = 30.0
@@ -168,8 +168,7 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
     if second is not None and same_failure(evidence, second):
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
-        second.probe = second.probe or mode
-        take_over(evidence, second)
+        take_over(evidence, second, mode)
         if ended.stopped and second.raised is not None and evidence.raised is not None:
             # Ended before its own end could tell.
             second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes

@@ -11,7 +11,7 @@ from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.walk import NO_SEQUENCE
-from graphdoc.evidence import Evidence, Folded, Part
+from graphdoc.evidence import PART_FRAMES, PART_NAMES, Evidence, Folded, Part
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
@@ -21,12 +21,8 @@ MOST_PARTS = 400
 """Parts of a folded graph; with more of them the ways that lead to an expression are told apart less, and in the end
 only functions are."""
 MOST_EDGES = 2_000
-MOST_NAMES = 40
-"""Parameters of one module that are named."""
 MOST_NODES = 200_000
 """Nodes of a graph that is folded: a larger one is no more readable, and takes seconds."""
-FRAMES = 4
-"""Frames that are kept of a part's stack."""
 _DEPTHS = (400, 3, 2, 1, 0)
 """Frames of the user's by which nodes are told apart: the whole way, and shorter ones where that is too much."""
 
@@ -112,7 +108,7 @@ class Folding:
             part = folded.parts[part_of[found.number]]
             if not part.nodes and found.leaf is None:
                 frames = [f for f in frames_of(seen.raw_stack(found.node), seen.cwd) if f.user]
-                part.stack = frames[-FRAMES:]
+                part.stack = frames[-PART_FRAMES:]
                 part.older = found.sequence < self._latest
             part.nodes += 1
             op = found.op
@@ -136,6 +132,6 @@ class Folding:
 
     def _name(self, part: Part, leaf: Any) -> None:
         name = self._seen.census.parameter_names.get(id(leaf)) or f"<unnamed {shape_of(leaf)}>"
-        if len(part.parameters) < MOST_NAMES and name not in part.parameters:
+        if len(part.parameters) < PART_NAMES and name not in part.parameters:
             part.parameters.append(name)
         part.owners = sorted({*part.owners, *self._owners.get(id(leaf), ())})

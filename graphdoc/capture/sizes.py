@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 WALK_LIMIT = 20_000
@@ -12,8 +13,8 @@ MOST_CLONED = 20_000_000
 """Elements of gradients that are copied to tell what one call has added; beyond it only the sums are compared."""
 SAMPLED = 4096
 """Elements of a gradient that are looked at for what its size does not tell."""
-TURNS = 4
-_patterns: dict[str, Any] = {}
+_PRIMES = (40503, 48271, 69621, 16807)
+"""One pattern of signs of each."""
 _WALKED = "graphdoc_walked"
 
 
@@ -32,7 +33,7 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
 
 def measured(torch: Any, tensor: Any) -> list[float]:
     """What stands for a gradient in a trace: the sum of absolute values; then, of at most ``SAMPLED`` of its elements,
-    the sums under ``TURNS`` fixed patterns of signs, and the norm. Two tensors of one size, of which the one is the
+    the sums under four fixed patterns of signs, and the norm. Two tensors of one size, of which the one is the
     other turned round, have the same first sum; those under the signs lie as far apart as the tensors do (Johnson and
     Lindenstrauss, 1984).
     """
@@ -49,14 +50,12 @@ def measured(torch: Any, tensor: Any) -> list[float]:
         return [total, *turned.tolist(), float(flat.norm())]
 
 
+@cache
 def _signs(torch: Any) -> Any:
     """Patterns of signs, the same in every run and without a random number: the parity of bits of a product."""
-    known = _patterns.get("signs")
-    if known is None:
-        number = torch.arange(1, 2 * SAMPLED + 1, dtype=torch.int64)
-        rows = [((number * prime) >> 7) ^ ((number * prime) >> 13) for prime in (40503, 48271, 69621, 16807)]
-        known = _patterns["signs"] = torch.stack([(row & 1) * 2 - 1 for row in rows[:TURNS]]).to(torch.float64)
-    return known
+    number = torch.arange(1, 2 * SAMPLED + 1, dtype=torch.int64)
+    rows = [((number * prime) >> 7) ^ ((number * prime) >> 13) for prime in _PRIMES]
+    return torch.stack([(row & 1) * 2 - 1 for row in rows]).to(torch.float64)
 
 
 def gradients_now(torch: Any, leaves: Iterable[tuple[str, Any]]) -> dict[str, tuple[Any, Any, float]]:

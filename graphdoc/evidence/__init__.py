@@ -6,7 +6,21 @@ text, never tensor values (but see ``graphdoc.capture.number_facts``) and never 
 """
 
 from graphdoc.evidence.document import EVIDENCE_VERSION, FORMER_NAMES, MOST_BYTES, Evidence, EvidenceError, load
-from graphdoc.evidence.graph import Cut, Folded, Frame, Holder, Node, OlderEdge, Part, Stale, Step, Tensor, Write
+from graphdoc.evidence.graph import (
+    PART_FRAMES,
+    PART_NAMES,
+    Cut,
+    Folded,
+    Frame,
+    Holder,
+    Node,
+    OlderEdge,
+    Part,
+    Stale,
+    Step,
+    Tensor,
+    Write,
+)
 from graphdoc.evidence.run_records import (
     AS_IF,
     BYPASSED,
@@ -34,6 +48,8 @@ __all__ = [
     "LAST_LINE",
     "MOST_BYTES",
     "NO_GRAPH",
+    "PART_FRAMES",
+    "PART_NAMES",
     "SECOND_LOOK",
     "STALE_UNSEEN",
     "Cut",

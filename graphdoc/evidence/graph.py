@@ -180,6 +180,12 @@ class OlderEdge:
     term: bool = False
 
 
+PART_FRAMES = 4
+"""Frames that are kept of a part's stack; one that is shorter is whole."""
+PART_NAMES = 40
+"""Parameters that a part names; one that names as many may have more."""
+
+
 @dataclass
 class Part:
     """The nodes of the failing graph that one expression made, reached in one way, or the parameters of one module.
@@ -188,7 +194,7 @@ class Part:
     and ``stale`` say how many of the nodes were, ``older`` that they were made before the latest backward call.
     ``first`` and ``last`` are the iterations (as ``Node.iteration``; -1 where unknown) of the lowest and highest node.
     ``lines`` are the first and the last line of one that stands for a whole function; empty for the others.
-    ``parameters`` are names, at most ``MOST_NAMES``; such a part has no stack, and ``owners`` are its optimizers.
+    ``parameters`` are names, at most ``PART_NAMES``; such a part has no stack, and ``owners`` are its optimizers.
     """
 
     stack: list[Frame] = field(default_factory=list)

@@ -6,7 +6,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import CannotFix, Sources
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, wanted_behind
-from graphdoc.source.effects import TAKES, calls_of
+from graphdoc.source.effects import TAKES, calls_of, functions_named
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 
@@ -29,13 +29,17 @@ def kept_as_drawn(
         node = found.block[i]
         taking = next((c for c in calls_of(node) if last_word(c.func) in TAKES | {"step"}), None)
         if taking is not None:
-            raise CannotFix(f"`{source.segment(taking).partition(chr(10))[0]}` would be run a second time")
+            raise CannotFix(f"`{_shown(source, taking)}` would be run a second time")
         if _samples(sources, node) and _acted_upon(found, copied, i, backward):
             if not _is_plain_draw(node):
-                what = source.segment(node).partition("\n")[0]
-                raise CannotFix(f"`{what}` would draw another one than the loss is about")
+                raise CannotFix(f"`{_shown(source, node)}` would draw another one than the loss is about")
             kept.add(i)
     return kept
+
+
+def _shown(source: Source, node: ast.stmt | ast.expr) -> str:
+    """The first line of it."""
+    return source.segment(node).partition("\n")[0]
 
 
 def _samples(sources: Sources, node: ast.stmt) -> bool:
@@ -44,8 +48,7 @@ def _samples(sources: Sources, node: ast.stmt) -> bool:
     if any(last_word(c.func) in _SAMPLES for c in calls):
         return True
     names = {last_word(c.func) for c in calls} - {""}
-    trees = [s.tree for s in sources.values() if s.tree is not None]
-    called = [n for t in trees for n in ast.walk(t) if isinstance(n, ast.FunctionDef) and n.name in names]
+    called = functions_named((s.tree for s in sources.values() if s.tree is not None), names)
     return any(last_word(c.func) in _SAMPLES for f in called for c in calls_of(f))
 
 

@@ -15,9 +15,10 @@ import ast
 from itertools import pairwise
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, place, replace, required
-from graphdoc.fixes.summing import READS_GRADIENTS, sum_over_loop
+from graphdoc.fixes.summing import sum_over_loop
 from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.call_arguments import without_flag
+from graphdoc.source.effects import READS_GRADIENTS
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding, key, last_word, same, targets_of
 from graphdoc.source.places import Edit

@@ -14,7 +14,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
 from graphdoc.fixes.join_pieces import pieces_at
-from graphdoc.source.effects import binds_any
+from graphdoc.source.effects import binds_any, functions_named
 from graphdoc.source.loop_variables import iterated
 from graphdoc.source.paths import is_path, key, last_word
 from graphdoc.source.places import Edit
@@ -41,8 +41,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _is_property(sources: Sources, name: str) -> bool:
-    nodes = (n for s in sources.values() if s.tree is not None for n in ast.walk(s.tree))
-    found = (n for n in nodes if isinstance(n, ast.FunctionDef) and n.name == name)
+    found = functions_named((s.tree for s in sources.values() if s.tree is not None), {name})
     return any(last_word(d) in ("property", "cached_property") for f in found for d in f.decorator_list)
 
 

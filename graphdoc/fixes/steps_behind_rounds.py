@@ -17,10 +17,10 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
-from graphdoc.fixes.summing import READS_GRADIENTS, repeatable
+from graphdoc.fixes.summing import repeatable
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
 from graphdoc.source.call_arguments import set_keyword
-from graphdoc.source.effects import binds_any, built_objects, method_of, opaque_calls
+from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit

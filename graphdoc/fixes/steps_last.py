@@ -24,12 +24,11 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
-from graphdoc.fixes.summing import READS_GRADIENTS
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
 from graphdoc.source.call_arguments import set_keyword
-from graphdoc.source.effects import binds_any, built_objects, calls_of, is_bare_call, method_of, opaque_calls
+from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, is_bare_call, method_of, opaque_calls
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_path, key, last_word
+from graphdoc.source.paths import is_path, key
 from graphdoc.source.places import Edit
 from graphdoc.source.touched_names import Touching
 
@@ -199,11 +198,7 @@ class _Crossing:
         opaque = next((c for c in opaque_calls(top, roots, _KNOWN, objects) if c is not free), None)
         if self.touching is None:
             return opaque
-        for c in calls_of(top):
-            on = c.func.value if isinstance(c.func, ast.Attribute) and c.func.attr in ("step", "zero_grad") else None
-            if on is not None and not self.touching.leaves_alone(last_word(c.func), on):
-                return c  # a scheduler's step is another one before that of its optimizer
-        return self.touching.first(top, free) if opaque is not None else None
+        return self.touching.update(top) or (self.touching.first(top, free) if opaque is not None else None)
 
 
 def _inputs(at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str) -> list[Edit]:

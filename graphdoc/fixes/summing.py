@@ -7,12 +7,12 @@ import ast
 from graphdoc.fixes.fix_kind import CannotFix, replace
 from graphdoc.fixes.program_slices import binds, reads
 from graphdoc.source.blocks import delete, indent_unit, insert_after, insert_before
+from graphdoc.source.effects import READS_GRADIENTS
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
 
-READS_GRADIENTS = frozenset({"clip_grad_norm_", "clip_grad_value_", "unscale_", "grad", "clip_grad_norm"})
 _WALKS = frozenset({"range", "enumerate", "zip", "reversed", "sorted", "list", "tuple"})
 _VIEWS = frozenset({"items", "keys", "values", "children", "modules", "parameters", "split", "chunk", "unbind"})
 _ONCE = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed", "items", "values"})

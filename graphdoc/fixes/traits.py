@@ -38,7 +38,7 @@ _OF_ANY_PART = frozenset({"clears", "of_caller"})
 
 def traits_of(kind: str, args: Args) -> Traits:
     """What the file of a kind, or of each of several edits, says of it."""
-    parts = [(str(p["kind"]), p["args"]) for p in args.get("edits", ())] if kind == "several" else [(kind, args)]
+    parts = _parts(kind, args)
     told: dict[str, bool] = {}
     for trait in (f.name for f in fields(Traits)):
         among = any if trait in _OF_ANY_PART else all
@@ -46,11 +46,15 @@ def traits_of(kind: str, args: Args) -> Traits:
     return Traits(**told)
 
 
+def _parts(kind: str, args: Args) -> list[tuple[str, Args]]:
+    if kind != "several":
+        return [(kind, args)]
+    return [part for p in args.get("edits", ()) for part in _parts(str(p["kind"]), p["args"])]
+
+
 def _says(kind: str, args: Args, trait: str) -> bool:
-    if trait == "of_caller":
+    if trait == "of_caller":  # of any kind: the remedy knows whose tensor it was
         return bool(args.get("caller"))
-    if kind == "several":
-        return bool(getattr(traits_of(kind, args), trait))
     if kind not in kinds():
         return False
     module = importlib.import_module(f"graphdoc.fixes.{kind}")

@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from graphdoc.evidence import Folded, Frame
+from graphdoc.evidence import PART_FRAMES, PART_NAMES, Folded, Frame
 from graphdoc.program.tensors import reached
-
-FRAMES_KEPT = 4
-"""Of a part's stack; one that is shorter is whole."""
-MOST_TOLD = 40
-"""Parameters that a part names; one that names as many may have more."""
 
 
 def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[tuple[int, int]] | None:
@@ -33,7 +28,7 @@ def ways_to(folded: Folded | None, nodes: Iterable[int], level: Frame) -> list[t
     for number in found:
         part = folded.parts[number]
         at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
-        if part.lines or (not at and len(part.stack) in (0, FRAMES_KEPT)):
+        if part.lines or (not at and len(part.stack) in (0, PART_FRAMES)):
             return None  # the level that would tell is not among the frames that were kept
         lines += [(f.line, f.end_line or f.line) for f in at]
     return sorted(set(lines))
@@ -64,7 +59,7 @@ def lines_with(folded: Folded | None, names: set[str], level: Frame) -> list[tup
     if not leaves or not names <= {n for i in leaves for n in folded.parts[i].parameters}:
         return None
     lines: list[tuple[int, int]] = []
-    for number in {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves:
+    for number in _taking(folded, leaves):
         part = folded.parts[number]
         at = [f for f in part.stack if (f.file, f.function) == (level.file, level.function)]
         if part.lines or not at:
@@ -79,10 +74,14 @@ def takes_up_anew(folded: Folded | None, names: set[str]) -> bool | None:
     if folded is None:
         return None
     leaves = {i for i, part in enumerate(folded.parts) if names & set(part.parameters)}
-    if any(len(p.parameters) >= MOST_TOLD for p in folded.parts):
+    if any(len(p.parameters) >= PART_NAMES for p in folded.parts):
         return None  # the rest of these are not named
-    above = {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves
-    return any(not folded.parts[number].older for number in above)
+    return any(not folded.parts[number].older for number in _taking(folded, leaves))
+
+
+def _taking(folded: Folded, leaves: set[int]) -> set[int]:
+    """The parts that take up one of these at once."""
+    return {upper for upper, lower, _ in folded.edges if lower in leaves} - leaves
 
 
 def without_graph(extras: dict[str, Any], function: str) -> set[str]:

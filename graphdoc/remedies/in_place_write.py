@@ -177,16 +177,12 @@ def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> 
             continue
         names = [*(h.path for h in s.tensor.holders), s.tensor.name, found.target.path]
         operands = next((o for n in dict.fromkeys(names) if n and (o := operands_named(sources, frame, n))), [])
-        operand = saved_operand(sources, frame, node.op, s.attribute) if node is not None and not operands else None
-        if operand is not None:
-            edits.append({"kind": "clone_expression", "args": {"place": place(operand)}})
-            shown.append(f"{code_at(sources, operand)} at {where(frame)}")
-            saved = True
-            continue
-        if not operands:
+        unnamed = saved_operand(sources, frame, node.op, s.attribute) if node is not None and not operands else None
+        if not operands and unnamed is None:
             return []
-        edits.append({"kind": "clone_expression", "args": {"place": place(frame), "operands": operands}})
-        shown.append(f"{operands[0]} at {where(frame)}")
+        args = {"place": place(frame), "operands": operands} if unnamed is None else {"place": place(unnamed)}
+        edits.append({"kind": "clone_expression", "args": args})
+        shown.append(f"{operands[0] if unnamed is None else code_at(sources, unnamed)} at {where(frame)}")
         saved = True
     if not saved:
         return []

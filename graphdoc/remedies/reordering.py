@@ -195,7 +195,7 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
         Remedy(
             "steps_last",
             f"step at {at} when {'both' if not others else 'all'} losses have been differentiated, behind "
-            f"{where(level if helped and level is not None else call)}",
+            f"{where(level or call)}",
             "safe",
             note,
             {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import function_around, text_of, tree
+from graphdoc.program.bindings import function_around, text_of
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, where
@@ -41,11 +41,10 @@ def behind_call(program: Program, reuse: Reuse) -> list[Remedy]:
 
 def _unread(sources: SourceTexts, forwards: list[Frame], after: Frame, backward: Frame) -> list[Remedy]:
     """Read the new values instead, wherever the failing loss is made of the old ones behind a line."""
-    root = tree(sources, backward.file)
-    if root is None:
+    source = Source(backward.file, sources.get(backward.file, ""))
+    if source.tree is None:
         return []
-    source = Source(backward.file, sources[backward.file])
-    scope = _Scope(source, function_around(source.tree or root, backward.line) or source.tree or root, after, backward)
+    scope = _Scope(source, function_around(source.tree, backward.line) or source.tree, after, backward)
     pairs = [scope.twin(f) for f in forwards]
     known = [p for p in pairs if p is not None]
     if not known or len(known) != len(pairs):
@@ -108,16 +107,12 @@ class _Scope:
 
     def _same(self, made: ast.stmt, again: ast.stmt) -> bool:
         """Whether what the call is made of is the same both times, or bound by the same expression in between."""
-        value = getattr(made, "value", None)
-        read = (
-            {key(n) for n in ast.walk(value) if isinstance(n, ast.Name | ast.Attribute)} if value is not None else set()
-        )
+        read = _loads(made)
         for s in self.every:
             if not made.lineno < s.lineno < again.lineno:
                 continue
-            for target in targets_of(s):
-                path = key(target).partition("[")[0]
-                if path in read and not (isinstance(target, ast.Name) and _value(s) == self._last(path, made)):
+            for path in _targets(s) & read:
+                if not path.isidentifier() or _value(s) != self._last(path, made):
                     return False
         return True
 
@@ -129,24 +124,26 @@ class _Scope:
     def reads(self, name: str, behind: ast.stmt) -> list[ast.stmt]:
         """The plain statements behind one that make the failing loss of a name; none where it is bound anew there."""
         last = [s for s in self.every if behind.lineno < s.lineno <= self.backward.line]
-        if any(name in {key(t).partition("[")[0] for t in targets_of(s)} for s in last):
+        if any(name in _targets(s) for s in last):
             return []
         wanted: set[str] = set()
         found: list[ast.stmt] = []
         for s in reversed(last):
             plain = isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign)
-            bound = {key(t).partition("[")[0] for t in targets_of(s)}
-            if not (covers(s, self.backward.line) and isinstance(s, ast.Expr)) and not (plain and bound & wanted):
+            if not (covers(s, self.backward.line) and isinstance(s, ast.Expr)) and not (plain and _targets(s) & wanted):
                 continue
-            names = {
-                key(n) for n in ast.walk(s) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)
-            }
-            wanted |= names
-            found += [s] if name in names else []
+            wanted |= _loads(s)
+            found += [s] if name in _loads(s) else []
         return found
 
 
+def _targets(statement: ast.stmt) -> set[str]:
+    """What a statement binds or writes into, without what indexes it."""
+    return {key(t).partition("[")[0] for t in targets_of(statement)}
+
+
 def _loads(statement: ast.stmt) -> set[str]:
+    """The names and paths that a statement reads."""
     read = (n for n in ast.walk(statement) if isinstance(n, ast.Name | ast.Attribute))
     return {key(n) for n in read if isinstance(n.ctx, ast.Load)}
 

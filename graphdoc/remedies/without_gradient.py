@@ -46,12 +46,8 @@ def remedies_for(program: Program, unset: Unset) -> tuple[Remedy, ...]:
 
 def _cleared_to_zeros(unset: Unset) -> tuple[Remedy, ...]:
     """What is added to the gradient is for the step: it needs zeros to be added to, which the clearing left once."""
-    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
-    if clear is None:
-        return ()
-    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
     note = "the gradients are zeros then, as they were before PyTorch 2.0, and what is added to them here is theirs"
-    return (Remedy("set_keyword", "clear the gradients to zeros instead of None", "unsafe", note, args),)
+    return _filled(unset, "clear the gradients to zeros instead of None", note)
 
 
 def _read_first(program: Program, unset: Unset) -> tuple[Remedy, ...]:
@@ -81,11 +77,18 @@ def _beside(sources: SourceTexts, clear: Frame, reader: Frame) -> Place | None:
 
 def _zeros(unset: Unset) -> tuple[Remedy, ...]:
     """Zeros instead of None, as ``zero_grad`` left them before PyTorch 2.0; they are only there after a gradient."""
-    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
-    if clear is None or unset.last is None or unset.why is not Why.LEFT_OUT:
+    if unset.last is None or unset.why is not Why.LEFT_OUT:
         return ()
-    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
     note = (
         "the optimizer then steps what the loss does not reach by a gradient of zero: momentum and weight decay move it"
     )
-    return (Remedy("set_keyword", "let zero_grad() fill the gradients with zeros", "unsafe", note, args),)
+    return _filled(unset, "let zero_grad() fill the gradients with zeros", note)
+
+
+def _filled(unset: Unset, title: str, note: str) -> tuple[Remedy, ...]:
+    """The call that cleared the gradient fills it with zeros; none where no call of the user's did."""
+    clear = innermost_user(unset.clear.stack) if unset.clear is not None else None
+    if clear is None:
+        return ()
+    args = {"place": place(clear), "name": "set_to_none", "value": "False"}
+    return (Remedy("set_keyword", title, "unsafe", note, args),)

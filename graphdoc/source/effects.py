@@ -107,6 +107,8 @@ DRAWS = frozenset(
     ]
 )
 """Functions and methods that draw random numbers."""
+READS_GRADIENTS = frozenset({"clip_grad_norm_", "clip_grad_value_", "unscale_", "grad", "clip_grad_norm"})
+"""Attributes and functions by which a program reads or scales gradients."""
 TAKES = frozenset(["next", "pop", "popleft", "popitem", "readline", "read", "recv", "get_nowait", "next_batch"])
 """Functions and methods that take something out of what they are called on: the next call gets another one."""
 
@@ -120,6 +122,12 @@ def another_each_time(node: ast.AST) -> str:
 def calls_of(node: ast.AST) -> list[ast.Call]:
     """Every call in a statement, outermost first."""
     return [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+
+
+def functions_named(trees: Iterable[ast.AST], names: Set[str]) -> list[ast.FunctionDef]:
+    """Every function of a program by one of these names, whatever it belongs to."""
+    nodes = (n for tree in trees for n in ast.walk(tree))
+    return [n for n in nodes if isinstance(n, ast.FunctionDef) and n.name in names]
 
 
 def method_of(node: ast.stmt) -> tuple[str, ast.expr | None]:

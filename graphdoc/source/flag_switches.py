@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from graphdoc.source.effects import functions_named
 from graphdoc.source.paths import last_word
 
 _FLAGS = frozenset({"requires_grad", "training"})
@@ -22,7 +23,7 @@ def only_switches(trees: Iterable[ast.AST], call: ast.Call, within: frozenset[st
     if name in _SWITCHES | _WALKS | within or (isinstance(call.func, ast.Name) and name in _PLAIN):
         return True
     known = list(trees)
-    found = [n for tree in known for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == name]
+    found = functions_named(known, {name})
     return len(within) < _DEPTH and bool(found) and all(_switches(known, f, within | {name}) for f in found)
 
 

@@ -7,12 +7,12 @@ import builtins
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from graphdoc.source.effects import READS_GRADIENTS, calls_of
 from graphdoc.source.flag_switches import only_switches
 from graphdoc.source.paths import last_word, targets_of
 
-_UPDATES = frozenset({"step", "zero_grad"})
+_UPDATES = ("step", "zero_grad")
 _LIBRARIES = ("torch", "numpy", "math", "random", "time", "os", "typing", "collections", "itertools", "functools")
-_GRADIENTS = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "unscale_", "grad"})
 _DEPTH = 6
 
 
@@ -57,7 +57,7 @@ class Touching:
             ):
                 continue
             word = last_word(node)
-            if word in self.parts or (isinstance(node, ast.Attribute) and word in _GRADIENTS):
+            if word in self.parts or (isinstance(node, ast.Attribute) and word in READS_GRADIENTS):
                 return node
             if isinstance(node, ast.Call) and node is not spared and not self._known(node, within):
                 return node
@@ -73,7 +73,7 @@ class Touching:
         if isinstance(func, ast.Attribute):
             owner = func.value
             if name in _UPDATES:
-                return self.leaves_alone(name, owner)
+                return self._leaves_alone(name, owner)
             if name == "backward" or self._is_library(owner):
                 return True
             if isinstance(owner, ast.Call) and last_word(owner.func) == "super":
@@ -90,7 +90,14 @@ class Touching:
         own = on is None or (isinstance(on, ast.Name) and on.id in ("self", "cls"))
         return not own or name in self._bound
 
-    def leaves_alone(self, name: str, owner: ast.expr) -> bool:
+    def update(self, top: ast.AST) -> ast.Call | None:
+        """The first ``step`` that may be no optimizer's, or ``zero_grad`` that may clear them; None where there is
+        none. A scheduler's step is another one before that of its optimizer."""
+        methods = ((c, c.func) for c in calls_of(top) if isinstance(c.func, ast.Attribute))
+        updates = ((c, f) for c, f in methods if f.attr in _UPDATES)
+        return next((c for c, f in updates if not self._leaves_alone(f.attr, f.value)), None)
+
+    def _leaves_alone(self, name: str, owner: ast.expr) -> bool:
         """Whether a ``step`` is that of an optimizer and of no scheduler, and a ``zero_grad`` one of others."""
         word = last_word(owner)
         if name == "zero_grad":

@@ -21,6 +21,7 @@ from graphdoc.probe import question
 from graphdoc.processes import read_processes, same_failure
 from graphdoc.program.checkpoints import reentrant_fails
 from graphdoc.program.observed import program_of
+from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
 from graphdoc.verify.ended import last_line, outcome_of
@@ -141,15 +142,14 @@ class Trial:
 
     def _looked_closer(self, failed: Evidence | None, texts: Mapping[str, str]) -> Evidence | None:
         """The next failure with what a slower look at the patched program tells of it, where that is asked for."""
-        mode = question(failed) if failed is not None else ""
-        if failed is None or not mode or self._rest < LEAST:
+        mode = question(failed) if failed is not None and self._rest >= LEAST else ""
+        if failed is None or not mode:
             return failed
         _, ended = self._run(mode, dict(texts), self.limit, whole=True)
         second = read_processes(self.kept, ended.evidence).first
         if second is None or not same_failure(failed, second):
             return failed
-        second.probe = second.probe or mode
-        return second
+        return take_over(failed, second, mode)
 
     @property
     def _rest(self) -> float:

@@ -180,9 +180,7 @@ for step in range(6):
 @pytest.mark.slow
 def test_a_graph_that_is_cut_twice_is_mended_by_one_patch(tmp_path, monkeypatch):
     """The message stays the same, and one of the two cuts is gone."""
-    monkeypatch.chdir(tmp_path)
-    kept = run(tmp_path, ONE_BEHIND_THE_OTHER)
-    report = propose(kept, report_for(kept), trying=Trying(120.0))
+    _, report = tried(tmp_path, monkeypatch, ONE_BEHIND_THE_OTHER)
     best = report.diagnoses[0].fixes[0]
     assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
     assert [link["code"] for link in best.verification["chain"]] == ["GD302"]

@@ -170,7 +170,8 @@ class Clearing:
                 other.used = True
 
     def _judge(self, followed: _Followed, seen: Seen, mine: list[Any], every: list[Any]) -> None:
-        if any(i in followed.left and id(p.grad) != followed.left[i][1] for p in mine if (i := id(p))):
+        left = followed.left
+        if any(id(p) in left and id(p.grad) != left[id(p)][1] for p in mine):
             # Another tensor than the one that the step before has left: backward adds into that one.
             followed.healthy = followed.healthy or not self._made_new(followed)
         if mine and followed.left and not followed.healthy and len(followed.reached) == len(followed.left):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from graphdoc.evidence import Event, Evidence, Stale
 
 
-def take_over(first: Evidence, second: Evidence) -> None:
-    """What the calls reached, and the versions of what was overwritten."""
+def take_over(first: Evidence, second: Evidence, mode: str) -> Evidence:
+    """The second run's, which was one in this mode, with what the first one's calls reached and the versions of what
+    was overwritten."""
+    second.probe = second.probe or mode
     _remember_reach(first.events, second.events)
     _remember_versions(first.stale, second.stale)
+    return second
 
 
 def _remember_reach(first: list[Event], second: list[Event]) -> None:

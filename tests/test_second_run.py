@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphdoc.carried_over import take_over
 from graphdoc.evidence import Evidence, Stale, Tensor, Write
+from graphdoc.second_run import take_over
 
 
 def stale(expected: int, current: int, name: str = "state", writes: tuple[Write, ...] = ()) -> Stale:
@@ -18,7 +18,7 @@ def test_versions_are_those_of_the_first_run(name: str, current: int, told: int)
     first, second = Evidence(), Evidence()
     first.stale = [stale(3, 5)]
     second.stale = [stale(0, current, name, (Write("zero_", version=1), Write("add_", version=-1)))]
-    take_over(first, second)
+    take_over(first, second, "probe:writes")
     (found,) = second.stale
     assert (found.expected, found.current) == (told, told + current)
     assert [w.version for w in found.writes] == [1 + told, -1]
