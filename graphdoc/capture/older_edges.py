@@ -15,6 +15,7 @@ from graphdoc.capture.output_holders import OutputHolders
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
 from graphdoc.capture.walk import NO_SEQUENCE
+from graphdoc.capture.weights import is_weight
 from graphdoc.evidence import Evidence, OlderEdge, Tensor
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class OlderEdges:
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
             carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
             carry.term = (consumer, producer) in empty
+            carry.weight = is_weight(order, self.seen.bits, consumer, self.seen.bits[producer])
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -155,10 +157,7 @@ class OlderEdges:
         if not newer:
             return False, False
         if self._above is None:
-            self._above = {}
-            for found in self.seen.order:
-                for m in found.following:
-                    self._above.setdefault(m, []).append(found.number)
+            self._above = walk.above(self.seen.order)
         seen = {consumer}
         todo = [consumer]
         while todo and len(seen) < 50_000:
@@ -248,6 +247,7 @@ class OlderEdges:
             return
         numbers = {f.node: f.number for f in self.seen.order}
         other = walk.walk([root], self.seen.limit)
+        bits, _, _ = walk.below(other, set(), walk.upward(other))
         for found in other:
             if found.node in numbers or len(evidence.earlier_edges) >= MOST_TOLD:
                 continue
@@ -264,6 +264,7 @@ class OlderEdges:
                         self._carried(other[m].node),
                         self.seen.names(self.seen.bits[number]),
                         entry.index,
+                        weight=is_weight(other, bits, found.number, bits[m]),
                     )
                 )
 

@@ -248,6 +248,15 @@ def upward(order: list[Found]) -> list[int]:
     return out
 
 
+def above(order: list[Found]) -> dict[int, list[int]]:
+    """The nodes that lead to each node at once, by number."""
+    out: dict[int, list[int]] = {}
+    for found in order:
+        for m in found.following:
+            out.setdefault(m, []).append(found.number)
+    return out
+
+
 def gather(order: list[Found], own: dict[int, int], numbers: list[int] | None = None) -> list[int]:
     """For every node the union (bitwise or) of its own bits and those of everything below it.
 

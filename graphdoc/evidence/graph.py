@@ -165,6 +165,7 @@ class OlderEdge:
     program has started, the call runs in none, and each thread counts its nodes by itself, so which came first is not
     known (aten/src/ATen/SequenceNumber.cpp). ``term``: the loss is a sum, and one of its terms reaches
     parameters through such edges alone: with constants in their place that term adds nothing to any gradient.
+    ``weight``: all that this loss makes of it is a factor, by which it multiplies what leads to other parameters alone.
     """
 
     consumer: int
@@ -178,6 +179,7 @@ class OlderEdge:
     apart: bool = False
     renewed: bool = False
     term: bool = False
+    weight: bool = False
 
 
 PART_FRAMES = 4

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 
 from graphdoc.evidence import Event, Frame
+from graphdoc.program.bindings import function_around, parsed
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source
@@ -77,11 +79,18 @@ class Journal:
             return found
         zeroed = self.zeroed_before(call)
         if len(zeroed) == 1:
-            return zeroed
+            return zeroed | self._gathering(call)
         mine = site(call.stack)
         before = [e for e in reversed(self.events) if e.index < call.index and e.kind == call.kind]
         found = next((s for e in before if site(e.stack) == mine and (s := self.steps_after(e))), set())
         return found or zeroed or self._written_after(call)
+
+    def _gathering(self, call: Event) -> set[int]:
+        """Optimizers that were set to zero before an earlier call, have not stepped since, and whose step is the next
+        thing written of them behind this call: they gather what the calls in between add."""
+        last = {e.optimizer: e.kind for e in self.events if e.index < call.index and e.optimizer >= 0}
+        cleared = [o for o, kind in last.items() if kind == "zero_grad"]
+        return {o for o in cleared if self.written_behind(o, call) == "step"}
 
     def steps_after(self, call: Event) -> set[int]:
         """Optimizers that step after this call, up to the next backward call that follows a step."""
@@ -121,6 +130,30 @@ class Journal:
             last = path.rsplit(".", 1)[-1]
             found |= exact or {o.id for o in self.owners.optimizers if o.name.rsplit(".", 1)[-1] == last}
         return found
+
+    def written_behind(self, owner: int, call: Event) -> str:
+        """What comes first behind a call in its function: the optimizer's ``step``, its ``zero_grad`` or another call
+        of ``backward``; empty where the function does none of them."""
+        frame = innermost_user(call.stack)
+        optimizer = next((o for o in self.owners.optimizers if o.id == owner), None)
+        root = parsed(self._sources.get(frame.file, "")) if frame is not None else None
+        if frame is None or root is None or optimizer is None or not optimizer.name:
+            return ""
+        names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
+        calls = [
+            n
+            for n in ast.walk(function_around(root, frame.line) or root)
+            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.lineno > frame.line
+        ]
+        for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
+            assert isinstance(found.func, ast.Attribute)
+            method = found.func.attr
+            if method == "backward":
+                return method
+            text = ast.unparse(found.func.value)
+            if method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}:
+                return method
+        return ""
 
     # -- what calls started at ---------------------------------------------------------------------------------------
 

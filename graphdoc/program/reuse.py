@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from functools import cached_property
 
-from graphdoc.evidence import OlderEdge
+from graphdoc.evidence import Event, OlderEdge
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
 from graphdoc.program.gradient_reads import gradients_are_read
@@ -72,6 +72,8 @@ class Reuse(OlderValues):
             return Role.DATA
         if self.coupling is not None:
             return Role.TARGET
+        if self.weighed_by is not None:
+            return Role.TARGET
         if self.one_step and self.failing is not None and not self.journal.zeroed_before(self.failing):
             return Role.TRAINED
         theirs, mine = self.works_for
@@ -114,12 +116,31 @@ class Reuse(OlderValues):
         return bool(first & second) and (first < second or second < first)
 
     @cached_property
+    def weighed_by(self) -> Event | None:
+        """Of two losses of a pass, the one that takes what the other one alone fits as a weight, and as nothing else:
+        it multiplies by it what leads to parameters of other optimizers, as a policy's loss does with an advantage.
+
+        None where it is not known, or where one optimizer holds both.
+        """
+        if not self.fitted_by_one or self.calls is None or {c.kind for c in self.calls} != {"backward"}:
+            return None
+        first, second = (set(self.journal.reaches(c)) for c in self.calls)
+        larger = self.calls[0] if second < first else self.calls[1]
+        edges = self._evidence.earlier_edges if second < first else self._crossing
+        behind = {name for c in edges for name in c.behind}
+        own = self.journal.owners.holding((first | second) - behind)
+        apart = bool(own) and bool(self.owners) and not own & self.owners
+        return larger if apart and edges and all(c.weight for c in edges) else None
+
+    @cached_property
     def in_earlier_loss(self) -> bool:
         """Whether it is the earlier loss for which the values are constants, not the one that failed."""
         if self.lifetime is not Lifetime.SAME_PASS or self.role is not Role.TARGET:
             return False
         if self.coupling is not None:
             return not self.coupling.late
+        if self.weighed_by is not None:
+            return self.weighed_by is self.freeing
         return bool(self.owners & self.works_for[1])
 
     @cached_property

@@ -105,7 +105,7 @@ class TwoCalls:
         """Whether the steps between the two calls touch nothing that both losses reach."""
         if self.calls is None:
             return False
-        return only_heads_stepped(self.journal, self._sources, self._reaches, *self.calls)
+        return only_heads_stepped(self.journal, self._reaches, *self.calls)
 
     @cached_property
     def one_step(self) -> bool:

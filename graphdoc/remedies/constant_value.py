@@ -114,6 +114,8 @@ def _ends_learning(program: Program, carries: list[OlderEdge], otherwise: Iterab
     evidence, trained = program.evidence, program.trained
     if is_needed([*evidence.fresh_reaches, *otherwise], evidence.earlier_edges, carries, trained):
         return True
+    if any(c in evidence.earlier_edges for c in carries):
+        return False  # the graph that is known is not that of the loss which takes them in so
     left = reached_without_nodes(evidence.folded, [c.producer for c in carries])
     return not alone and bool(trained) and left is not None and not {*(trained or ())} & left
 

@@ -95,11 +95,16 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     """Take the values as constants in the loss that is not to train them; for both losses where they are made."""
     if reuse.coupling is not None:
         return [*detach_targets(reuse.coupling, note), *merge_coupled(reuse)]
+    both = _with_both_losses(reuse) if reuse.weighed_by is not None else []
     if reuse.in_earlier_loss:
-        return constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
+        ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
             program.sources, program.nodes, reuse, note
         )
+        return [*ways, *both]
     ways = constant_at_use(program, reuse.carries, note)
+    if reuse.weighed_by is not None:
+        # What the earlier loss trains is not to be cut where it is made.
+        return [*(r for r in ways[:1] if "uses it" in r.title), *both]
     if reuse.role is Role.DATA and reuse.lifetime is Lifetime.SAME_PASS:
         # One cut where the value is made serves both losses; merged, the calls take no step apart.
         return [*(merge(reuse) if reuse.calm else []), *ways[1:], *ways[:1]]
@@ -186,6 +191,12 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
     frame, loss = coupling.places[0]
     what = f"the target of {loss}" if loss else "the other network's output"
     return [together(edits, f"detach {what} at {where(frame)}", note)]
+
+
+def _with_both_losses(reuse: Reuse) -> list[Remedy]:
+    """One call on the sum, where what the one loss fits may after all be meant to learn from the other, too."""
+    note = f"{folded(reuse.behind)} then learn{'s' * (len(reuse.behind) == 1)} from both losses."
+    return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
 
 
 def merge_coupled(reuse: Reuse) -> list[Remedy]:

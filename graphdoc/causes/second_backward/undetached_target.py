@@ -239,6 +239,8 @@ def _because(program: Program, reuse: Reuse) -> str:
     names = [
         f"`{o.name}`" for o in program.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
     ]
+    if reuse.weighed_by is not None:
+        text += ". The loss multiplies by it what leads to other parameters, and makes nothing else of it"
     if not names:
         return text
     return f"{text}; this loss is for {listing(names)}, which {'have' if len(names) > 1 else 'has'} none of it"

@@ -1,0 +1,35 @@
+"""Values that a loss takes in as weights alone: by which it multiplies what leads to other parameters."""
+
+from __future__ import annotations
+
+from graphdoc.capture.walk import Found, above
+
+_PRODUCT = "MulBackward0"
+
+
+def is_weight(order: list[Found], bits: list[int], consumer: int, shared: int) -> bool:
+    """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product whose
+    other factor leads to parameters, and to none of those behind the value.
+
+    Args:
+        order: the nodes of the graph, as ``walk`` found them.
+        bits: the leaves that each of them leads to, as bit sets.
+        consumer: the number of the node that takes the value in.
+        shared: the leaves behind the value.
+    """
+    upper = above(order)
+    seen = {consumer}
+    todo = [consumer]
+    while todo:
+        n = todo.pop()
+        if bits[n] & ~shared:
+            beside = [bits[m] for m in order[n].following if bits[m] & ~shared]
+            if order[n].op != _PRODUCT or any(b & shared for b in beside):
+                return False
+            continue
+        if not upper.get(n):
+            return False
+        new = set(upper[n]) - seen
+        seen |= new
+        todo += new
+    return True
