@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.evidence import Frame, Optimizer, SourceTexts
 from graphdoc.finding import Remedy
@@ -52,7 +53,7 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         note = f"This unfreezes what was put in place anew, and nothing else that lies in `{module}`."
         title = f"Let {shown} learn, which {'was' if len(heads) == 1 else 'were'} put into `{module}`"
         return tuple(together(edits, title, "unsafe", note))
-    return remedy_at(
+    whole = remedy_at(
         making.frame(sources),
         "add_statement",
         f"Let `{module}` learn, which {f'`{optimizer.name}`' if optimizer.name else 'the optimizer'} was given",
@@ -61,6 +62,8 @@ def _whole(sources: SourceTexts, making: Made, optimizer: Optimizer) -> tuple[Re
         statement=f"{module}.requires_grad_(True)",
         before=True,
     )
+    left = f"whether all of `{module}` is to learn, which the program freezes and hands to its optimizer, no run tells"
+    return tuple(replace(r, open=left) for r in whole)
 
 
 def _made_anew(sources: SourceTexts, making: Made, module: str) -> list[str]:

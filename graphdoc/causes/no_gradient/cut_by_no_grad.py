@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
@@ -18,6 +18,7 @@ from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.grad_mode import scoped
 from graphdoc.remedies.recorded_call import recorded_call, recorded_derivative
+from graphdoc.remedies.under_switch import meant_for_one
 from graphdoc.story.missing_graph import (
     facts_of,
     is_gradient,
@@ -280,6 +281,9 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         "unsafe",
         "The parameters used in this part then receive gradient, and its activations are kept until backward.",
     )
+    failing = program.failing.stack if program.failing is not None else []
+    whole = meant_for_one(program.sources, cut.stack, failing, switch)
+    removed = tuple(replace(r, open=whole) for r in removed)
     inside = (
         () if recording_was_on(program.evidence.extras) else recorded_call(program.sources, cut, program.raised, switch)
     )

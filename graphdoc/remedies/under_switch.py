@@ -1,0 +1,85 @@
+"""What else stands under a switch that keeps a loss from being recorded: it may be what the switch was meant for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.program.bindings import function_around, text_of, tree
+from graphdoc.program.container_entries import statements
+from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.story.wording import listing
+
+_Def = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def meant_for_one(sources: SourceTexts, cut: Sequence[Frame], failing: Sequence[Frame], switch: Frame) -> str:
+    """What no run tells of a switch that is taken away, as the end of a sentence; empty where it covers one value.
+
+    A block under which several statements make what the loss is made of may be meant for some of them (a target), and
+    so may a decorated function that one function calls at several places.
+
+    Args:
+        cut: the stack of the operation that was not recorded.
+        failing: the stack of the failing call.
+        switch: the place of the block's item, or of the decorator.
+    """
+    root = tree(sources, switch.file)
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.With | ast.AsyncWith) and any(_at(i.context_expr, switch) for i in node.items):
+            values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
+            return f"which of {listing(values)} the block is meant for, no run tells" if len(values) > 1 else ""
+        if isinstance(node, _Def) and any(_at(d, switch) for d in node.decorator_list):
+            count = _called(sources, cut, node)
+            told = f"`{node.name}` is called at {count} places there, and which of them is to be recorded, no run tells"
+            return told if count > 1 else ""
+    return ""
+
+
+def _at(node: ast.expr, switch: Frame) -> bool:
+    return covers(node, switch.line)
+
+
+def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: list[int]) -> list[str]:
+    """One name for each statement of the block that makes a part of the loss, or of what the function returns."""
+    scope = function_around(root, block.lineno) if isinstance(root, ast.Module) else None
+    every = sorted(statements(scope or root), key=lambda s: s.lineno) if root is not None else []
+    end = block.end_lineno or block.lineno
+    wanted: set[str] = set()
+    for s in reversed(every):
+        if not (s.lineno > end or covers(block, s.lineno)) or isinstance(s, ast.With | ast.For | ast.While | ast.If):
+            continue
+        ends = isinstance(s, ast.Return) or any(covers(s, line) for line in failing)
+        if (s.lineno > end and (ends or wanted & _bound(s))) or (isinstance(s, ast.Return) and s.lineno <= end):
+            wanted |= _read(s)
+    made = [s for s in every if covers(block, s.lineno) and s is not block and wanted & _bound(s)]
+    return [f"`{next(n for n in _names(s) if n in wanted)}`" for s in made]
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    return {*_names(statement)}
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    """What a statement binds, in its order."""
+    return [key(t).partition("[")[0] for t in targets_of(statement)]
+
+
+def _read(statement: ast.stmt) -> set[str]:
+    found = (n for n in ast.walk(statement) if isinstance(n, ast.Name | ast.Attribute))
+    return {key(n) for n in found if isinstance(n.ctx, ast.Load)}
+
+
+def _called(sources: SourceTexts, stack: Sequence[Frame], function: _Def) -> int:
+    """At how many places the function that called this one calls it."""
+    own = [f for f in stack if f.user]
+    inside = next((i for i, f in enumerate(own) if covers(function, f.line) and f.function.endswith(function.name)), 0)
+    caller = own[inside - 1] if inside else None
+    root = tree(sources, caller.file) if caller is not None else None
+    if caller is None or root is None:
+        return 0
+    scope = function_around(root, caller.line) or root
+    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and last_word(n.func) == function.name]
+    here = next((text_of(c.func) for c in calls if covers(c, caller.line)), "")
+    return sum(1 for c in calls if text_of(c.func) == here)
