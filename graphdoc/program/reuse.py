@@ -210,6 +210,8 @@ class Reuse(OlderValues):
         that the loss which takes it in works for."""
         if not self.behind or not self.journal.owners.of(self.behind).known:
             return False
+        if self.weighed_by is not None and not self._of_one_side:
+            return False  # one may want to learn through a weight
         if self.in_earlier_loss and self.coupling is None:
             return bool(self.works_for[0]) and not self.owners & self.works_for[0]
         return self.meant_known and (self.in_earlier_loss or not self.own)

@@ -60,6 +60,25 @@ for _ in range(3):
     top_opts["b"].step()
     body_opt.step()
 """
+# The body lies with one of the heads, is set to zero before both losses and steps behind both.
+WITH_ONE_HEAD = """
+body_opt = torch.optim.Adam([*body.parameters(), *tops["b"].parameters()])
+del top_opts["b"]
+for _ in range(3):
+    z = body(torch.randn(4, 3))
+    loss_a = tops["a"](z).square().mean()
+    loss_b = (tops["b"](z) - 1).square().mean()
+    top_opts["a"].zero_grad()
+    body_opt.zero_grad()
+    loss_a.backward()
+    top_opts["a"].step()
+    loss_b.backward()
+    body_opt.step()
+"""
+# Here it is set to zero in between: the first loss is not to train it.
+ZEROED_BETWEEN = WITH_ONE_HEAD.replace("    body_opt.zero_grad()\n", "").replace(
+    "    loss_b.backward()", "    body_opt.zero_grad()\n    loss_b.backward()"
+)
 IN_A_HELPER = """
 def learn(loss, opt):
     opt.zero_grad()
@@ -124,7 +143,11 @@ for _ in range(3):
 """
 
 
-@pytest.mark.parametrize("code", [LOOP, ZEROED_FIRST, IN_A_ROW], ids=["loop", "zeroed-first", "in-a-row"])
+@pytest.mark.parametrize(
+    "code",
+    [LOOP, ZEROED_FIRST, IN_A_ROW, WITH_ONE_HEAD],
+    ids=["loop", "zeroed-first", "in-a-row", "with-one-head"],
+)
 def test_steps_of_heads_do_not_part_the_losses(code: str, tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)
     assert seen.slugs[0] == "shared-subgraph-losses"
@@ -151,3 +174,35 @@ def test_other_steps_do(code: str, tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)
     assert seen.evidence is not None
     assert "merge_backward" not in [kind for kind, _ in seen.patches()], seen.slugs
+
+
+def test_what_is_set_to_zero_in_between_is_no_business_of_the_first_loss(tmp_path: Path) -> None:
+    seen = observe(tmp_path, HEAD + ZEROED_BETWEEN)
+    assert seen.slugs[0] == "undetached-target"
+    assert seen.found[0].finding.remedies[0].kind == "detach_expression"
+
+
+CHAIN = """
+last = nn.Linear(1, 2)
+last_opt = torch.optim.Adam(last.parameters())
+for _ in range(3):
+    body_opt.zero_grad()
+    z = body(torch.randn(4, 3))
+    out = tops["a"](z)
+    top_opts["a"].zero_grad()
+    out.square().mean().backward(retain_graph=True)
+    top_opts["a"].step()
+    loss = last(out).square().mean()
+    last_opt.zero_grad()
+    loss.backward()
+    last_opt.step()
+    {then}
+"""
+
+
+def test_an_optimizer_that_steps_behind_both_is_worked_for_by_both(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "gathers", HEAD + CHAIN.format(then="body_opt.step()"))
+    assert seen.slugs[0] == "optimizer-step-before-backward"
+    assert not any(k.startswith("detach") for k, _ in seen.patches()[:1])
+    seen = observe(tmp_path / "forgets", HEAD + CHAIN.format(then="pass"))
+    assert seen.slugs[0] == "retain-graph-cover-up"

@@ -282,3 +282,67 @@ def test_a_switch_that_nothing_shows_is_given_no_name(tmp_path: Path) -> None:
     assert seen.slugs == ["cut-by-no-grad"]
     assert "while gradient recording is off" in seen.said and "no_grad" not in seen.found[0].finding.title
     assert "no_grad" not in seen.found[0].finding.explanation
+
+
+# -- what a switch, or a freeze, was meant for ---------------------------------------------------------------------
+
+VALUES = """
+net, opt = nn.Linear(3, 1), None
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    with torch.no_grad():
+        q = net(torch.randn(4, 3))
+        {target}
+    loss = (q - {of}).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ENCODED = """
+net = nn.Linear(3, 2)
+
+
+@torch.no_grad()
+def encode(x):
+    return net(x)
+
+
+def loss_of(x):
+    return (encode(x) - {other}).square().mean()
+
+
+loss_of(torch.randn(4, 3)).backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "left"),
+    [
+        (VALUES.format(target="goal = net(torch.randn(4, 3)) * 0.9", of="goal"), "which of `q` and `goal`"),
+        (VALUES.format(target="seen = q.mean()", of="1"), ""),
+        (ENCODED.format(other="encode(x + 1)"), "`encode` is called at 2 places there"),
+        (ENCODED.format(other="x.mean()"), ""),
+    ],
+    ids=["two-values", "one-value", "two-calls", "one-call"],
+)
+def test_a_switch_over_several_parts_of_a_loss_is_not_surely_meant_for_none(
+    code: str, left: str, tmp_path: Path
+) -> None:
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.slugs[0] == "cut-by-no-grad"
+    [removed] = [r for r in seen.found[0].finding.remedies if r.kind == "remove_switch"]
+    assert removed.open.startswith(left) and bool(removed.open) == bool(left)
+
+
+def test_whether_all_that_was_frozen_is_to_learn_is_left_open(tmp_path: Path) -> None:
+    code = """
+net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+net.requires_grad_(False)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.randn(4, 3)).mean().backward()
+"""
+    seen = observe(tmp_path, HEAD + code)
+    assert seen.slugs[0] == "frozen-parameters"
+    remedy = seen.found[0].finding.remedies[0]
+    assert remedy.args["statement"] == "net.requires_grad_(True)"
+    assert remedy.open.startswith("whether all of `net` is to learn")
