@@ -83,14 +83,14 @@ class Journal:
         mine = site(call.stack)
         before = [e for e in reversed(self.events) if e.index < call.index and e.kind == call.kind]
         found = next((s for e in before if site(e.stack) == mine and (s := self.steps_after(e))), set())
-        return found or zeroed or self._written_after(call)
+        return found or zeroed or self._written_after(call) | self._gathering(call)
 
     def _gathering(self, call: Event) -> set[int]:
         """Optimizers that were set to zero before an earlier call, have not stepped since, and whose step is the next
-        thing written of them behind this call: they gather what the calls in between add."""
+        thing written of them behind this call, or may be: they gather what the calls in between add."""
         last = {e.optimizer: e.kind for e in self.events if e.index < call.index and e.optimizer >= 0}
         cleared = [o for o, kind in last.items() if kind == "zero_grad"]
-        return {o for o in cleared if self.written_behind(o, call) == "step"}
+        return {o for o in cleared if self.written_behind(o, call) in ("step", "any step")}
 
     def steps_after(self, call: Event) -> set[int]:
         """Optimizers that step after this call, up to the next backward call that follows a step."""
@@ -126,23 +126,26 @@ class Journal:
         lines = text.splitlines()[frame.line - 1 : around.place.end_line if around else None]
         found: set[int] = set()
         for path in (p for line in lines for m in _STEPS.finditer(line) for p in m.groups() if p):
+            path = path.replace('"', "'")  # as the names of what was reached are spelled
             exact = {o.id for o in self.owners.optimizers if o.name == path}
             last = path.rsplit(".", 1)[-1]
             found |= exact or {o.id for o in self.owners.optimizers if o.name.rsplit(".", 1)[-1] == last}
         return found
 
     def written_behind(self, owner: int, call: Event) -> str:
-        """What comes first behind a call in its function: the optimizer's ``step``, its ``zero_grad`` or another call
-        of ``backward``; empty where the function does none of them."""
+        """What comes first behind a call in its function: the optimizer's ``step``, its ``zero_grad``, another call of
+        ``backward``, or ``any step`` of what a loop or a caller hands out; empty where the function does none of
+        them."""
         frame = innermost_user(call.stack)
         optimizer = next((o for o in self.owners.optimizers if o.id == owner), None)
         root = parsed(self._sources.get(frame.file, "")) if frame is not None else None
         if frame is None or root is None or optimizer is None or not optimizer.name:
             return ""
         names = {optimizer.name, optimizer.name.rsplit(".", 1)[-1]}
+        scope = function_around(root, frame.line) or root
         calls = [
             n
-            for n in ast.walk(function_around(root, frame.line) or root)
+            for n in ast.walk(scope)
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.lineno > frame.line
         ]
         for found in sorted(calls, key=lambda n: (n.lineno, n.col_offset)):
@@ -153,6 +156,8 @@ class Journal:
             text = ast.unparse(found.func.value)
             if method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}:
                 return method
+            if method == "step" and not found.args and text in _handed_out(scope):
+                return "any step"
         return ""
 
     # -- what calls started at ---------------------------------------------------------------------------------------
@@ -163,3 +168,19 @@ class Journal:
             return call.reaches
         mine = site(call.stack)
         return next((e.reaches for e in self.events if e.reaches and site(e.stack) == mine), [])
+
+
+def _handed_out(scope: ast.AST) -> set[str]:
+    """The names that the loops of a function, or its callers, give a value; of those that its callers give, none that
+    it sets to zero itself, for that is the one for which it calls."""
+    loops = [n.target for n in ast.walk(scope) if isinstance(n, ast.For | ast.AsyncFor)]
+    given = scope.args if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    cleared = {
+        ast.unparse(n.func.value)
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "zero_grad"
+    }
+    names = {n.id for t in loops for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return names | (
+        {n.arg for n in ast.walk(given) if isinstance(n, ast.arg)} - cleared if given is not None else set()
+    )

@@ -95,7 +95,7 @@ class Overwrite(OverwrittenTensor):
 
         Where the same loss was differentiated before, for another optimizer, a constant would end what that one learns.
         """
-        if self._learns_on_the_way:
+        if self._learns_on_the_way or (self.reuse is not None and self.reuse.for_its_gradient):
             return False
         return self.trained is not None and bool(self.behind) and not self.own and not self.same_loss
 

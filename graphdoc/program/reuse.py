@@ -8,6 +8,7 @@ from functools import cached_property
 from graphdoc.evidence import Event, OlderEdge
 from graphdoc.program.compared_values import is_reference
 from graphdoc.program.coupled_losses import Coupling, one_way
+from graphdoc.program.gradient_alone import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.graph_ways import without_graph
 from graphdoc.program.lifetimes import Lifetime, OlderValues
@@ -41,7 +42,7 @@ class Reuse(OlderValues):
         ``in_earlier_loss`` says so."""
         if self.lifetime is Lifetime.SAME_PASS:
             return self._role_beside_another_loss
-        if self._foreign:
+        if self._foreign and not self.for_its_gradient:
             return Role.TARGET if self.owners else Role.DATA
         if self._meant is None or not self._all_behind:
             return Role.UNKNOWN
@@ -74,6 +75,8 @@ class Reuse(OlderValues):
             return Role.TARGET
         if self.weighed_by is not None:
             return Role.TARGET
+        if self.left_by_another_pass:
+            return Role.REFERENCE
         if self.one_step and self.failing is not None and not self.journal.zeroed_before(self.failing):
             return Role.TRAINED
         theirs, mine = self.works_for
@@ -83,7 +86,7 @@ class Reuse(OlderValues):
     def _of_one_side(self) -> bool:
         """Whether the calls work for different optimizers, and those of one call alone have of what lies behind."""
         theirs, mine = self.works_for
-        apart = bool(mine and theirs) and not mine & theirs
+        apart = bool(mine and theirs) and not mine & theirs and not self.for_its_gradient
         return apart and bool(self.owners & mine) != bool(self.owners & theirs)
 
     @cached_property
@@ -114,6 +117,26 @@ class Reuse(OlderValues):
             return False
         first, second = (set(self.journal.reaches(c)) for c in self.calls)
         return bool(first & second) and (first < second or second < first)
+
+    @cached_property
+    def left_by_another_pass(self) -> bool:
+        """Whether the pass of the failing loss, made behind the earlier call, computes anew with all of the parameters
+        behind, and takes besides what the earlier one's pass has left on an object: a teacher's output, a target."""
+        if self.lifetime is not Lifetime.SAME_PASS or self.in_one_pass or self.within_one_call or self.asks_for_it:
+            return False
+        if not self._all_behind or not self._all_behind <= set(self._evidence.fresh_reaches):
+            return False
+        return all(
+            c.tensor.holders and all(h.exact and len(h.steps) > 1 for h in c.tensor.holders) for c in self._crossing
+        )
+
+    @cached_property
+    def for_its_gradient(self) -> bool:
+        """Whether a loss takes the values in through a Function that is there for what it makes of their gradient: cut
+        off, they would leave it nothing to do."""
+        taking = {c.consumer for c in (*self._crossing, *self._evidence.earlier_edges)}
+        ops = {n.op for n in self._evidence.nodes if n.id in taking}
+        return any(changes_the_gradient_alone(self._evidence.sources, op) for op in ops)
 
     @cached_property
     def weighed_by(self) -> Event | None:

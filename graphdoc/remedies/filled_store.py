@@ -5,17 +5,19 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphdoc.evidence import Folded, Frame, Node, SourceTexts
+from graphdoc.evidence import Folded, Frame, Holder, Node, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import frame_of
-from graphdoc.program.container_entries import entry_of, given, putting
+from graphdoc.program.container_entries import FILLING, entry_of, given, putting
 from graphdoc.program.expression_values import calls_into, in_training
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import place, where
-from graphdoc.program.stored_values import user_frames
+from graphdoc.program.stored_values import kept_at, user_frames
 from graphdoc.remedies.constant_value import frame_at, together
+from graphdoc.source.module import Source
+from graphdoc.source.places import Place
 from graphdoc.story.older_graph import distinct_carries
 
 DATA = "What is stored is data for the updates; no gradient goes through it."
@@ -40,7 +42,10 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
             structure = "tensor" if not entry.rest else None
             if len(entry.rest) == 1 and entry.field is not None:
                 structure = tuple_of(entry.field.type)
-            for frame, statement in putting(sources, frames, entry) if structure is not None else ():
+            found = putting(sources, frames, entry) if structure is not None else []
+            if not found and producer is not None and structure is not None:
+                found = _elsewhere(sources, nodes, holder, producer)
+            for frame, statement in found:
                 value = given(sources, statement, entry)
                 if value is None or isinstance(value, ast.Constant):
                     continue
@@ -58,6 +63,16 @@ def stored(sources: SourceTexts, nodes: list[Node], reuse: Reuse) -> list[Remedy
             DATA,
         )
     ]
+
+
+def _elsewhere(sources: SourceTexts, nodes: list[Node], holder: Holder, producer: Node) -> list[tuple[Frame, ast.stmt]]:
+    """The one statement that puts a value into its store, where no function that was under way when it was made does
+    so: that of a hook."""
+    kept = kept_at(sources, nodes, None, [holder], producer)
+    statement = Source(kept[0].file, sources.get(kept[0].file, "")).node_statement(Place.of(kept[0])) if kept else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    puts = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in FILLING
+    return [(kept[0], statement)] if len(kept) == 1 and statement is not None and puts else []
 
 
 def no_grad_over_maker(program: Program, reuse: Reuse) -> list[Remedy]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
+
 from graphdoc.evidence import Cut, Folded, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
+from graphdoc.program.bindings import frame_of, function_around, text_of, tree
 from graphdoc.program.constant_terms import is_whole_term
 from graphdoc.program.drawn_values import drawn_within
 from graphdoc.program.observed import Program
 from graphdoc.program.several_uses import uses_of_cut
 from graphdoc.program.spans import innermost, innermost_user, where
+from graphdoc.source.paths import covers
 from graphdoc.story.wording import folded, listing
 
 
@@ -16,10 +21,33 @@ def open_at_cut(program: Program, cut: Cut) -> str:
     """That the loss takes up the value at several places, each of which then trains what lies behind it; or that a
     part of it is a draw. Empty where neither is so."""
     uses = uses_of_cut(program, cut) if cut.behind else []
+    at = innermost(cut.stack)
     if not uses:
-        return open_at_draw(program.sources, innermost(cut.stack))
+        root = tree(program.sources, at.file) if at is not None else None
+        around = function_around(root, at.line) if root is not None and at is not None else None
+        called = open_at_calls(program.sources, cut.stack, at.file, around) if at is not None and around else ""
+        return called or open_at_draw(program.sources, at)
     lines = listing(map(where, uses), len(uses))
     return f"the loss takes the value up at {lines}: which of these is to train {folded(cut.behind)}, no run tells"
+
+
+def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, function: ast.stmt) -> str:
+    """That the function that called this one does so at several places: some may be meant to have no graph, as a target
+    is. Empty where it does not. ``stack`` is that of an operation inside of it."""
+    own = [f for f in stack if f.user]
+    inside = next((i for i, f in enumerate(own) if f.file == file and covers(function, f.line)), 0)
+    caller = own[inside - 1] if inside else None
+    root = tree(sources, caller.file) if caller is not None else None
+    if caller is None or root is None:
+        return ""
+    scope = function_around(root, caller.line) or root
+    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and covers(n, caller.line)]
+    here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
+    if here is None:
+        return ""
+    same = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and text_of(n.func) == text_of(here.func)]
+    told = f"`{text_of(here.func)}` is called at {len(same)} places there, and which of them is to train, no run tells"
+    return told if len(same) > 1 else ""
 
 
 def open_at_draw(sources: SourceTexts, frame: Frame | None) -> str:

@@ -12,9 +12,10 @@ from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import innermost_user, place, where
-from graphdoc.remedies.carried_value import from_carrying
+from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew, value_with_its_graph
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.filled_store import stored
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
@@ -50,6 +51,8 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.RECURS:
         return from_carrying(program, reuse, note)
     if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
+        if reuse.left_by_another_pass:
+            return _data_of_another_pass(program, reuse, note)
         return from_storing(program, reuse, note)
     if reuse.lifetime is Lifetime.MADE_ONCE:
         return from_building_once(program, reuse, note)
@@ -63,6 +66,19 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note)]
     return []
+
+
+def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+    """Keep the numbers of what another loss's pass has left, within the step; last, let this loss learn through it."""
+    used = [r for r in constant_at_use(program, reuse.carries, note) if "uses it" in r.title]
+    left = "whether this loss is to learn through what the other pass has left as well, no run tells"
+    both = kept_for_second(program.sources, reuse, program.evidence.root)
+    return [
+        *stored(program.sources, program.nodes, reuse),
+        *detach_where_kept(program, reuse),
+        *used,
+        *(replace(r, safety="unsafe", open=left) for r in both),
+    ]
 
 
 def _what_ran_again() -> Remedy:

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.program.bindings import function_around, text_of, tree
+from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import statements
-from graphdoc.source.paths import covers, key, last_word, targets_of
+from graphdoc.remedies.left_open import open_at_calls
+from graphdoc.source.paths import covers, key, targets_of
 from graphdoc.story.wording import listing
 
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,9 +32,7 @@ def meant_for_one(sources: SourceTexts, cut: Sequence[Frame], failing: Sequence[
             values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
             return f"which of {listing(values)} the block is meant for, no run tells" if len(values) > 1 else ""
         if isinstance(node, _Def) and any(_at(d, switch) for d in node.decorator_list):
-            count = _called(sources, cut, node)
-            told = f"`{node.name}` is called at {count} places there, and which of them is to be recorded, no run tells"
-            return told if count > 1 else ""
+            return open_at_calls(sources, cut, switch.file, node)
     return ""
 
 
@@ -69,17 +68,3 @@ def _names(statement: ast.stmt) -> list[str]:
 def _read(statement: ast.stmt) -> set[str]:
     found = (n for n in ast.walk(statement) if isinstance(n, ast.Name | ast.Attribute))
     return {key(n) for n in found if isinstance(n.ctx, ast.Load)}
-
-
-def _called(sources: SourceTexts, stack: Sequence[Frame], function: _Def) -> int:
-    """At how many places the function that called this one calls it."""
-    own = [f for f in stack if f.user]
-    inside = next((i for i, f in enumerate(own) if covers(function, f.line) and f.function.endswith(function.name)), 0)
-    caller = own[inside - 1] if inside else None
-    root = tree(sources, caller.file) if caller is not None else None
-    if caller is None or root is None:
-        return 0
-    scope = function_around(root, caller.line) or root
-    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and last_word(n.func) == function.name]
-    here = next((text_of(c.func) for c in calls if covers(c, caller.line)), "")
-    return sum(1 for c in calls if text_of(c.func) == here)

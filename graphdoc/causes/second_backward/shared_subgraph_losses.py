@@ -100,7 +100,11 @@ def recognise(program: Program) -> Finding | None:
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
-    if reuse.lifetime is not Lifetime.SAME_PASS or reuse.role in CONSTANT or not (reuse.calls and reuse.used_up):
+    if (
+        reuse.lifetime is not Lifetime.SAME_PASS
+        or reuse.role in (*CONSTANT, Role.REFERENCE)
+        or not (reuse.calls and reuse.used_up)
+    ):
         return None
     head = program.node(reuse.carries[0].producer) if reuse.carries else None
     return _of_compiled_step(program, reuse) if compiled_around(head, reuse.failing) else _told(program, reuse)

@@ -101,6 +101,8 @@ def recognise(program: Program) -> Finding | None:
         return _from_text(program)
     if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE):
         return _reference(program, reuse)
+    if reuse.left_by_another_pass and reuse.role is Role.REFERENCE:
+        return _left(program, reuse)
     written = program.overwrite
     if written is not None and written.needed and written.one_of_several:
         return None  # each entry serves one update, and learns by it: a step comes before
@@ -162,6 +164,37 @@ def _reference(program: Program, reuse: Reuse) -> Finding:
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"{what} was made {before(reuse)}, which used its graph up; the loss learns through others",
+    )
+
+
+def _left(program: Program, reuse: Reuse) -> Finding:
+    """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
+    what = names_of(program.sources, program.nodes, reuse.carries, 2) or "A value"
+    plural = several(what)
+    has, its = ("have", "their") if plural else ("has", "its")
+    learns = "learns" if len(reuse.behind) == 1 else "learn"
+    places = cause_places(program, reuse, "kept here with its graph")
+    kept = kept_places(program, reuse)
+    return Finding(
+        0.9,
+        "likely",
+        f"{what} {'were' if plural else 'was'} kept with {its} graph, which the pass of another loss has made and used "
+        "up",
+        f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes anew with the same "
+        f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
+        "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
+        "both, the earlier call has to keep its graph.",
+        distinct(
+            (
+                *([s for s in places if (s.file, s.line) in kept] or places),
+                *flow(program.sources, program.nodes, reuse),
+                *calls_of(program, reuse),
+            )
+        ),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=f"{what} {'were' if plural else 'was'} made {before(reuse)}, which used {its} graph up; the pass of "
+        f"this loss leads to {folded(reuse.behind, 2)}, too",
     )
 
 
