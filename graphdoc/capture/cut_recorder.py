@@ -245,6 +245,8 @@ class CutRecorder(TorchFunctionMode):
             found = self._of(value) or self._shared(value)
             if found is not None and len(record.inputs) < 64:
                 record.inputs.append(found)
+                if isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex()):
+                    record.counted.append(found)
                 record.depth = max(record.depth, found.depth + 1)
             elif isinstance(value, torch.nn.Parameter):
                 record.frozen.append(id(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,6 +28,7 @@ class Record:
     """One result without a graph: the operation that made it and what went in."""
 
     __slots__ = (
+        "counted",
         "depth",
         "element_dims",
         "enabled",
@@ -53,6 +55,7 @@ class Record:
         self.switch: Place | None = None
         self.integral = False
         self.inputs: list[Record] = []
+        self.counted: list[Record] = []  # those of the inputs of which whole numbers went in
         self.origins: list[Origin] = []
         self.leaves: tuple[weakref.ref[Any], ...] = ()
         self.frozen: list[int] = []
@@ -100,6 +103,28 @@ def records_behind(starts: list[Record], most: int = MOST_FOLLOWED) -> list[Reco
                 seen.add(id(r))
                 chain.append(r)
     return chain
+
+
+def with_a_slope(starts: list[Record]) -> set[int]:
+    """The ids of the records of which more than whole numbers went into these: the others, indices of a maximum say,
+    would leave them without a graph in any case."""
+    chain = list(starts)
+    seen = {id(r) for r in starts}
+    for record in chain:
+        counted = Counter(map(id, record.counted))
+        for r in record.inputs:
+            if counted[id(r)]:
+                counted[id(r)] -= 1
+            elif id(r) not in seen and len(chain) < MOST_FOLLOWED:
+                seen.add(id(r))
+                chain.append(r)
+    return seen
+
+
+def counted_out(chain: list[Record], record: Record) -> Record | None:
+    """The operation by whose whole numbers alone a record goes into what ``chain`` leads back from, nearest first."""
+    numbered = [c for r in chain for c in r.counted]
+    return next((c for c in numbered if c is record or any(r is record for r in records_behind([c]))), None)
 
 
 def is_nothing(name: str, args: Any, result: Any) -> bool:

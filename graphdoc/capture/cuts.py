@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.cut_records import DRAWS, Record, apart, records_behind
+from graphdoc.capture.cut_records import DRAWS, Record, apart, counted_out, records_behind, with_a_slope
 from graphdoc.capture.facts import is_leaf
 from graphdoc.capture.frames import frames_of, site_of
 from graphdoc.capture.loss_terms import terms_of
@@ -39,8 +39,14 @@ class CutWatch(CutRecorder):
         # Where nothing is recorded, up to the loss itself, a detach cuts nothing off.
         moot = DETACHES if off is not None else set()
         groups = apart(r for r in chain if r.origins and (r.recording or r.op not in moot))[:MOST_CUTS]
+        sloped = with_a_slope(starts)
         for record, alike in groups:
-            evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
+            lost = self._reason(record) == "no-grad" and not any(id(r) in sloped for r in alike)
+            counted = counted_out(chain, record) if lost else None
+            if counted is not None:
+                evidence.cuts.append(self._cut(counted, True, autopsy, "nondifferentiable", alike))
+            else:
+                evidence.cuts.append(self._cut(record, True, autopsy, alike=alike))
         which = {id(r): number for number, (_, alike) in enumerate(groups) for r in alike}
         terms = {frozenset(which[i] for i in term if i in which) for term in terms_of(starts)}
         evidence.extras["loss_terms"] = sorted(sorted(term) for term in terms)

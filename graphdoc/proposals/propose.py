@@ -21,6 +21,7 @@ from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import is_installed, naming, project_root, working_directory
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.source.module import Source
+from graphdoc.verify.compared import TOLERANCE
 
 if TYPE_CHECKING:
     from graphdoc.proposals.trying import Trying
@@ -161,15 +162,17 @@ def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, r
 
 def in_order(candidates: list[Candidate]) -> list[Candidate]:
     """Passed, then passed with nothing to measure by, then past the failure with no time left to compare, then not
-    tried or undecided, then failed; each in its order.
+    tried or undecided, then with other gradients than it was to have, then failed; each in its order.
     """
     return sorted(candidates, key=_rank)
 
 
 def _rank(candidate: Candidate) -> int:
     if candidate.fix.verified is not None:
-        return 0 if candidate.fix.verified else 4
+        return 0 if candidate.fix.verified else 5
     if candidate.settled:
         return 1
     told = candidate.fix.verification
+    if told.get("max_relative_difference", 0.0) > TOLERANCE:
+        return 4
     return 2 if told.get("passed_crash") is True and told.get("open") else 3

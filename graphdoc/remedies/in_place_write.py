@@ -21,7 +21,11 @@ from graphdoc.program.written_entries import entry_written
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
 
-SAME = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
+EXACT = "The numbers and the gradients are those of the program as it is written; it costs one more tensor."
+SAME = (
+    "The numbers and the gradients are those of the program as it is written, unless something else is to see the "
+    "write; each costs a new tensor."
+)
 CALLER = "The function works on a tensor of its own; what its caller passed keeps its numbers, which the write changed."
 
 OTHER = "`{}`, which was the same tensor, keeps its numbers, which the write changed."
@@ -154,7 +158,7 @@ def clone_what_is_saved(nodes: list[Node], found: Overwrite) -> list[Remedy]:
         if s.output and frame is not None and frame.column:
             edits.append({"kind": "clone_expression", "args": {"place": place(frame)}})
             shown.append(where(frame))
-    return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", SAME)
+    return together(edits, f"clone the result that is saved, at {', '.join(dict.fromkeys(shown[:3]))}", "safe", EXACT)
 
 
 def clone_operand(sources: SourceTexts, nodes: list[Node], found: Overwrite) -> list[Remedy]:

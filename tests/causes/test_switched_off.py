@@ -346,3 +346,32 @@ net(torch.randn(4, 3)).mean().backward()
     remedy = seen.found[0].finding.remedies[0]
     assert remedy.args["statement"] == "net.requires_grad_(True)"
     assert remedy.open.startswith("whether all of `net` is to learn")
+
+
+COUNTED = """
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(5, 3)
+with torch.no_grad():
+    p = net(x).softmax(1)
+    index = p.topk(1)[{which}]
+    made = x.new_zeros(5, 4).scatter_(1, {indices}, {values})
+loss = made.square().mean()
+opt.zero_grad()
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("which", "indices", "values", "slug"),
+    [
+        ("1", "index", "1.0", "nondifferentiable-op"),
+        ("0", "torch.zeros(5, 1).long()", "index", "cut-by-no-grad"),
+    ],
+    ids=["the-indices", "the-values"],
+)
+def test_what_only_counts_has_no_graph_under_no_switch_either(
+    which: str, indices: str, values: str, slug: str, tmp_path: Path
+) -> None:
+    seen = observe(tmp_path, HEAD + COUNTED.format(which=which, indices=indices, values=values))
+    assert seen.slugs[0] == slug
