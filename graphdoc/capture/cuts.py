@@ -58,6 +58,9 @@ class CutWatch(CutRecorder):
             {"op": s.op, "stack": [vars(f) for f in frames_of(s.raw, autopsy.cwd)]} for s in starts[:3]
         ]
         frozen = [r for r in chain if r.frozen]
+        # What requires gradients by now was frozen when it was used: it is what was to learn, not a loss's own network.
+        known = autopsy.census.tensors
+        frozen.sort(key=lambda r: not any(i in known and known[i].requires_grad for i in r.frozen))
         if evidence.cuts:
             # What was cut off may be a target, and what was frozen have been meant to learn.
             evidence.cuts += [self._cut(r, True, autopsy, "frozen") for r in frozen[:1]]

@@ -31,6 +31,7 @@ from graphdoc.story.missing_graph import (
     without_graph,
 )
 from graphdoc.story.misspelled_flag import misspelled_flag
+from graphdoc.story.unfrozen_since import unfrozen_since
 from graphdoc.story.wording import folded
 
 TITLE = "All parameters that the loss depends on are frozen"
@@ -132,6 +133,9 @@ def _from_cut(program: Program, cut: Cut) -> Finding:
     if not alone and confidence == "certain":
         confidence = "likely"  # what the others have computed may have come in by a write that is not followed
     used = [*cut.behind, *_names_used(program.sources, cut)] if cut.behind else _frozen(program.parameters)
+    since = {p.name for p in program.parameters if p.requires_grad} & {*cut.behind}
+    if since:
+        return unfrozen_since(program, cut, since, _freezing(program.sources, sorted(since)), strength)
     told = story(program, cut, "computed from parameters that do not require gradients")
     return Finding(
         strength,
