@@ -2,7 +2,7 @@
 
 Args:
     place: the constant.
-    name: the tensor that the zero is built from; it must be known there.
+    name: the tensor that the zero is built from, or a call that gives one number; it must be known there.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     name = str(required(args, "name"))
     value = parse_expression(name)
-    if value is None or not is_path(value):
-        raise CannotFix(f"{name} is no name or attribute")
-    text = f"{name}.sum() * 0.0"
+    if value is None or not (is_path(value) or isinstance(value, ast.Call)):
+        raise CannotFix(f"{name} is no name, attribute or call")
+    text = f"{name}.sum() * 0.0" if is_path(value) else f"{name} * 0.0"
     start, end = source.span(node)
     whole = isinstance(next(iter(source.node_ancestors(node)), None), ast.stmt)
     return [Edit(source.file, start, end, text if whole else f"({text})")]

@@ -339,3 +339,45 @@ def test_the_index_names_the_input() -> None:
     _, finding = best(program.evidence(message, program.at("torch.autograd.grad(loss, [a.weight, b.weight])")))
     assert "`b.weight`" in finding.explanation
     assert all(s.file == FILE for s in finding.spans)
+
+
+LATE = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+made, judge = Net(), nn.Linear(3, 1)
+judge.requires_grad_(False)
+opt = torch.optim.SGD(made.parameters(), lr=0.1)
+for _ in range(2):
+    for p in made.parameters():
+        p.requires_grad = {flag}
+    x = torch.randn(4, 3)
+    fake = made(x)
+    for p in made.parameters():
+        p.requires_grad = True
+    loss = judge(fake).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_what_was_frozen_when_it_was_used_is_told_and_not_a_judge_that_is_meant_to_be(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", "import torch\nfrom torch import nn\n" + LATE.format(flag="False"))
+    assert seen.slugs[0] == "frozen-parameters"
+    finding = seen.found[0].finding
+    assert finding.title.startswith("`made.body.*` (2 parameters) were frozen when") and "judge" not in finding.title
+    [new] = [texts["train.py"] for kind, texts in seen.patches() if kind == "recompute_after"]
+    assert "        p.requires_grad = True\n    fake = made(x)\n" in new
+    assert observe(tmp_path / "mended", new).mended
+
+
+def test_what_is_let_require_gradients_in_time_is_left_alone(tmp_path: Path) -> None:
+    seen = observe(tmp_path, "import torch\nfrom torch import nn\n" + LATE.format(flag="True"))
+    assert seen.mended

@@ -112,6 +112,24 @@ for boxes in ([torch.ones(2)], [torch.ones(0)]):
     loss.backward()
 """
 
+BRANCHES = """
+def criterion(preds, boxes):
+    scores, places = preds
+    terms = [(scores - b).abs().mean() for b in torch.ones(2)]
+    found = len(boxes)
+    if found == 0:
+        loss = torch.tensor(0.0)
+    else:
+        loss = sum(terms)
+    return loss
+
+
+net = nn.Linear(3, 2)
+for boxes in ([torch.ones(2)], []):
+    out = net(torch.randn(1, 3))
+    criterion((out, out + 1), boxes).backward()
+"""
+
 PROPERTY = """
 from functools import cached_property
 
@@ -215,13 +233,14 @@ for step in range(3):
         (CLOSURE, "graph-built-once", "move_into_loop", ["    def closure():\n        out = net(x)\n"]),
         (STORE, "stored-with-graph", "detach_after", ["    opt.step()\n    kept = [t.detach() for t in kept]"]),
         (EMPTY, "constant-loss", "zero_of_output", ["    loss = out.sum() * 0.0\n"]),
+        (BRANCHES, "constant-loss", "zero_of_output", ["        loss = sum(terms) * 0.0\n"]),
         (EMPTY_SUMS, "constant-loss", "zero_of_output", ["    pull = push = out.sum() * 0.0\n"]),
         (PROPERTY, "graph-built-once", "uncache", ["    @property\n    def mixing"]),
         (HOOK, "parameter-overwritten", "forward_pre_hook", ["net[2].register_forward_pre_hook(Bounded())\n"]),
         (PARTS, "undetached-target", "detach_expression", ["""- seen["hard"].detach()).abs()"""]),
         (SURGERY, "shared-subgraph-losses", "set_keyword", [".mean().backward(retain_graph=True)\n"]),
     ],
-    ids=["layers", "closure", "store", "empty", "empty-sums", "property", "hook", "parts", "surgery"],
+    ids=["layers", "closure", "store", "empty", "branches", "empty-sums", "property", "hook", "parts", "surgery"],
 )
 def test_a_remedy_mends_what_the_run_showed(code: str, cause: str, kind: str, lines: list[str], tmp_path: Path) -> None:
     seen = observe(tmp_path / "sick", HEAD + code)

@@ -14,6 +14,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
+from graphdoc.remedies.connected_zero import NOTE, is_no_tensor, of_other_branch
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
 TITLE = "On this path the loss is a constant: no term of it came from the network"
@@ -182,15 +183,16 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
             function = bindings.function_around(root, start.line) if root is not None else None
             if function is None or not _is_constant(value) or isinstance(value, ast.Constant):
                 continue
+            out += of_other_branch(sources, start, value, wanted)
             given = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
             read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            for name in [n for n in given if n in read][:2]:
+            for name in [n for n in given if n in read and not is_no_tensor(function, n)][:2]:
                 out.append(
                     Remedy(
                         "zero_of_output",
                         f"start `{wanted}` as `{name}.sum() * 0.0`, at {where(start)}",
                         "unsafe",
-                        "Where no term is added the gradients are zero, and the optimizer steps with them.",
+                        NOTE,
                         {"place": place(bindings.frame_of(sources, start.file, value)), "name": name},
                     )
                 )
