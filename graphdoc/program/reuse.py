@@ -192,6 +192,13 @@ class Reuse(OlderValues):
         return older if self.lifetime is Lifetime.SAME_PASS and since - fresh == older > 2 else 0
 
     @cached_property
+    def may_have_run_again(self) -> bool:
+        """Whether as many operations as the older part has, or more, were recorded since the earlier call and are not
+        used by this loss: where the source shows that the same call ran again among them, that was to be used."""
+        since, fresh, older = self._evidence.extras.get("recorded") or (0, 0, 0)
+        return self.lifetime is Lifetime.SAME_PASS and since - fresh >= older > 2
+
+    @cached_property
     def slices(self) -> SlicedBuffer | None:
         """The buffer of which each loss takes a slice of its own, where nothing else connects this one to the older
         part."""

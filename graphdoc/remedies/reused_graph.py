@@ -57,7 +57,8 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.MADE_ONCE:
         return from_building_once(program, reuse, note)
     if reuse.role in CONSTANT:
-        return as_constant(program, reuse, note)
+        # What ran again and is read by nobody was most likely to be taken in its place.
+        return [*(behind_call(program, reuse) if reuse.may_have_run_again else []), *as_constant(program, reuse, note)]
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         if reuse.ran_beside:
             return behind_call(program, reuse) or [_what_ran_again()]

@@ -157,3 +157,35 @@ def test_a_detach_in_a_helper_that_makes_the_target_too_may_be_meant(target: str
     assert seen.slugs[0] == "cut-by-detach"
     [remedy] = [r for r in seen.found[0].finding.remedies if r.kind == "drop_call"]
     assert remedy.open.startswith(left) and bool(remedy.open) == bool(left)
+
+
+TYPO = """
+made, judge = nn.Linear(4, 4), nn.Linear(4, 1)
+made_opt = torch.optim.SGD(made.parameters(), lr=0.1)
+judge_opt = torch.optim.SGD(judge.parameters(), lr=0.1)
+for _ in range(2):
+    judge_opt.zero_grad()
+    z = torch.randn(5, 4)
+    fake = made(z).tanh()
+    loss = (judge(fake) - judge(torch.randn(5, 4))).mean()
+    loss.backward()
+    told = loss * 2
+    judge_opt.step()
+    made_opt.zero_grad()
+    z = torch.randn(5, 4)
+    made_now = made(z).tanh()
+    fooled = -judge({taken}).sigmoid().mean()
+    fooled.backward()
+    made_opt.step()
+"""
+
+
+def test_a_newer_value_that_nothing_reads_was_meant(tmp_path: Path) -> None:
+    seen = observe(tmp_path / "sick", HEAD + TYPO.format(taken="fake"))
+    assert seen.slugs[0] == "undetached-target"
+    finding = seen.found[0].finding
+    assert finding.confidence == "likely" and "nothing reads it" in finding.because
+    assert seen.lines("cause")[0] == "fooled = -judge(fake).sigmoid().mean()"
+    new = seen.patches()[0][1]["train.py"]
+    assert "fooled = -judge(made_now).sigmoid().mean()" in new
+    assert observe(tmp_path / "mended", new).mended

@@ -8,7 +8,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME, VERSION
 from graphdoc.program.lifetimes import Lifetime
@@ -18,6 +18,7 @@ from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
 from graphdoc.program.reuse import CONSTANT, Reuse, Role
 from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
@@ -110,9 +111,11 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     carries = _edges(program.evidence.earlier_edges, reuse)
     what = names_of(program.sources, program.nodes, carries, 2) or "a value"
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
+    remedies = remedies_for(program, reuse)
+    taken = _taken_for_another(program, remedies)
     return Finding(
         0.93 if reuse.meant_known else 0.7,
-        Proof.OLDER_EDGE.where(reuse.owned_by_others),
+        Proof.OLDER_EDGE.where(reuse.owned_by_others and not taken),
         _title(reuse, what),
         f"{whose} takes {what} with {'their' if ' and ' in what else 'its'} graph, behind which lie "
         f"{folded(reuse.behind) or 'other parameters'}, {trained_by(program, reuse.behind)}. For "
@@ -120,6 +123,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
         "has used it up.",
         distinct(
             (
+                *taken,
                 *_places(program, reuse, carries),
                 *flow(program.sources, program.nodes, reuse),
                 *steps_of(program, reuse),
@@ -127,9 +131,16 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
             )
         ),
         facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=_because(program, reuse),
+        remedies,
+        because=_because(program, reuse) + (f"; but {remedies[0].note.split('. ')[0]}" if taken else ""),
     )
+
+
+def _taken_for_another(program: Program, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
+    """Where the failing loss takes the older of two values, the newer of which nothing reads."""
+    label = "takes the older value: the same call has given a newer one since, which nothing reads"
+    found = [frame_at(r.args["place"]) for r in remedies[:1] if r.kind == "use_instead"]
+    return tuple(span("cause", f, label, program.sources) for f in found)
 
 
 def _edges(earlier: list[OlderEdge], reuse: Reuse) -> list[OlderEdge]:
@@ -225,11 +236,10 @@ def _called(owners: Owners, reuse: Reuse) -> list[str]:
 
 def _title(reuse: Reuse, what: str) -> str:
     """The value by its name, and the loss that it has no business in."""
-    plural = several(what)
     loss = "an earlier loss" if reuse.in_earlier_loss else "this loss"
     if what == "a value":
         return TITLE
-    return f"{what} bring{'' if plural else 's'} another network's graph into {loss}"
+    return f"{what} bring{'' if several(what) else 's'} another network's graph into {loss}"
 
 
 def _because(program: Program, reuse: Reuse) -> str:
