@@ -19,12 +19,15 @@ def detach_reads(text: str, names: set[str]) -> str:
     ``names`` are dotted paths: of ``{"out"}``, ``score(out["image"])`` becomes ``score(out["image"].detach())``.
 
     Raises:
-        CannotFix: the statement has no value, or calls one of the names.
+        CannotFix: the statement has no value, or calls one of the names or takes it apart.
     """
     source = Source("", text)
     value = getattr(source.tree.body[0], "value", None) if source.tree is not None else None
     if not isinstance(value, ast.expr):
         raise CannotFix("the statement that is to run again has no value")
+    targets = [t for s in source.tree.body for t in getattr(s, "targets", ())] if source.tree is not None else []
+    if _rooted(value, names) and any(isinstance(t, ast.Tuple | ast.List) for t in targets):
+        raise CannotFix(f"{ast.unparse(value)} is taken apart, it is no tensor")
     ends = {source.span(n)[1] for n in _tensors(value, names)}
     return source.splice(Edit("", end, end, ".detach()") for end in ends)
 
