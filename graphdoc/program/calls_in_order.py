@@ -11,6 +11,7 @@ from graphdoc.program.bindings import function_around, parsed
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.module import Source
+from graphdoc.source.paths import covers
 
 Site = tuple[tuple[str, int, int], ...]
 
@@ -156,7 +157,7 @@ class Journal:
             text = ast.unparse(found.func.value)
             if method in ("step", "zero_grad") and names & {text, text.rsplit(".", 1)[-1]}:
                 return method
-            if method == "step" and not found.args and text in _handed_out(scope):
+            if method == "step" and not found.args and text in _handed_out(scope, frame.line):
                 return "any step"
         return ""
 
@@ -170,10 +171,10 @@ class Journal:
         return next((e.reaches for e in self.events if e.reaches and site(e.stack) == mine), [])
 
 
-def _handed_out(scope: ast.AST) -> set[str]:
-    """The names that the loops of a function, or its callers, give a value; of those that its callers give, none that
-    it sets to zero itself, for that is the one for which it calls."""
-    loops = [n.target for n in ast.walk(scope) if isinstance(n, ast.For | ast.AsyncFor)]
+def _handed_out(scope: ast.AST, line: int) -> set[str]:
+    """The names that the loops of a function, or its callers, give a value; none of a loop around the line of the call,
+    nor what it sets to zero of what its callers give: those are the ones for which it calls."""
+    loops = [n.target for n in ast.walk(scope) if isinstance(n, ast.For | ast.AsyncFor) and not covers(n, line)]
     given = scope.args if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) else None
     cleared = {
         ast.unparse(n.func.value)

@@ -34,7 +34,7 @@ def _gathers(journal: Journal, owner: int, failing: Event, freeing: Event) -> bo
     if any(e.kind == "zero_grad" and e.optimizer in (owner, -1) for e in journal.between(freeing, failing)):
         return False
     written = journal.written_behind(owner, failing)
-    if written:
+    if written and written != "any step":
         return written == "step"
     own = [e for e in journal.events if e.optimizer == owner and e.index < freeing.index]
     return bool(own) and own[-1].kind == "zero_grad"

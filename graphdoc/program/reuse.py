@@ -131,6 +131,12 @@ class Reuse(OlderValues):
         )
 
     @cached_property
+    def two_losses_of_one_pass(self) -> bool:
+        """Whether two known calls have walked one graph of one pass, of which neither takes it as data."""
+        data = self.role in (*CONSTANT, Role.REFERENCE)
+        return self.lifetime is Lifetime.SAME_PASS and not data and bool(self.calls) and bool(self.used_up)
+
+    @cached_property
     def for_its_gradient(self) -> bool:
         """Whether a loss takes the values in through a Function that is there for what it makes of their gradient: cut
         off, they would leave it nothing to do."""

@@ -10,11 +10,10 @@ from graphdoc.model import Span
 from graphdoc.program.compiled_parts import compiled_around
 from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.library_calls import library_calls
-from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import CONSTANT, Reuse, Role
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.spans import distinct, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
@@ -100,11 +99,7 @@ def recognise(program: Program) -> Finding | None:
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
-    if (
-        reuse.lifetime is not Lifetime.SAME_PASS
-        or reuse.role in (*CONSTANT, Role.REFERENCE)
-        or not (reuse.calls and reuse.used_up)
-    ):
+    if not reuse.two_losses_of_one_pass:
         return None
     head = program.node(reuse.carries[0].producer) if reuse.carries else None
     return _of_compiled_step(program, reuse) if compiled_around(head, reuse.failing) else _told(program, reuse)

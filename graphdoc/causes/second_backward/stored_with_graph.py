@@ -99,10 +99,8 @@ def recognise(program: Program) -> Finding | None:
     reuse = program.reuse
     if reuse is None or not program.nodes:
         return _from_text(program)
-    if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE):
-        return _reference(program, reuse)
-    if reuse.left_by_another_pass and reuse.role is Role.REFERENCE:
-        return _left(program, reuse)
+    if reuse.role is Role.REFERENCE and reuse.lifetime in (Lifetime.STORED, Lifetime.MADE_ONCE, Lifetime.SAME_PASS):
+        return (_left if reuse.left_by_another_pass else _reference)(program, reuse)
     written = program.overwrite
     if written is not None and written.needed and written.one_of_several:
         return None  # each entry serves one update, and learns by it: a step comes before

@@ -112,7 +112,7 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     what = names_of(program.sources, program.nodes, carries, 2) or "a value"
     whose = "The earlier loss" if reuse.in_earlier_loss else "This loss"
     remedies = remedies_for(program, reuse)
-    taken = _taken_for_another(program, remedies)
+    taken = _taken_for_another(program.sources, remedies)
     return Finding(
         0.93 if reuse.meant_known else 0.7,
         Proof.OLDER_EDGE.where(reuse.owned_by_others and not taken),
@@ -136,11 +136,11 @@ def _of_another(program: Program, reuse: Reuse) -> Finding:
     )
 
 
-def _taken_for_another(program: Program, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
+def _taken_for_another(sources: SourceTexts, remedies: tuple[Remedy, ...]) -> tuple[Span, ...]:
     """Where the failing loss takes the older of two values, the newer of which nothing reads."""
     label = "takes the older value: the same call has given a newer one since, which nothing reads"
     found = [frame_at(r.args["place"]) for r in remedies[:1] if r.kind == "use_instead"]
-    return tuple(span("cause", f, label, program.sources) for f in found)
+    return tuple(span("cause", f, label, sources) for f in found)
 
 
 def _edges(earlier: list[OlderEdge], reuse: Reuse) -> list[OlderEdge]:
