@@ -123,8 +123,17 @@ def with_a_slope(starts: list[Record]) -> set[int]:
 
 def counted_out(chain: list[Record], record: Record) -> Record | None:
     """The operation by whose whole numbers alone a record goes into what ``chain`` leads back from, nearest first."""
-    numbered = [c for r in chain for c in r.counted]
-    return next((c for c in numbered if c is record or any(r is record for r in records_behind([c]))), None)
+    upper: dict[int, list[Record]] = {}
+    for r in chain:
+        for made in r.inputs:
+            upper.setdefault(id(made), []).append(r)
+    made_of = {id(record)}
+    todo = [record]
+    for r in todo:
+        new = [u for u in upper.get(id(r), ()) if id(u) not in made_of]
+        made_of |= {id(u) for u in new}
+        todo += new
+    return next((c for r in chain for c in r.counted if id(c) in made_of), None)
 
 
 def is_nothing(name: str, args: Any, result: Any) -> bool:

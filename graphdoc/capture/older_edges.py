@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import threading
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
@@ -34,7 +35,6 @@ class OlderEdges:
         self.seen = seen
         self._holders = OutputHolders(seen)
         self._made_at: dict[int, list[int]] | None = None
-        self._above: dict[int, list[int]] | None = None
 
     def fill(self, evidence: Evidence, entry: Entry) -> None:
         """Tell the carried tensors, the calls that freed what lies behind them, and what else is kept."""
@@ -62,7 +62,7 @@ class OlderEdges:
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
             carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
             carry.term = (consumer, producer) in empty
-            carry.weight = is_weight(order, self.seen.bits, consumer, self.seen.bits[producer])
+            carry.weight = is_weight(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -77,6 +77,10 @@ class OlderEdges:
             first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
             evidence.extras["freed_by"] = first.index if first is not None else -1
         evidence.extras["dead"] = len(self.seen.dead)
+
+    @cached_property
+    def _above(self) -> dict[int, list[int]]:
+        return walk.above(self.seen.order)
 
     def _fill_recorded(self, evidence: Evidence, entry: Entry, mark: int) -> None:
         """``extras["recorded"]``: how many operations were recorded since the freeing call, how many of these are in
@@ -156,8 +160,6 @@ class OlderEdges:
         remade = any(self.seen.order[n].op == node.name() for n in newer)
         if not newer:
             return False, False
-        if self._above is None:
-            self._above = walk.above(self.seen.order)
         seen = {consumer}
         todo = [consumer]
         while todo and len(seen) < 50_000:
@@ -248,6 +250,7 @@ class OlderEdges:
         numbers = {f.node: f.number for f in self.seen.order}
         other = walk.walk([root], self.seen.limit)
         bits, _, _ = walk.below(other, set(), walk.upward(other))
+        upper = walk.above(other)
         for found in other:
             if found.node in numbers or len(evidence.earlier_edges) >= MOST_TOLD:
                 continue
@@ -264,7 +267,7 @@ class OlderEdges:
                         self._carried(other[m].node),
                         self.seen.names(self.seen.bits[number]),
                         entry.index,
-                        weight=is_weight(other, bits, found.number, bits[m]),
+                        weight=is_weight(other, upper, bits, found.number, bits[m]),
                     )
                 )
 

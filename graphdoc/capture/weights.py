@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from graphdoc.capture.walk import Found, above
+from graphdoc.capture.walk import Found
 
 _PRODUCT = "MulBackward0"
 
 
-def is_weight(order: list[Found], bits: list[int], consumer: int, shared: int) -> bool:
+def is_weight(order: list[Found], upper: dict[int, list[int]], bits: list[int], consumer: int, shared: int) -> bool:
     """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product whose
     other factor leads to parameters, and to none of those behind the value.
 
     Args:
         order: the nodes of the graph, as ``walk`` found them.
+        upper: the nodes that lead to each of them at once, as ``above`` tells.
         bits: the leaves that each of them leads to, as bit sets.
         consumer: the number of the node that takes the value in.
         shared: the leaves behind the value.
     """
-    upper = above(order)
     seen = {consumer}
     todo = [consumer]
     while todo:

@@ -17,7 +17,7 @@ from graphdoc.source.blocks import delete, indent_of, place_text, text_of
 from graphdoc.source.effects import binds_any, method_of
 from graphdoc.source.in_place_names import NOT_A_WRITE
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, targets_of
+from graphdoc.source.paths import key, names_read, targets_of
 from graphdoc.source.places import Edit
 
 KIND = "move_statement"
@@ -57,7 +57,7 @@ def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, 
 def _check(node: ast.stmt, crossed: list[ast.stmt]) -> None:
     """Nothing with effects changes places with what it reads or writes."""
     bound = {key(t).split("[")[0] for n in (node, *ast.walk(node)) for t in targets_of(n)} | _written(node)
-    used = {key(n) for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load)}
+    used = names_read(node)
     if name := binds_any(crossed, used):
         raise CannotFix(f"{name}, which the statement uses, is bound in between")
     for other in crossed:

@@ -194,15 +194,22 @@ class Reuse(OlderValues):
     def ran_beside(self) -> int:
         """How many operations were recorded since the earlier call that this loss does not use, where they are as many
         as the older part has: that ran again, and the loss was given what it gave before. Else 0."""
-        since, fresh, older = self._evidence.extras.get("recorded") or (0, 0, 0)
-        return older if self.lifetime is Lifetime.SAME_PASS and since - fresh == older > 2 else 0
+        unused, older = self._recorded_since
+        return older if unused == older else 0
 
     @cached_property
     def may_have_run_again(self) -> bool:
         """Whether as many operations as the older part has, or more, were recorded since the earlier call and are not
         used by this loss: where the source shows that the same call ran again among them, that was to be used."""
+        unused, older = self._recorded_since
+        return unused >= older > 0
+
+    @cached_property
+    def _recorded_since(self) -> tuple[int, int]:
+        """How many operations were recorded since the earlier call of this pass that this loss does not use, and how
+        many the older part has; nothing where that is too few to tell anything by."""
         since, fresh, older = self._evidence.extras.get("recorded") or (0, 0, 0)
-        return self.lifetime is Lifetime.SAME_PASS and since - fresh >= older > 2
+        return (since - fresh, older) if self.lifetime is Lifetime.SAME_PASS and older > 2 else (0, 0)
 
     @cached_property
     def slices(self) -> SlicedBuffer | None:

@@ -212,11 +212,15 @@ def detach_targets(coupling: Coupling, note: str) -> list[Remedy]:
 
 def _with_both_losses(reuse: Reuse) -> list[Remedy]:
     """One call on the sum, where what the one loss fits may after all be meant to learn from the other, too."""
-    note = f"{folded(reuse.behind)} then learn{'s' * (len(reuse.behind) == 1)} from both losses."
-    return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]
+    return _merged(reuse, f"{folded(reuse.behind)} then learn{'s' * (len(reuse.behind) == 1)} from both losses.")
 
 
 def merge_coupled(reuse: Reuse) -> list[Remedy]:
     """One call on the sum of coupled losses, with what that changes."""
-    note = "Each network is then trained by the other's loss too, through what that loss takes in of it."
+    return _merged(
+        reuse, "Each network is then trained by the other's loss too, through what that loss takes in of it."
+    )
+
+
+def _merged(reuse: Reuse, note: str) -> list[Remedy]:
     return [replace(r, safety="unsafe", note=note) for r in merge(reuse)]

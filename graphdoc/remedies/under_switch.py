@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.container_entries import statements
 from graphdoc.remedies.left_open import open_at_calls
-from graphdoc.source.paths import covers, key, targets_of
+from graphdoc.source.paths import covers, names_read, names_written
 from graphdoc.story.wording import listing
 
 _Def = ast.FunctionDef | ast.AsyncFunctionDef
@@ -28,16 +28,12 @@ def meant_for_one(sources: SourceTexts, cut: Sequence[Frame], failing: Sequence[
     """
     root = tree(sources, switch.file)
     for node in ast.walk(root) if root is not None else ():
-        if isinstance(node, ast.With | ast.AsyncWith) and any(_at(i.context_expr, switch) for i in node.items):
+        if isinstance(node, ast.With | ast.AsyncWith) and any(covers(i.context_expr, switch.line) for i in node.items):
             values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
             return f"which of {listing(values)} the block is meant for, no run tells" if len(values) > 1 else ""
-        if isinstance(node, _Def) and any(_at(d, switch) for d in node.decorator_list):
+        if isinstance(node, _Def) and any(covers(d, switch.line) for d in node.decorator_list):
             return open_at_calls(sources, cut, switch.file, node)
     return ""
-
-
-def _at(node: ast.expr, switch: Frame) -> bool:
-    return covers(node, switch.line)
 
 
 def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: list[int]) -> list[str]:
@@ -50,21 +46,9 @@ def _values_of(root: ast.AST | None, block: ast.With | ast.AsyncWith, failing: l
         if not (s.lineno > end or covers(block, s.lineno)) or isinstance(s, ast.With | ast.For | ast.While | ast.If):
             continue
         ends = isinstance(s, ast.Return) or any(covers(s, line) for line in failing)
-        if (s.lineno > end and (ends or wanted & _bound(s))) or (isinstance(s, ast.Return) and s.lineno <= end):
-            wanted |= _read(s)
-    made = [s for s in every if covers(block, s.lineno) and s is not block and wanted & _bound(s)]
-    return [f"`{next(n for n in _names(s) if n in wanted)}`" for s in made]
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    return {*_names(statement)}
-
-
-def _names(statement: ast.stmt) -> list[str]:
-    """What a statement binds, in its order."""
-    return [key(t).partition("[")[0] for t in targets_of(statement)]
-
-
-def _read(statement: ast.stmt) -> set[str]:
-    found = (n for n in ast.walk(statement) if isinstance(n, ast.Name | ast.Attribute))
-    return {key(n) for n in found if isinstance(n.ctx, ast.Load)}
+        if (s.lineno > end and (ends or wanted & {*names_written(s)})) or (
+            isinstance(s, ast.Return) and s.lineno <= end
+        ):
+            wanted |= names_read(s)
+    made = [s for s in every if covers(block, s.lineno) and s is not block and wanted & {*names_written(s)}]
+    return [f"`{next(n for n in names_written(s) if n in wanted)}`" for s in made]

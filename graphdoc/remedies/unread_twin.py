@@ -16,7 +16,7 @@ from graphdoc.program.update_function import Scene
 from graphdoc.remedies.constant_value import together
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Source
-from graphdoc.source.paths import covers, key, targets_of
+from graphdoc.source.paths import covers, names_read, names_written
 from graphdoc.story.wording import listing
 
 
@@ -107,11 +107,11 @@ class _Scope:
 
     def _same(self, made: ast.stmt, again: ast.stmt) -> bool:
         """Whether what the call is made of is the same both times, or bound by the same expression in between."""
-        read = _loads(made)
+        read = names_read(made)
         for s in self.every:
             if not made.lineno < s.lineno < again.lineno:
                 continue
-            for path in _targets(s) & read:
+            for path in {*names_written(s)} & read:
                 if not path.isidentifier() or _value(s) != self._last(path, made):
                     return False
         return True
@@ -124,28 +124,19 @@ class _Scope:
     def reads(self, name: str, behind: ast.stmt) -> list[ast.stmt]:
         """The plain statements behind one that make the failing loss of a name; none where it is bound anew there."""
         last = [s for s in self.every if behind.lineno < s.lineno <= self.backward.line]
-        if any(name in _targets(s) for s in last):
+        if any(name in {*names_written(s)} for s in last):
             return []
         wanted: set[str] = set()
         found: list[ast.stmt] = []
         for s in reversed(last):
             plain = isinstance(s, ast.Assign | ast.AnnAssign | ast.AugAssign)
-            if not (covers(s, self.backward.line) and isinstance(s, ast.Expr)) and not (plain and _targets(s) & wanted):
+            if not (covers(s, self.backward.line) and isinstance(s, ast.Expr)) and not (
+                plain and {*names_written(s)} & wanted
+            ):
                 continue
-            wanted |= _loads(s)
-            found += [s] if name in _loads(s) else []
+            wanted |= names_read(s)
+            found += [s] if name in names_read(s) else []
         return found
-
-
-def _targets(statement: ast.stmt) -> set[str]:
-    """What a statement binds or writes into, without what indexes it."""
-    return {key(t).partition("[")[0] for t in targets_of(statement)}
-
-
-def _loads(statement: ast.stmt) -> set[str]:
-    """The names and paths that a statement reads."""
-    read = (n for n in ast.walk(statement) if isinstance(n, ast.Name | ast.Attribute))
-    return {key(n) for n in read if isinstance(n.ctx, ast.Load)}
 
 
 def _value(statement: ast.stmt) -> str:

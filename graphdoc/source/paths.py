@@ -168,6 +168,17 @@ def pairs(statement: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
     return out
 
 
+def names_read(node: ast.AST) -> set[str]:
+    """The names and attribute paths that a piece of code reads."""
+    found = (n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute))
+    return {key(n) for n in found if isinstance(n.ctx, ast.Load)}
+
+
+def names_written(statement: ast.AST) -> list[str]:
+    """What a statement binds or writes into, in its order, without what indexes it."""
+    return [key(t).partition("[")[0] for t in targets_of(statement)]
+
+
 def targets_of(statement: ast.AST) -> list[ast.expr]:
     """The leaf targets that a statement binds (tuples taken apart), its walrus assignments included."""
     tops: list[ast.expr] = []
