@@ -8,7 +8,7 @@ from graphdoc.evidence import SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.custom_functions import inputs_of
 
-_AS_IT_IS = frozenset({"view_as", "view", "clone", "alias", "expand_as", "reshape", "contiguous", "mul", "identity"})
+_AS_IT_IS = frozenset({"view_as", "view", "clone", "alias", "expand_as", "reshape", "contiguous", "mul"})
 
 
 def changes_the_gradient_alone(sources: SourceTexts, op: str) -> bool:

@@ -143,45 +143,44 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
 def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
     what = names_of(program.sources, program.nodes, reuse.carries) or "A value"
-    places = cause_places(program, reuse, "kept here with its graph")
-    kept = kept_places(program, reuse)
-    return Finding(
-        0.9,
-        "likely",
+    return _data(
+        program,
+        reuse,
         f"{what} is kept for several updates and still holds the graph that made it",
         f"{what} was computed before the updates, and each update compares it with what it computes anew. There it "
         f"is a constant: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
         "value. The first update has used the old graph up. Keep the numbers only.",
-        distinct(
-            (
-                *([s for s in places if (s.file, s.line) in kept] or places),
-                *flow(program.sources, program.nodes, reuse),
-                *calls_of(program, reuse),
-            )
-        ),
-        facts_of(program, reuse),
-        remedies_for(program, reuse),
-        because=f"{what} was made {before(reuse)}, which used its graph up; the loss learns through others",
+        f"{what} was made {before(reuse)}, which used its graph up; the loss learns through others",
     )
 
 
 def _left(program: Program, reuse: Reuse) -> Finding:
     """What the pass of another loss has left, taken by one that computes anew with the same parameters."""
     what = names_of(program.sources, program.nodes, reuse.carries, 2) or "A value"
-    plural = several(what)
-    has, its = ("have", "their") if plural else ("has", "its")
+    has, was, its = ("have", "were", "their") if several(what) else ("has", "was", "its")
     learns = "learns" if len(reuse.behind) == 1 else "learn"
+    return _data(
+        program,
+        reuse,
+        f"{what} {was} kept with {its} graph, which the pass of another loss has made and used up",
+        f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes anew with the same "
+        f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
+        "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
+        "both, the earlier call has to keep its graph.",
+        f"{what} {was} made {before(reuse)}, which used {its} graph up; the pass of this loss leads to "
+        f"{folded(reuse.behind, 2)}, too",
+    )
+
+
+def _data(program: Program, reuse: Reuse, title: str, explanation: str, because: str) -> Finding:
+    """The finding for a value that is data for the loss, told first where it is kept."""
     places = cause_places(program, reuse, "kept here with its graph")
     kept = kept_places(program, reuse)
     return Finding(
         0.9,
         "likely",
-        f"{what} {'were' if plural else 'was'} kept with {its} graph, which the pass of another loss has made and used "
-        "up",
-        f"{what} {has} the graph of the earlier loss's pass. The pass of this loss computes anew with the same "
-        f"parameters: {folded(reuse.behind, 2)} {learns} through that, and what the other pass has left is most likely "
-        "data for it, as a teacher's output or a target is. Keep the numbers only. Where this loss is to learn through "
-        "both, the earlier call has to keep its graph.",
+        title,
+        explanation,
         distinct(
             (
                 *([s for s in places if (s.file, s.line) in kept] or places),
@@ -191,8 +190,7 @@ def _left(program: Program, reuse: Reuse) -> Finding:
         ),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"{what} {'were' if plural else 'was'} made {before(reuse)}, which used {its} graph up; the pass of "
-        f"this loss leads to {folded(reuse.behind, 2)}, too",
+        because=because,
     )
 
 
