@@ -9,6 +9,7 @@ from graphdoc.evidence import Cut, Folded, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import frame_of, function_around, text_of, tree
 from graphdoc.program.constant_terms import is_whole_term
+from graphdoc.program.cuts_beside import left_cut
 from graphdoc.program.drawn_values import drawn_within
 from graphdoc.program.observed import Program
 from graphdoc.program.several_uses import uses_of_cut
@@ -29,6 +30,16 @@ def open_at_cut(program: Program, cut: Cut) -> str:
         return called or open_at_draw(program.sources, at)
     lines = listing(map(where, uses), len(uses))
     return f"the loss takes the value up at {lines}: which of these is to train {folded(cut.behind)}, no run tells"
+
+
+def open_at_others(program: Program, mended: Sequence[Cut]) -> str:
+    """That the loss keeps being cut at other places, of what it may have been meant to train there; or nothing."""
+    places = list(dict.fromkeys(where(f) for c in left_cut(program, mended) if (f := innermost(c.stack)) is not None))
+    if not places:
+        return ""
+    verb = "keeps" if len(places) == 1 else "keep"
+    told = listing(places, 3)
+    return f"{told} {verb} the loss from training what lies behind there, too: whether that is meant, no run tells"
 
 
 def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, function: ast.stmt) -> str:

@@ -9,9 +9,10 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, Sign
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.chosen_terms import detached_by_choice
+from graphdoc.program.cuts_beside import handed_on_together
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost, place
-from graphdoc.remedies.left_open import open_at_cut
+from graphdoc.remedies.left_open import open_at_cut, open_at_others
 from graphdoc.story.missing_graph import (
     alike,
     facts_of,
@@ -115,12 +116,15 @@ def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     whole = _of_a_term(program.evidence.as_if)  # every term that was detached, or the rest trains nobody
     cuts = alike(program.cuts, cut) if whole else [cut, *of_other_terms(program, cut)]
-    cuts += [c for c in of_other_parameters(program, cut) if not any(c is known for known in cuts)]
+    beside = [*of_other_parameters(program, cut), *handed_on_together(program, cut)]
+    cuts += [c for c in beside if not any(c is known for known in cuts)]
     frames = [f for c in cuts if (f := innermost(c.stack)) is not None]
     edits: list[dict[str, Any]] = [{"kind": "drop_call", "args": {"place": place(f)}} for f in frames]
-    title, note, left = f"Keep the graph: drop `{cut.op}`", kept_note(cut), open_at_cut(program, cut)
+    title, note = f"Keep the graph: drop `{cut.op}`", kept_note(cut)
+    others = open_at_others(program, cuts)
+    left = "; and ".join(filter(None, (open_at_cut(program, cut), others)))
     remedies = (
-        (Remedy("several", title, "unsafe", note, {"edits": edits}),)
+        (Remedy("several", title, "unsafe", note, {"edits": edits}, others),)
         if len(edits) > 1
         else tuple(Remedy("drop_call", title, "unsafe", note, e["args"], left) for e in edits)
     )
