@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.source.module import Source
-from graphdoc.source.paths import key, last_word, targets_of
+from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
 
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
@@ -214,22 +214,36 @@ def _last(path: str) -> str:
 
 
 def bound_before(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | None:
-    """The last statement above this line, in the same function, that binds a plain name."""
+    """The last statement above this line, in the same function, that binds a plain name; None where that stands in a
+    branch of which the line does not tell whether it was taken."""
     root = tree(sources, frame.file) if frame else None
     if frame is None or root is None or not name.isidentifier():
         return None
     scope: ast.AST = function_around(root, frame.line) or root
-    best: ast.AST | None = None
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.For) and node.lineno < frame.line:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
-            if name in names and (best is None or node.lineno > best.lineno):  # type: ignore[attr-defined]
-                best = node
-    if best is None:
-        return None
-    value = best.iter if isinstance(best, ast.For) else getattr(best, "value", None)
-    return frame_of(sources, frame.file, value if value is not None else best, frame.function)
+    tests = [n for n in ast.walk(scope) if isinstance(n, ast.If)]
+    found = [
+        n
+        for n in ast.walk(scope)
+        if isinstance(n, ast.Assign | ast.AnnAssign | ast.For)
+        and n.lineno < frame.line
+        and any(isinstance(t, ast.Name) and t.id == name for t in targets_of(n))
+    ]
+    for best in sorted(found, key=lambda n: n.lineno, reverse=True):
+        sides = [(_side(t, best.lineno), _side(t, frame.line)) for t in tests if _side(t, best.lineno)]
+        if any(here and made != here for made, here in sides):
+            continue  # the other branch of one ``if``
+        if any(made != here for made, here in sides):
+            return None
+        value = best.iter if isinstance(best, ast.For) else best.value
+        return frame_of(sources, frame.file, value if value is not None else best, frame.function)
+    return None
+
+
+def _side(test: ast.If, line: int) -> str:
+    """The branch of an ``if`` that a line stands in; empty where it stands in none."""
+    if any(covers(s, line) for s in test.body):
+        return "then"
+    return "else" if any(covers(s, line) for s in test.orelse) else ""
 
 
 def is_only_written(sources: SourceTexts, frame: Frame | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from graphdoc.evidence import Frame
 from graphdoc.source.module import Loop, Source
@@ -38,3 +38,14 @@ def rounds_are_alike(sources: Mapping[str, str], loop: Frame) -> bool:
     inside = [n for s in node.body for n in ast.walk(s)]
     read = any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in inside)
     return isinstance(called, ast.Name) and called.id == "range" and not read
+
+
+def within_a_loop(sources: Mapping[str, str], calls: Sequence[Frame], last: Frame) -> list[Frame]:
+    """The loops of the functions that a chain of calls goes through, outermost first, down to the place ``last``."""
+    found: list[Frame] = []
+    for frame in calls:
+        loop = loop_of(sources, frame)
+        found += [loop] if loop is not None else []
+        if frame is last:
+            break
+    return found

@@ -11,7 +11,7 @@ from graphdoc.program.flagged_builders import builders
 from graphdoc.program.in_place_writes import Target, is_statement, target_of
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
-from graphdoc.program.written_leaves import entry_written
+from graphdoc.program.written_leaves import entry_added_to, entry_written
 from graphdoc.source.module import Source
 from graphdoc.source.paths import without_subscripts
 from graphdoc.source.places import Place
@@ -52,7 +52,11 @@ def refused_write(program: Program, *messages: str) -> RefusedWrite | None:
     target = target_of(program.sources, program.raised, frame) if visible or _of_one_module(stack) else Target()
     entry = entry_written(program.sources, frame) if target.path else ""
     handed = _handed(program.sources, stack, target) if visible else None
-    return RefusedWrite(said.id, frame, replace(target, path=entry) if entry else target, visible, built, handed)
+    target = replace(target, path=entry) if entry else target
+    added = entry_added_to(program.sources, frame) if said.id == "leaf-inplace" and target.path else ""
+    if added:
+        target, handed = Target(added, kept=True, whole=True), None
+    return RefusedWrite(said.id, frame, target, visible, built, handed)
 
 
 def _handed(sources: SourceTexts, stack: list[Frame], target: Target) -> Handed | None:

@@ -40,6 +40,21 @@ def entry_written(sources: SourceTexts, frame: Frame) -> str:
     return ""
 
 
+def entry_added_to(sources: SourceTexts, frame: Frame) -> str:
+    """The entry that the addition itself of ``state[key] += v`` was refused on: a list's or a dictionary's.
+
+    An item of a tensor would be a view, or a copy that may be added to and is refused where it is stored: the place is
+    then that of the item alone (Python's ``BINARY_OP`` has the place of the statement, ``STORE_SUBSCR`` that of its
+    target).
+    """
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    if not isinstance(owner, ast.AugAssign) or not isinstance(owner.target, ast.Subscript):
+        return ""
+    at = bindings.frame_of(sources, frame.file, owner, frame.function)
+    return key(owner.target) if at.extent == frame.extent else ""
+
+
 def gradient_asked(sources: SourceTexts, frame: Frame, path: str) -> list[int]:
     """The lines at which the program takes the gradient of this very tensor: ``x.grad``, ``autograd.grad(loss, x)``,
     ``backward(inputs=[x])``. Of a plain name those of its own function; of an attribute those of the file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
@@ -11,6 +12,7 @@ from graphdoc.program.carried_names import is_local, local_names_of, names_taken
 from graphdoc.program.connections import is_needed, is_the_loss_itself, reached_without_nodes, takes_only_older
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
+from graphdoc.program.loops import within_a_loop
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import code_at, place, where
@@ -22,6 +24,7 @@ from graphdoc.program.value_reads import (
     operands_in,
     slices_in,
 )
+from graphdoc.remedies.left_open import open_at_loop
 from graphdoc.source.module import Source
 from graphdoc.story.older_graph import distinct_carries, paths_of
 from graphdoc.story.older_graph_places import earlier_uses
@@ -52,6 +55,7 @@ def constant_at_use(
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
+    again: list[Frame] = []
     blocks: list[dict[str, Any]] = []
     shown = ""
     for c in distinct_carries(program.nodes, carries):
@@ -76,6 +80,7 @@ def constant_at_use(
         edit = _where_made(program, c, frame, structure)
         if edit not in at_making:
             at_making.append(edit)
+            again += within_a_loop(program.sources, _below_the_call(program.failing, producer), frame)
         edit = {"kind": "no_grad_block", "args": {"place": place(frame)}}
         if edit not in blocks and not trains_below(program.sources, program.evidence.events, frame):
             blocks.append(edit)
@@ -87,9 +92,8 @@ def constant_at_use(
         out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
     if at_making:
         are = "it is" if len(at_making) == 1 else "they are"
-        out.append(
-            together(at_making, f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}", whole)
-        )
+        title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
+        out.append(replace(together(at_making, title, whole), open=open_at_loop(again)))
     if blocks:
         whole = f"{whole} The operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
@@ -214,6 +218,12 @@ def _begins_with_call(failing: Event | None, producer: Node) -> bool:
     made = user_frames(producer.stack)
     call = user_frames(failing.stack) if failing is not None else []
     return not made or not call or (made[-1].file, made[-1].function) == (call[-1].file, call[-1].function)
+
+
+def _below_the_call(failing: Event | None, producer: Node) -> list[Frame]:
+    """The user's frames of a node's stack in functions that the failing call does not stand in, outermost first."""
+    functions = {(f.file, f.function) for f in (failing.stack if failing is not None else [])}
+    return [f for f in user_frames(producer.stack)[::-1] if (f.file, f.function) not in functions]
 
 
 def _source(program: Program, producer: Node, consumer: Node, made: Frame) -> tuple[Frame, Any] | None:

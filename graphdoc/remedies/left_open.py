@@ -61,6 +61,16 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     return told if len(same) > 1 else ""
 
 
+def open_at_loop(again: Sequence[Frame]) -> str:
+    """That a value is made anew by a loop within one pass (the first of its places is told), which a longer pass runs
+    through more often: what it hands on to itself is cut off, too. Empty where there is no such place."""
+    if not again:
+        return ""
+    return (
+        f"{where(again[0])} is a loop within one pass: whether it learns from one round to the next there, no run tells"
+    )
+
+
 def open_at_draw(sources: SourceTexts, frame: Frame | None) -> str:
     """That the expression at a place holds a draw, whatever else of it is recorded; empty where it holds none."""
     found = drawn_within(sources, frame) if frame is not None else None

@@ -646,3 +646,30 @@ def test_a_call_that_saves_and_writes_below_itself_gets_no_clone_of_its_result(t
     told = observe(tmp_path, head + "net(torch.ones(1, 4)).sum().backward()\n")
     assert told.slugs[0] == "inplace-on-saved-activation"
     assert [r.title for r in told.found[0].finding.remedies if "clone the result" in r.title] == []
+
+
+ENTRY = """
+import torch
+KEY = object()
+w = torch.ones(2, requires_grad=True)
+state = {{KEY: torch.zeros(1, requires_grad=True), 1: torch.ones(3, requires_grad=True)}}
+table = torch.zeros(3, requires_grad=True)
+def add(state, v):
+    {line}
+add({given}, (w * 2).sum())
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "named"),
+    [
+        ("state[KEY] += v", "state", "`state[KEY]` is a leaf"),
+        ("state[torch.tensor([0, 2])] += v", "table", "`state` is a leaf"),
+    ],
+)
+def test_an_entry_that_is_added_to_is_named_and_no_part_of_a_tensor(
+    tmp_path: Path, line: str, given: str, named: str
+) -> None:
+    seen = observe(tmp_path, ENTRY.format(line=line, given=given))
+    assert seen.slugs[0] == "inplace-on-leaf", seen.said
+    assert named in seen.found[0].finding.title

@@ -204,7 +204,7 @@ def _remedies(
         f"compute a new tensor at {where(frame)}",
         "unsafe",
         "The result is a new tensor with a graph that leads to the leaf; the leaf keeps its numbers.",
-        {"place": at},
+        {"place": at, **({"container": True} if target.path.endswith("]") and not target.sliced else {})},
     )
     flags = [{"kind": "out_of_place", "args": {"place": place(b)}} for b in built]
     lines = ", ".join(where(b) for b in built[:3])
