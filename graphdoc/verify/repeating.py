@@ -11,13 +11,11 @@ UNSTEADY = "the program's numbers differ from one run to the next"
 def repeats(one: Trace, other: Trace, failing: int, tolerance: float) -> bool:
     """Whether two runs of the unchanged program made the same calls with the same numbers before the point of failure.
 
-    True also where neither made any: nothing speaks against it. ``tolerance`` is the relative difference of losses and
-    gradients up to which they count as the same.
+    A run that was stopped sooner is compared as far as it went. True also where neither made any: nothing speaks
+    against it. ``tolerance`` is the relative difference of losses and gradients up to which they count as the same.
     """
-    mine, its = _before(one, failing), _before(other, failing)
-    if [c.place for c in mine] != [c.place for c in its]:
-        return False
-    return all(_apart(a, b) <= tolerance for a, b in zip(mine, its, strict=True))
+    pairs = zip(_before(one, failing), _before(other, failing), strict=False)
+    return all(a.place == b.place and _apart(a, b) <= tolerance for a, b in pairs)
 
 
 def _before(trace: Trace, failing: int) -> list[Call]:
