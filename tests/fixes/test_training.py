@@ -174,6 +174,12 @@ PROGRAMS: list[tuple[Any, ...]] = [
         "«torch.autograd.backward([net(x).mean()], [torch.ones(1)])»\nopt.step()\n",
         "net(x).mean().backward()\nopt.step()\n",
     ),
+    (
+        "number_for_one",
+        {},
+        "one = «torch.FloatTensor([1])»\nnet(x).mean().backward(one * -1)\nopt.step()\n",
+        "(-net(x).mean()).backward()\nopt.step()\n",
+    ),
     ("reduce_loss", {}, "«net(x).backward()»\nopt.step()\n", "net(x).mean().backward()\nopt.step()\n"),
     (
         "to_numpy",

@@ -14,6 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.weights_as_number import as_number, maker
 from graphdoc.source.call_arguments import weights_of
 
 TITLE = "`backward()` was called on a tensor with more than one element"
@@ -131,7 +132,8 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
     """The weights that are given with what is differentiated have another shape: the place is where they are made."""
     frame = program.raised_at
     given = _weights(program.sources, frame)
-    made = _made(program.sources, frame, given)
+    one = maker(program.sources, frame, given)
+    made = [one[0]] if one is not None else _made(program.sources, frame, given)
     had, wanted = (shapes.get(name, "").removeprefix("torch.Size(").rstrip(")") for name in ("shape", "shape2"))
     if not made and frame is not None and given is not None:
         made = [bindings.frame_of(program.sources, frame.file, given, frame.function)]
@@ -152,7 +154,8 @@ def _misfit(program: Program, shapes: dict[str, str]) -> Finding:
             "Leave out the weights",
             "unsafe",
             "Every number is weighed with one, as the ones that are given would.",
-        ),
+        )
+        or (as_number(one) if wanted == "[]" else ()),
     )
 
 
