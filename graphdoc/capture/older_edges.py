@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
+from graphdoc.capture.compared import compared_edges
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry
@@ -16,7 +17,7 @@ from graphdoc.capture.output_holders import OutputHolders
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
 from graphdoc.capture.walk import NO_SEQUENCE
-from graphdoc.capture.weights import is_weight
+from graphdoc.capture.weights import weight_of
 from graphdoc.evidence import Evidence, OlderEdge, Tensor
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class OlderEdges:
             evidence.extras["shared_with"] = shared
         marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
         empty = emptied(order, edges)
+        compared = compared_edges(order, self._above, self.seen.bits, self.seen.upward, edges)
         # The newest first: what the failing iteration itself carried over says most.
         for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_TOLD * 3]:
             freeing = self._freed_below(producer, freed_by)
@@ -61,8 +63,8 @@ class OlderEdges:
             mark = max(marks.values(), default=-1)
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
             carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
-            carry.term = (consumer, producer) in empty
-            carry.weight = is_weight(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
+            carry.term, carry.compared = (consumer, producer) in empty, compared.get((consumer, producer), "")
+            carry.weight = weight_of(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -267,7 +269,7 @@ class OlderEdges:
                         self._carried(other[m].node),
                         self.seen.names(self.seen.bits[number]),
                         entry.index,
-                        weight=is_weight(other, upper, bits, found.number, bits[m]),
+                        weight=weight_of(other, upper, bits, found.number, bits[m]),
                     )
                 )
 

@@ -7,9 +7,11 @@ from graphdoc.capture.walk import Found
 _PRODUCT = "MulBackward0"
 
 
-def is_weight(order: list[Found], upper: dict[int, list[int]], bits: list[int], consumer: int, shared: int) -> bool:
-    """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product whose
-    other factor leads to parameters, and to none of those behind the value.
+def weight_of(order: list[Found], upper: dict[int, list[int]], bits: list[int], consumer: int, shared: int) -> str:
+    """Whether all that a graph makes of a value, above the node that takes it in, ends as a factor of a product.
+
+    ``alone`` where the other factor leads to parameters, and to none of those behind the value; ``beside`` where it
+    leads to some of these as well; empty where something else becomes of the value.
 
     Args:
         order: the nodes of the graph, as ``walk`` found them.
@@ -20,16 +22,18 @@ def is_weight(order: list[Found], upper: dict[int, list[int]], bits: list[int], 
     """
     seen = {consumer}
     todo = [consumer]
+    how = "alone"
     while todo:
         n = todo.pop()
         if bits[n] & ~shared:
             beside = [bits[m] for m in order[n].following if bits[m] & ~shared]
-            if order[n].op != _PRODUCT or any(b & shared for b in beside):
-                return False
+            if order[n].op != _PRODUCT:
+                return ""
+            how = "beside" if any(b & shared for b in beside) else how
             continue
         if not upper.get(n):
-            return False
+            return ""
         new = set(upper[n]) - seen
         seen |= new
         todo += new
-    return True
+    return how

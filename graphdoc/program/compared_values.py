@@ -39,7 +39,15 @@ def is_reference(
     """
     if not trained or not trained <= set(fresh_reaches):
         return False
-    return bool(carries) and all(_compared(sources, nodes, c) for c in carries)
+    set_against = [bool(c.compared) or _compared(sources, nodes, c) for c in carries]
+    # What it weighs with is no more to be learned through than what it compares with.
+    return any(set_against) and all(s or c.weight for s, c in zip(set_against, carries, strict=True))
+
+
+def is_distance(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+    """Whether the graph alone shows a value as a reference, by a distance: what a pass is drawn to may be meant to move
+    with it (the mean of a class), where the one side of a ratio or of a divergence is not."""
+    return any(c.compared == "distance" and not _compared(sources, nodes, c) for c in carries)
 
 
 def _compared(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:

@@ -99,6 +99,11 @@ def _as_target(
     return targets, own
 
 
+def is_aim(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
+    """Whether a loss takes a value in as its target."""
+    return _target_of(sources, nodes, carry) is not None
+
+
 def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
     """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
 

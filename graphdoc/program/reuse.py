@@ -6,8 +6,8 @@ from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Event, OlderEdge
-from graphdoc.program.compared_values import is_reference
-from graphdoc.program.coupled_losses import Coupling, one_way
+from graphdoc.program.compared_values import is_distance, is_reference
+from graphdoc.program.coupled_losses import Coupling, is_aim, one_way
 from graphdoc.program.gradient_alone import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.graph_ways import without_graph
@@ -131,6 +131,13 @@ class Reuse(OlderValues):
         )
 
     @cached_property
+    def may_move_along(self) -> bool:
+        """Whether a reference that was made once may be meant to be computed anew with what is compared with it."""
+        if self.role is not Role.REFERENCE or self.lifetime is not Lifetime.MADE_ONCE:
+            return False
+        return is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
+
+    @cached_property
     def two_losses_of_one_pass(self) -> bool:
         """Whether two known calls have walked one graph of one pass, of which neither takes it as data."""
         data = self.role in (*CONSTANT, Role.REFERENCE)
@@ -151,15 +158,32 @@ class Reuse(OlderValues):
 
         None where it is not known, or where one optimizer holds both.
         """
-        if not self.fitted_by_one or self.calls is None or {c.kind for c in self.calls} != {"backward"}:
-            return None
-        first, second = (set(self.journal.reaches(c)) for c in self.calls)
-        larger = self.calls[0] if second < first else self.calls[1]
-        edges = self._evidence.earlier_edges if second < first else self._crossing
+        larger, edges = self._larger
         behind = {name for c in edges for name in c.behind}
-        own = self.journal.owners.holding((first | second) - behind)
+        reached = {name for call in self.calls or () for name in self.journal.reaches(call)}
+        own = self.journal.owners.holding(reached - behind)
         apart = bool(own) and bool(self.owners) and not own & self.owners
-        return larger if apart and edges and all(c.weight for c in edges) else None
+        return larger if apart and edges and all(c.weight == "alone" for c in edges) else None
+
+    @cached_property
+    def may_be_data(self) -> bool:
+        """Whether one of two losses of a pass reaches something that the other one fits by a weight alone, or by what
+        it aims at: that may be meant as data, whoever steps for both."""
+        larger, edges = self._larger
+        sources, nodes = self._evidence.sources, self._evidence.nodes
+        aside = [c for c in edges if c.weight or is_aim(sources, nodes, c)] if larger is not None else []
+        others = {name for c in edges if c not in aside for name in c.behind}
+        return bool({name for c in aside for name in c.behind} - others)
+
+    @cached_property
+    def _larger(self) -> tuple[Event | None, list[OlderEdge]]:
+        """Of two losses, of which one fits what they share and nothing else, the other one, and its edges into that."""
+        if not self.fitted_by_one or self.calls is None or {c.kind for c in self.calls} != {"backward"}:
+            return None, []
+        first, second = (set(self.journal.reaches(c)) for c in self.calls)
+        if second < first:
+            return self.calls[0], self._evidence.earlier_edges
+        return self.calls[1], self._crossing
 
     @cached_property
     def in_earlier_loss(self) -> bool:

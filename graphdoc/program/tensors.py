@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from graphdoc.evidence import Frame
 from graphdoc.program.spans import innermost
+
+_MANGLED = re.compile(r"(?<!\w)_[A-Za-z]\w*?(__[A-Za-z0-9](?:\w*[A-Za-z0-9])?_?)(?!\w)")
+"""A name of two underscores as Python keeps it for a class: ``_Trainer__weight`` for what is written ``__weight``
+(Python's reference, section 6.2.1, private name mangling)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ def reached(extras: dict[str, Any]) -> Iterator[Reached]:
         if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
             continue
         yield Reached(
-            entry["path"],
+            _MANGLED.sub(r"\1", entry["path"]),
             str(entry.get("function", "")),
             bool(entry.get("requires_grad")),
             bool(entry.get("is_leaf")),

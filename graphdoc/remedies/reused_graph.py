@@ -53,7 +53,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
         if reuse.left_by_another_pass:
             return _data_of_another_pass(program, reuse, note)
-        return from_storing(program, reuse, note)
+        return [*from_storing(program, reuse, note), *_moved_along(program, reuse)]
     if reuse.lifetime is Lifetime.MADE_ONCE:
         return from_building_once(program, reuse, note)
     if reuse.role in CONSTANT:
@@ -62,11 +62,16 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         if reuse.ran_beside:
             return behind_call(program, reuse) or [_what_ran_again()]
-        first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else merge(reuse)
+        first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else _sum(reuse)
         kept = kept_for_second(program.sources, reuse, program.evidence.root)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note)]
     return []
+
+
+def _moved_along(program: Program, reuse: Reuse) -> list[Remedy]:
+    """To compute a reference anew, where it may be meant to move with what is compared with it."""
+    return compute_again(program, reuse) if reuse.may_move_along else []
 
 
 def _data_of_another_pass(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
@@ -220,6 +225,15 @@ def merge_coupled(reuse: Reuse) -> list[Remedy]:
     return _merged(
         reuse, "Each network is then trained by the other's loss too, through what that loss takes in of it."
     )
+
+
+def _sum(reuse: Reuse) -> list[Remedy]:
+    """One call on the sum; open where one of the losses may be meant to take what the other fits as data."""
+    if not reuse.may_be_data:
+        return merge(reuse)
+    whose = folded(reuse.behind)
+    left = f"whether {whose} {'is' if len(reuse.behind) == 1 else 'are'} to learn from both losses, no run tells"
+    return [replace(r, safety="unsafe", open=left) for r in merge(reuse)]
 
 
 def _merged(reuse: Reuse, note: str) -> list[Remedy]:

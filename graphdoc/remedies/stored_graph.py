@@ -45,6 +45,9 @@ def from_storing(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     # Of what was stored once, before all calls, nothing more would come through behind the first step.
     once = reuse.failing is not None and all(made_outside_loops(program.sources, m, reuse.failing) for m in makers)
     later = detach_behind_step(program, reuse)[:1] if not once else []
+    if reuse.may_move_along:
+        moves = "whether what is compared with it is to draw it along, computed anew each time, no run tells"
+        return [replace(r, open=moves) for r in (*cuts, *later)]
     if not missing:
         return [*cuts, *later]
     untouched = program.evidence.fresh_reaches
