@@ -15,6 +15,7 @@ from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew, value_with_its_graph
 from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use, in_earlier_loss, together
+from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
 from graphdoc.remedies.filled_store import stored
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
@@ -23,6 +24,7 @@ from graphdoc.remedies.second_forward import second_forward
 from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.remedies.unread_twin import behind_call
+from graphdoc.remedies.written_fixes import applies
 from graphdoc.story.wording import folded
 
 
@@ -33,7 +35,19 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(program, reuse)
-    return sensible(program.sources, _ways(program, reuse))
+    return sensible(program.sources, _with_emptied(program, reuse, _ways(program, reuse)))
+
+
+def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Remedy]:
+    """The ways to cut what a list that only grows still holds of earlier updates, and to let go of it, which is first:
+    as constants its entries would stay in every later loss. Both may be meant."""
+    if reuse.lifetime not in (Lifetime.RECURS, Lifetime.STORED) or any(r.kind == "clear_lists" for r in ways):
+        return ways
+    if not only_grows(program, reuse):
+        return ways
+    emptied = [r for r in emptied_behind_step(program, reuse) if applies(program.sources, r)]
+    stays = "whether what earlier updates have stored is to stay in the loss, no run tells"
+    return [replace(r, open="; and ".join(filter(None, (r.open, stays)))) for r in (*emptied, *ways)]
 
 
 def _ways(program: Program, reuse: Reuse) -> list[Remedy]:

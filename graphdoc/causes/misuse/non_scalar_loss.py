@@ -7,13 +7,14 @@ import ast
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
-from graphdoc.finding import Finding, Remedy
+from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span, where
+from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.reduced_loss import reduced
 from graphdoc.remedies.weights_as_number import as_number, maker
 from graphdoc.source.call_arguments import weights_of
 
@@ -107,7 +108,7 @@ def _told(program: Program) -> Finding:
             )
         ),
         facts,
-        _remedies(program.sources, frame, inner, name),
+        reduced(program.sources, frame, output, inner, name),
         because=f"`{what}` has shape {list(shape)}" if what and shape else "",
     )
 
@@ -204,48 +205,6 @@ def _ones(value: ast.expr) -> bool:
     if isinstance(value.func, ast.Attribute) and value.func.attr in ("to", "cuda", "cpu"):
         return _ones(value.func.value)
     return bindings.text_of(value.func) in ("torch.ones", "torch.ones_like")
-
-
-def _remedies(sources: SourceTexts, frame: Frame | None, inner: bool, name: str) -> tuple[Remedy, ...]:
-    if inner:
-        return remedy_at(
-            frame,
-            "reduce_loss",
-            "Differentiate the sum of the elements",
-            "unsafe",
-            "Where each element depends on its own row of the input alone, the gradient of the sum holds the "
-            "derivative of each.",
-            method="sum",
-        )
-    equal = "Every element counts the same, a zero too, and the step does not grow with their number."
-    computed = _read_on(sources, frame, name)
-    return (
-        *remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean"),
-        *remedy_at(
-            computed,
-            "reduce_loss",
-            f"Average the loss where it is computed, at {where(computed)}" if computed is not None else "",
-            "unsafe",
-            f"{equal} What reads `{name}` later reads the mean.",
-            method="mean",
-        ),
-    )
-
-
-def _read_on(sources: SourceTexts, frame: Frame | None, name: str) -> Frame | None:
-    """The value that a name is given in the function of the call, in one place alone, where more than the call reads
-    it: to log it, say, as the one number that it is meant to be."""
-    made = bindings.assignments(sources, frame, name) if frame is not None and name else []
-    root = bindings.tree(sources, frame.file) if frame is not None else None
-    if frame is None or root is None or len(made) != 1:
-        return None
-    scope = bindings.function_around(root, frame.line) or root
-    lines = {n.lineno for n in ast.walk(scope) if isinstance(n, ast.Name) and bindings.is_name(n, name)}
-    value = made[0][1]
-    given = [n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.value is value]
-    if not given or not bindings.is_name(given[0].targets[0], name) or len(lines - {given[0].lineno, frame.line}) < 1:
-        return None
-    return bindings.frame_of(sources, frame.file, value)
 
 
 def _output(sources: SourceTexts, frame: Frame | None) -> tuple[ast.expr | None, bool]:

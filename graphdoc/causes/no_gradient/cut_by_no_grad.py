@@ -282,7 +282,7 @@ def _remedies(program: Program, cut: Cut, switch: Frame | None) -> tuple[Remedy,
         "The parameters used in this part then receive gradient, and its activations are kept until backward.",
     )
     failing = program.failing.stack if program.failing is not None else []
-    whole = meant_for_one(program.sources, cut.stack, failing, switch)
+    whole = meant_for_one(program.sources, cut.stack, failing, switch, [p.name for p in program.parameters])
     removed = tuple(replace(r, open=whole) for r in removed)
     inside = (
         () if recording_was_on(program.evidence.extras) else recorded_call(program.sources, cut, program.raised, switch)
