@@ -9,6 +9,7 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.arrays_again import tensor_again
 from graphdoc.program.observed import Program
 from graphdoc.program.tensors import reached
 from graphdoc.source.paths import covers
@@ -22,13 +23,15 @@ class ArrayCall:
 
     ``argument`` is the one that holds the tensor, as far as that is known, else its first; ``holds`` what that is known
     to be: ``"tensor"``, ``"list"`` (of tensors), ``"nested"`` (with tensors inside its entries) or empty. ``learned``
-    tells whether the result goes on into what is trained, so that a detached one would end that.
+    tells whether the result goes on into what is trained, so that a detached one would end that; ``back`` is the place
+    at which it, or what NumPy makes of it, becomes a tensor again.
     """
 
     call: ast.Call
     argument: ast.expr | None
     holds: str
     learned: bool
+    back: Frame | None = None
 
     @property
     def direct(self) -> bool:
@@ -52,6 +55,7 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
         given,
         _holds(program.evidence.extras, given),
         _in_forward(program.raised) or _differentiated(program.sources, frame),
+        tensor_again(program.sources, program.raised.stack if program.raised is not None else [frame]),
     )
 
 

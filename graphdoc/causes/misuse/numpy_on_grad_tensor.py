@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
@@ -127,6 +128,8 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set
     if handed.holds == "nested":
         return _where_put_in(sources, frame, handed, graphs)
     numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
+    back = handed.back
+    left = f"it is a tensor again at {where(back)}: whether it is to train what it was, no run tells" if back else ""
     detached = (
         *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", "unsafe", numbers),
         *remedy_at(
@@ -141,10 +144,11 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set
             frame if handed.direct or handed.converts else None,
             "to_numpy",
             "Detach the tensor before NumPy gets it",
-            "safe" if handed.direct and not handed.learned else "unsafe",
+            "safe" if handed.direct and not handed.learned and back is None else "unsafe",
             numbers,
         ),
     )
+    detached = tuple(replace(r, open=left) for r in detached)
     in_torch = remedy_at(
         None if handed.direct or handed.converts else frame,
         "torch_instead_of_numpy",
