@@ -64,7 +64,7 @@ class OlderEdges:
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
             carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
             carry.term, carry.compared = (consumer, producer) in empty, compared.get((consumer, producer), "")
-            carry.weight = weight_of(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
+            carry.factor = weight_of(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
@@ -269,7 +269,7 @@ class OlderEdges:
                         self._carried(other[m].node),
                         self.seen.names(self.seen.bits[number]),
                         entry.index,
-                        weight=weight_of(other, upper, bits, found.number, bits[m]),
+                        factor=weight_of(other, upper, bits, found.number, bits[m]),
                     )
                 )
 

@@ -165,7 +165,7 @@ class OlderEdge:
     program has started, the call runs in none, and each thread counts its nodes by itself, so which came first is not
     known (aten/src/ATen/SequenceNumber.cpp). ``term``: the loss is a sum, and one of its terms reaches
     parameters through such edges alone: with constants in their place that term adds nothing to any gradient.
-    ``weight``: all that this loss makes of it is a factor, by which it multiplies what leads to other parameters:
+    ``factor``: all that this loss makes of it is a factor, by which it multiplies what leads to other parameters:
     ``alone`` to these, or ``beside`` to some of those behind it; empty where it makes anything else of it.
     ``compared``: all that this loss does with it is to set it against what it computes anew from the same parameters,
     as a ``ratio`` (of probabilities) or a ``distance``; empty where it does anything else.
@@ -182,7 +182,7 @@ class OlderEdge:
     apart: bool = False
     renewed: bool = False
     term: bool = False
-    weight: str = ""
+    factor: str = ""
     compared: str = ""
 
 

@@ -4,7 +4,8 @@ Args:
     after: the place of the statement (``loss.backward()``, ``optimizer.step()``).
     before: in place of it, the statement in front of which it is done (the forward that takes the value up).
     paths: list of ``[path, structure]`` (or of paths alone, for tensors), such as ``["self.state", {"tuple":
-        ["tensor", "tensor"]}]``. The statements come in this order, in the block of the statement.
+        ["tensor", "tensor"]}]``. The statements come in this order, in the block of the statement. A third element that
+        is true keeps the list or dictionary: others hold the same one.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     texts: list[str] = []
     edits: list[Edit] = []
     for entry in required(args, "paths"):
-        path, structure = (entry, "tensor") if isinstance(entry, str) else (entry[0], entry[1])
-        more, needed = rebinding(source, anchor, path, structure)
+        path, structure, *kept = (entry, "tensor") if isinstance(entry, str) else entry
+        more, needed = rebinding(source, anchor, path, structure, same=bool(kept and kept[0]))
         texts += [t for t in more if t not in texts]
         edits += needed
     if not texts:

@@ -142,11 +142,11 @@ def _already(node: ast.expr, structure: Any, method: str) -> bool:
 
 
 def rebinding(
-    source: Source, at: ast.stmt, path: str, structure: Any, method: str = "detach"
+    source: Source, at: ast.stmt, path: str, structure: Any, method: str = "detach", same: bool = False
 ) -> tuple[list[str], list[Edit]]:
     """Statements that give a path its detached value at a statement, and the imports that they need.
 
-    A variable of an enclosing scope cannot be bound anew here: it is changed in place.
+    A variable of an enclosing scope cannot be bound anew here: it is changed in place; with ``same`` a container is.
 
     Raises:
         CannotFix: the path is no assignable name, attribute or item.
@@ -168,7 +168,7 @@ def rebinding(
     edits = []
     if isinstance(structure, Mapping) and "dataclass" in structure:
         edits += name_for(source, "dataclasses", at).edits
-    if isinstance(node, ast.Name) and not is_rebindable(source, node.id, at):
+    if (same and structure != "tensor") or (isinstance(node, ast.Name) and not is_rebindable(source, node.id, at)):
         return [_in_place(path, structure, method)], edits
     if structure == "tensor" and may_be_number(source, path, at):
         torch = torch_name(source, at)

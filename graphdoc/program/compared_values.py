@@ -41,7 +41,7 @@ def is_reference(
         return False
     set_against = [bool(c.compared) or _compared(sources, nodes, c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
-    return any(set_against) and all(s or c.weight for s, c in zip(set_against, carries, strict=True))
+    return any(set_against) and all(s or c.factor for s, c in zip(set_against, carries, strict=True))
 
 
 def is_distance(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:

@@ -163,7 +163,7 @@ class Reuse(OlderValues):
         reached = {name for call in self.calls or () for name in self.journal.reaches(call)}
         own = self.journal.owners.holding(reached - behind)
         apart = bool(own) and bool(self.owners) and not own & self.owners
-        return larger if apart and edges and all(c.weight == "alone" for c in edges) else None
+        return larger if apart and edges and all(c.factor == "alone" for c in edges) else None
 
     @cached_property
     def may_be_data(self) -> bool:
@@ -171,7 +171,7 @@ class Reuse(OlderValues):
         it aims at: that may be meant as data, whoever steps for both."""
         larger, edges = self._larger
         sources, nodes = self._evidence.sources, self._evidence.nodes
-        aside = [c for c in edges if c.weight or is_aim(sources, nodes, c)] if larger is not None else []
+        aside = [c for c in edges if c.factor or is_aim(sources, nodes, c)] if larger is not None else []
         others = {name for c in edges if c not in aside for name in c.behind}
         return bool({name for c in aside for name in c.behind} - others)
 

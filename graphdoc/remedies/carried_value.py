@@ -12,6 +12,7 @@ from graphdoc.program.bindings import frame_of, function_around, tree
 from graphdoc.program.carried_names import carrier_of, could_carry, is_local, stored_on
 from graphdoc.program.expression_values import UNKNOWN, known, value_at
 from graphdoc.program.keeping_statements import kept_name
+from graphdoc.program.kept_containers import is_one_container
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -97,10 +98,16 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
                 f"detach {shown} once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}",
                 "unsafe",
                 stops_there(program.evidence.fresh_reaches, reuse),
-                {"after": place(anchor), "paths": [list(p) for p in paths]},
+                {"after": place(anchor), "paths": [_in_its_container(program.sources, *p) for p in paths]},
             )
         )
     return out
+
+
+def _in_its_container(sources: SourceTexts, path: str, structure: Any) -> list[Any]:
+    """A path with what is carried there; the third is True where the container has to stay the one that it is."""
+    kept = isinstance(structure, dict) and bool({"list", "dict"} & set(structure))
+    return [path, structure, True] if kept and is_one_container(sources, path) else [path, structure]
 
 
 def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:
