@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphdoc.story.wording import listing
+from graphdoc.story.wording import folded, listing
 from graphdoc.verify.compared import TOLERANCE
 from graphdoc.verify.gradient_sizes import difference
 from graphdoc.verify.measures import counterpart, names_of, steps_around, told_place
@@ -117,6 +117,22 @@ def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
         *(f"{patched.optimizer_name(o)} never has a gradient to step by" for o in vain),
         *(f"every gradient that {patched.optimizer_name(o)} steps by is zero" for o in zero),
     ]
+
+
+def zeros_alone(base: Trace, patched: Trace) -> list[str]:
+    """A doubt: a module whose parameters, several of them, get nothing but zeros at each of several steps that the
+    original never made: the loss is built so that what they give cancels, or is multiplied by nothing."""
+    known = {s.optimizer for s in base.steps}
+    steps = [s for s in patched.steps if s.optimizer not in known]
+    given = {key for step in steps for key in step.each}
+    used = patched.used_keys()
+    by_module: dict[str, list[str]] = {}
+    for key in given:
+        by_module.setdefault(patched.name(key).rpartition(".")[0], []).append(key)
+    often = len(steps) > 1
+    zero = [k for name, keys in by_module.items() if name and len(keys) > 1 and not used & {*keys} for k in keys]
+    names = sorted(patched.name(k) for k in zero)
+    return [f"{folded(names)} receive zeros alone, at every step"] if often and names else []
 
 
 def steps_starved(base: Trace, patched: Trace) -> list[str]:

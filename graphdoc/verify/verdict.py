@@ -34,6 +34,7 @@ from graphdoc.verify.usage import (
     steps_starved,
     steps_twice,
     unused_by_steps,
+    zeros_alone,
 )
 from graphdoc.verify.verdict_words import (
     fails_otherwise,
@@ -182,7 +183,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["stopped_elsewhere"] = allowed
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled, outcome.traits.clears)
-    doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace)]
+    doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace), *zeros_alone(base, trace)]
     # What only lets more be recorded puts no gradient into another step's sum.
     doubts += [*steps_twice(base, trace), *(() if outcome.traits.only_records else mixed(base, trace))]
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)

@@ -19,6 +19,7 @@ from graphdoc.verify.usage import (
     steps_in_vain,
     steps_starved,
     steps_twice,
+    zeros_alone,
 )
 from graphdoc.verify.verdict import judge
 
@@ -516,3 +517,14 @@ def test_a_call_that_reached_nothing_is_to_reach_something(tmp_path, made, verif
     place = next(c.place for c in original.trace.backwards if not c.gained)
     verdict = judge(Outcome(0, False, 1.0), patched.trace, Baseline(original.trace, covered=frozenset({place})), False)
     assert verdict.verified is verified, verdict
+
+
+@pytest.mark.parametrize(("bias", "weight", "doubted"), [(0.0, 0.0, True), (0.0, 1.0, False)])
+def test_a_module_that_is_given_zeros_alone_is_a_doubt(bias: float, weight: float, doubted: bool) -> None:
+    # The last bias of a critic whose loss is a difference of scores is no fault: its weight learns.
+    given = {"a": bias, "b": weight, "c": 1.0}
+    steps = [Step(n, n, 0, 1.0, 1.0, given) for n in range(3)]
+    names = {"a": "encoder.linear.bias", "b": "encoder.linear.weight", "c": "decoder.weight"}
+    told = zeros_alone(Trace(), Trace(order=[*steps], names=names, optimizers={0: "SGD"}))
+    assert bool(told) is doubted
+    assert not told or "`encoder.linear.*` (2 parameters) receive zeros alone" in told[0]
