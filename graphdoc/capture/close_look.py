@@ -194,8 +194,10 @@ class CloseLook:
         self.sign = Sign(KIND, facts={"look": look})
 
     def tell_failed(self, evidence: Evidence, _: int) -> None:
-        """Anomaly mode has stopped the program: the last birth of nan in this backward call is the one."""
+        """Anomaly mode has stopped the program: the first birth of nan in this backward call is the one; where it only
+        met what the forward pass had left (a nan that a mask has thrown away), the first of that pass."""
         found = [r for r in self._births.since(self._mark) if r.shows == "nan"]
+        found = found or [r for r in self._births.since(self._since) if r.shows == "nan"]
         if self.over or not found:
             return
         self._close(self._about(found[:1], "gradient", [], [], Census([], torch)))

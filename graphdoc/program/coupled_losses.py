@@ -104,8 +104,21 @@ def is_aim(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
     return _target_of(sources, nodes, carry) is not None
 
 
+def is_fitted(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> bool:
+    """Whether a loss takes a value in as what is to become its target."""
+    found = _argument_of(sources, nodes, carry)
+    return found is not None and not found[2]
+
+
 def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str] | None:
-    """The expression given as the target of a loss through which the value is taken in, and the name of that loss.
+    """The expression given as the target of a loss through which the value is taken in, and the name of that loss."""
+    found = _argument_of(sources, nodes, carry)
+    return found[:2] if found is not None and found[2] else None
+
+
+def _argument_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tuple[Frame, str, bool] | None:
+    """The expression given to a loss through which the value is taken in, the name of that loss, and whether it is the
+    target's.
 
     Looked for outwards from the operation that takes the value in, through assignments of each function.
     """
@@ -121,16 +134,19 @@ def _target_of(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> tup
             given = argument(call, 0, "input")
             if target is None or given is None:
                 continue
-            place = frame_of(sources, frame.file, target, frame.function)
+            name = text_of(call.func)
+            place, first = (frame_of(sources, frame.file, e, frame.function) for e in (target, given))
             if _inside(frame, place):
-                return place, text_of(call.func)
+                return place, name, True
             if _same(frame, frame_of(sources, frame.file, call)):
                 # The loss itself takes the value in: its name tells as which of the two.
-                return (place, text_of(call.func)) if text_of(target) in names - {text_of(given)} else None
+                if text_of(target) in names - {text_of(given)}:
+                    return place, name, True
+                return (first, name, False) if text_of(given) in names - {text_of(target)} else None
             if _comes_from(sources, scope, target, frame):
-                return None if _comes_from(sources, scope, given, frame) else (place, text_of(call.func))
-            if _inside(frame, frame_of(sources, frame.file, given)) or _comes_from(sources, scope, given, frame):
-                return None
+                return None if _comes_from(sources, scope, given, frame) else (place, name, True)
+            if _inside(frame, first) or _comes_from(sources, scope, given, frame):
+                return first, name, False
     return None
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from graphdoc.evidence import Event, OlderEdge
 from graphdoc.program.compared_values import is_distance, is_reference
-from graphdoc.program.coupled_losses import Coupling, is_aim, one_way
+from graphdoc.program.coupled_losses import Coupling, is_aim, is_fitted, one_way
 from graphdoc.program.gradient_alone import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.graph_ways import without_graph
@@ -136,6 +136,11 @@ class Reuse(OlderValues):
         if self.role is not Role.REFERENCE or self.lifetime is not Lifetime.MADE_ONCE:
             return False
         return is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
+
+    @cached_property
+    def fitted(self) -> bool:
+        """Whether the failing loss takes one of the values in as what is to become its target."""
+        return any(is_fitted(self._evidence.sources, self._evidence.nodes, c) for c in self._crossing)
 
     @cached_property
     def two_losses_of_one_pass(self) -> bool:

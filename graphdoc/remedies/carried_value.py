@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Frame, Holder, Node, OlderEdge, SourceTexts
@@ -15,7 +16,7 @@ from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.kept_containers import is_one_container
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import Reuse
+from graphdoc.program.reuse import Reuse, Role
 from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again
@@ -43,7 +44,7 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(program, reuse.carries, constant)
     # What the pass itself reads on under the name that keeps it loses its gradient where it is kept.
-    return [
+    ways = [
         *(merge(reuse) if of_one_step(program, reuse) else []),
         *sum_started_anew(program, reuse),
         *sum_of_rounds(program, reuse),
@@ -53,6 +54,9 @@ def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]
         *detach_behind_yield(program, reuse),
         *([*at_use, *kept] if read else [*kept, *at_use]),
     ]
+    if reuse.role is Role.REFERENCE and reuse.fitted:
+        ways = [replace(r, open="the loss then learns through its target alone") for r in ways]
+    return ways
 
 
 def _read_on(sources: SourceTexts, edit: dict[str, Any]) -> bool:
