@@ -27,7 +27,8 @@ def compared_edges(
     order: list[Found], upper: dict[int, list[int]], bits: list[int], numbers: list[int], edges: list[tuple[int, int]]
 ) -> dict[tuple[int, int], str]:
     """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
-    without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``.
+    without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
+    ``part`` where it reaches some of them.
 
     What has both on its way up (``xlogy(p, p) - p * log_q``) is asked at each of the operations that take the value in.
 
@@ -62,12 +63,13 @@ def _compared(
     consumer, producer = edge
     way = {producer, consumer}
     todo = [consumer]
-    how = "ratio"
+    how, whole = "ratio", True
     while todo:
         n = todo.pop()
         op = order[n].op
         others = [m for m in order[n].following if m != producer and m not in older]
-        against = [m for m in others if fresh[m] & shared == shared]
+        against = [m for m in others if fresh[m] & shared]
+        whole = whole and (not against or any(fresh[m] & shared == shared for m in against))
         if against and op.startswith(COMPARING):
             ratio = op.startswith(_RATIO) or any(order[u].op in _EXPONENTIAL for u in upper.get(n, ()))
             how = how if ratio or any(order[m].op == _PRODUCT for m in against) else "distance"
@@ -79,4 +81,4 @@ def _compared(
         new = set(upper[n]) - way
         way |= new
         todo += new
-    return how
+    return how if whole else "part"

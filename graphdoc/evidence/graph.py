@@ -168,7 +168,7 @@ class OlderEdge:
     ``factor``: all that this loss makes of it is a factor, by which it multiplies what leads to other parameters:
     ``alone`` to these, or ``beside`` to some of those behind it; empty where it makes anything else of it.
     ``compared``: all that this loss does with it is to set it against what it computes anew from the same parameters,
-    as a ``ratio`` (of probabilities) or a ``distance``; empty where it does anything else.
+    as a ``ratio`` (of probabilities) or a ``distance``, or from a ``part`` of them; empty where it does anything else.
     """
 
     consumer: int

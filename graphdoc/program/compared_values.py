@@ -39,7 +39,7 @@ def is_reference(
     """
     if not trained or not trained <= set(fresh_reaches):
         return False
-    set_against = [bool(c.compared) or _compared(sources, nodes, c) for c in carries]
+    set_against = [c.compared in ("ratio", "distance") or _compared(sources, nodes, c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
     return any(set_against) and all(s or c.factor for s, c in zip(set_against, carries, strict=True))
 

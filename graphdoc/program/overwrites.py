@@ -13,7 +13,8 @@ from graphdoc.program.exception import VERSION, message_of
 from graphdoc.program.kept_graphs import keeping_calls, kept_for_its_round
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.overwritten_tensor import OverwrittenTensor
-from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roles import Role
 from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.sliced_buffers import SlicedBuffer
 from graphdoc.program.stack_levels import level_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import cached_property
 
 from graphdoc.evidence import Event, OlderEdge
@@ -12,20 +11,8 @@ from graphdoc.program.gradient_alone import changes_the_gradient_alone
 from graphdoc.program.gradient_reads import gradients_are_read
 from graphdoc.program.graph_ways import without_graph
 from graphdoc.program.lifetimes import Lifetime, OlderValues
+from graphdoc.program.roles import CONSTANT, Role
 from graphdoc.program.sliced_buffers import SlicedBuffer, sliced_buffer
-
-
-class Role(Enum):
-    """What a value is to a loss."""
-
-    TRAINED = "the loss is to train what lies behind it"
-    TARGET = "a constant: another loss trains what lies behind it"
-    DATA = "a constant for every loss in sight: none of their optimizers has what lies behind it"
-    REFERENCE = "a constant: compared with what the pass computes anew, through which the loss trains the same"
-    UNKNOWN = "unknown"
-
-
-CONSTANT = (Role.TARGET, Role.DATA)
 
 
 class Reuse(OlderValues):
@@ -73,7 +60,7 @@ class Reuse(OlderValues):
             return Role.DATA
         if self.coupling is not None:
             return Role.TARGET
-        if self.weighed_by is not None:
+        if self.weighed_by is not None or self.aims_anew:
             return Role.TARGET
         if self.left_by_another_pass:
             return Role.REFERENCE
@@ -138,6 +125,15 @@ class Reuse(OlderValues):
         return is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
 
     @cached_property
+    def aims_anew(self) -> bool:
+        """Whether the second of two losses for different optimizers, behind the first one's step, only compares the
+        values with what it computes anew, through which it trains all that it is for."""
+        theirs, mine = self.works_for
+        own = self._all_behind & self.journal.owners.parameters(mine)
+        anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= set(self._evidence.fresh_reaches)
+        return anew and all(c.compared for c in self._crossing)
+
+    @cached_property
     def fitted(self) -> bool:
         """Whether the failing loss takes one of the values in as what is to become its target."""
         return any(is_fitted(self._evidence.sources, self._evidence.nodes, c) for c in self._crossing)
@@ -197,6 +193,8 @@ class Reuse(OlderValues):
             return False
         if self.coupling is not None:
             return not self.coupling.late
+        if self.aims_anew:
+            return False
         if self.weighed_by is not None:
             return self.weighed_by is self.freeing
         return bool(self.owners & self.works_for[1])

@@ -16,7 +16,8 @@ from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.kept_containers import is_one_container
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roles import Role
 from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again

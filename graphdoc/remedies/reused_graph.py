@@ -10,7 +10,8 @@ from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
-from graphdoc.program.reuse import CONSTANT, Reuse, Role
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roles import CONSTANT, Role
 from graphdoc.program.spans import innermost_user, place, where
 from graphdoc.remedies.carried_value import detach_where_kept, from_carrying
 from graphdoc.remedies.computed_anew import value_computed_anew, value_with_its_graph

@@ -10,7 +10,8 @@ from graphdoc.program.exception import SECOND_TIME
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roles import Role
 from graphdoc.program.spans import distinct
 from graphdoc.remedies.lost_gradient import lost
 from graphdoc.remedies.reused_graph import remedies_for

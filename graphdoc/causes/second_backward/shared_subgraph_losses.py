@@ -13,7 +13,8 @@ from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import Reuse, Role
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roles import Role
 from graphdoc.program.spans import distinct, in_function, innermost_user, moment, span, span_of
 from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for

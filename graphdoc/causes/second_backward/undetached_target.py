@@ -16,7 +16,8 @@ from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Fault, Overwrite
 from graphdoc.program.owners import Owners
 from graphdoc.program.proof import Proof
-from graphdoc.program.reuse import CONSTANT, Reuse, Role
+from graphdoc.program.reuse import Reuse
+from graphdoc.program.roles import CONSTANT, Role
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.constant_value import frame_at
 from graphdoc.remedies.reused_graph import remedies_for
