@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
-from graphdoc.capture.compared import compared_edges
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry
 from graphdoc.capture.node_stacks import kept_in
 from graphdoc.capture.output_holders import OutputHolders
+from graphdoc.capture.set_against import compared_edges
 from graphdoc.capture.stacks import Stack
 from graphdoc.capture.summands import emptied
 from graphdoc.capture.walk import NO_SEQUENCE

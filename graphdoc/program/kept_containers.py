@@ -6,15 +6,32 @@ import ast
 from collections.abc import Iterator
 
 from graphdoc.evidence import SourceTexts
-from graphdoc.program.bindings import tree
+from graphdoc.program.bindings import text_of, tree
 from graphdoc.source.paths import targets_of
 
+_READING = frozenset(
+    {"torch", "F", "np", "numpy", "len", "list", "tuple", "sum", "zip", "enumerate", "print", "sorted", "reversed"}
+)
+"""Functions that read a container, and modules of such."""
 
-def is_one_container(sources: SourceTexts, path: str) -> bool:
-    """Whether nothing but the start of the program binds a list or dictionary of this last name: others may hold the
-    same one, under names of their own, so that another in its place would be unknown to them."""
+
+def is_one_container(sources: SourceTexts, file: str, path: str) -> bool:
+    """Whether nothing but the start of the program binds a list or dictionary of this last name, and it is handed on:
+    others hold the same one, under names of their own, and another in its place would be unknown to them. A plain name
+    is one of its ``file`` alone."""
     name = path.rpartition(".")[2]
-    return bool(sources) and not any(_is(t, name) for file in sources for t in _bound_late(tree(sources, file)))
+    roots = [tree(sources, f) for f in (sources if "." in path else [file])]
+    late = any(_is(t, name) for root in roots for t in _bound_late(root))
+    return not late and any(_is(v, name) for root in roots for v in _handed_on(root))
+
+
+def _handed_on(root: ast.AST | None) -> Iterator[ast.expr]:
+    """What is given to a function or class of the program as it is, or to another name."""
+    for node in ast.walk(root) if root is not None else ():
+        if isinstance(node, ast.Call) and text_of(node.func).partition(".")[0] not in _READING:
+            yield from (*node.args, *(k.value for k in node.keywords))
+        elif isinstance(node, ast.Assign):
+            yield node.value
 
 
 def _bound_late(root: ast.AST | None) -> Iterator[ast.expr]:

@@ -103,16 +103,16 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
                 f"detach {shown} once each iteration, after {_verb(program.sources, anchor, call)} at {where(step)}",
                 "unsafe",
                 stops_there(program.evidence.fresh_reaches, reuse),
-                {"after": place(anchor), "paths": [_in_its_container(program.sources, *p) for p in paths]},
+                {"after": place(anchor), "paths": [_in_its_container(program.sources, call.file, *p) for p in paths]},
             )
         )
     return out
 
 
-def _in_its_container(sources: SourceTexts, path: str, structure: Any) -> list[Any]:
+def _in_its_container(sources: SourceTexts, file: str, path: str, structure: Any) -> list[Any]:
     """A path with what is carried there; the third is True where the container has to stay the one that it is."""
     kept = isinstance(structure, dict) and bool({"list", "dict"} & set(structure))
-    return [path, structure, True] if kept and is_one_container(sources, path) else [path, structure]
+    return [path, structure, True] if kept and is_one_container(sources, file, path) else [path, structure]
 
 
 def _detach_in_batch(program: Program, reuse: Reuse) -> list[Remedy]:

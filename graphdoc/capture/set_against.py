@@ -16,8 +16,17 @@ COMPARING = (
     "BinaryCrossEntropy",
 )
 """Names of the nodes of a difference, a ratio, a distance (torch/csrc/autograd/generated)."""
-_RATIO = ("DivBackward", "KlDivBackward", "BinaryCrossEntropy")
-_EXPONENTIAL = ("ExpBackward0",)
+_RATIO = ("KlDivBackward", "BinaryCrossEntropy")
+_DIFFERENCE = ("SubBackward", "RsubBackward")
+_LINEAR = "linear"
+_TURNS = ("PowBackward", "AbsBackward", "NormBackward", "LinalgVectorNormBackward", "ExpBackward")
+"""What makes a distance, or a ratio, of a difference: the terms of a loss are subtracted as well, and that is all."""
+_PASSES = (
+    *("MeanBackward", "SumBackward", "NegBackward", "ViewBackward", "ReshapeBackward", "UnsafeViewBackward"),
+    *("SelectBackward", "IndexBackward", "SliceBackward", "SqueezeBackward", "UnsqueezeBackward", "ExpandBackward"),
+    *("MulBackward", "DivBackward", "StackBackward", "CatBackward", "TBackward", "TransposeBackward"),
+)
+"""Through these a difference stays one."""
 _PRODUCT, _LOG_OF_DISTRIBUTION = "MulBackward0", "LogSoftmaxBackward0"
 """A cross entropy of two distributions, of which ``F.kl_div`` makes a part, is the one times the logarithm of the
 other."""
@@ -49,6 +58,9 @@ def compared_edges(
                 fresh[n] |= fresh[m]
     older = {m for _, m in edges}
     found = {(n, m): _compared(order, upper, fresh, older, (n, m), bits[m]) for n, m in edges}
+    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR)}
+    # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
+    found.update({edge: "ratio" if edge[1] in sure else "" for edge, how in found.items() if how == _LINEAR})
     return {edge: how for edge, how in found.items() if how}
 
 
@@ -68,11 +80,17 @@ def _compared(
         n = todo.pop()
         op = order[n].op
         others = [m for m in order[n].following if m != producer and m not in older]
-        against = [m for m in others if fresh[m] & shared]
+        # A parameter itself was not computed: what is divided by its size is only scaled.
+        against = [m for m in others if fresh[m] & shared and order[m].leaf is None]
         whole = whole and (not against or any(fresh[m] & shared == shared for m in against))
         if against and op.startswith(COMPARING):
-            ratio = op.startswith(_RATIO) or any(order[u].op in _EXPONENTIAL for u in upper.get(n, ()))
-            how = how if ratio or any(order[m].op == _PRODUCT for m in against) else "distance"
+            turned = _turned(order, upper, n) if op.startswith(_DIFFERENCE) else ""
+            cross = any(order[m].op == _PRODUCT for m in against)  # of a divergence, the term that has both in it
+            if op.startswith(_DIFFERENCE) and not turned and not cross:
+                how = _LINEAR
+                continue
+            ratio = cross or op.startswith(_RATIO) or turned.startswith("Exp")
+            how = how if ratio or how == _LINEAR else "distance"
             continue
         if op == _PRODUCT and any(order[m].op == _LOG_OF_DISTRIBUTION for m in against):
             continue
@@ -81,4 +99,18 @@ def _compared(
         new = set(upper[n]) - way
         way |= new
         todo += new
-    return how if whole else "part"
+    return how if whole or how == _LINEAR else "part"
+
+
+def _turned(order: list[Found], upper: dict[int, list[int]], start: int) -> str:
+    """What a difference is first made into, of ``_TURNS``, through what leaves it one; or nothing."""
+    todo, seen = [start], {start}
+    while todo:
+        for n in upper.get(todo.pop(), ()):
+            op = order[n].op
+            if op.startswith(_TURNS) or (op == _PRODUCT and len(set(order[n].following)) < len(order[n].following)):
+                return op
+            if op.startswith(_PASSES) and n not in seen:
+                seen.add(n)
+                todo.append(n)
+    return ""
