@@ -1,0 +1,45 @@
+"""What a loss only compares with what it computes anew is a number for it; whether it is to move along stays open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from seen import observe
+
+HEAD = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+x = torch.randn(8, 3)
+kept = net(x){made}
+for rows in torch.arange(8).split(4):
+    out = net(x[rows])
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+DIVERGENCE = "nn.functional.kl_div(out.log_softmax(-1), kept[rows], reduction='batchmean')"
+
+
+@pytest.mark.parametrize(
+    ("made", "loss", "slug", "moves"),
+    [
+        (".softmax(-1)", DIVERGENCE, "stored-with-graph", False),
+        ("", "(out - kept[rows]).square().mean() + out.mean()", "stored-with-graph", True),
+        ("", "(out * kept[rows]).square().mean() + out.mean()", "graph-built-once", None),
+        ("", "out.square().mean() - kept[rows].mean()", "graph-built-once", None),
+    ],
+)
+def test_what_is_only_compared_is_a_number(
+    tmp_path: Path, made: str, loss: str, slug: str, moves: bool | None
+) -> None:
+    seen = observe(tmp_path, HEAD.format(made=made, loss=loss))
+    assert seen.slugs[0] == slug, seen.said
+    remedies = seen.found[0].finding.remedies
+    if moves is not None:
+        assert ("draw it along" in remedies[0].open) is moves
+        assert "detach" in remedies[0].title
