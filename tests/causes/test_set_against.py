@@ -34,9 +34,7 @@ DIVERGENCE = "nn.functional.kl_div(out.log_softmax(-1), kept[rows], reduction='b
         ("", "out.square().mean() - kept[rows].mean()", "graph-built-once", None),
     ],
 )
-def test_what_is_only_compared_is_a_number(
-    tmp_path: Path, made: str, loss: str, slug: str, moves: bool | None
-) -> None:
+def test_what_is_only_compared_is_a_number(tmp_path: Path, made: str, loss: str, slug: str, moves: bool | None) -> None:
     seen = observe(tmp_path, HEAD.format(made=made, loss=loss))
     assert seen.slugs[0] == slug, seen.said
     remedies = seen.found[0].finding.remedies

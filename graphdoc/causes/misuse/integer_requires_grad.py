@@ -112,14 +112,19 @@ def _remedies(frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
         )
     if call is None or all(k.arg != "requires_grad" for k in call.keywords):
         return ()
-    return remedy_at(
-        frame,
-        "set_keyword",
-        "Make the tensor a float tensor",
-        "unsafe",
-        "The numbers are the same, as floats, and can be trained.",
-        name="dtype",
-        value="torch.float32",
+    floats = "The numbers are the same, as floats, and can be trained."
+    whole = "The numbers stay whole, as indices and labels have to be, and get no gradient."
+    return (
+        *remedy_at(
+            frame,
+            "set_keyword",
+            "Make the tensor a float tensor",
+            "unsafe",
+            floats,
+            name="dtype",
+            value="torch.float32",
+        ),
+        *remedy_at(frame, "drop_keyword", "Leave the flag off", "unsafe", whole, name="requires_grad"),
     )
 
 

@@ -9,6 +9,7 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.program.array_calls import ran_in_forward
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
@@ -88,6 +89,7 @@ What the write is for decides, so the choice is unsafe in general.
 
 _NO_GRAD = "under_no_grad_update"
 _LEARNS = "what is written was computed from parameters: whether these are to learn through it, no run tells"
+_STAYS = "each forward pass then changes the parameter for good: whether that is meant, no run tells"
 
 
 def recognise(program: Program) -> Finding | None:
@@ -122,6 +124,8 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     if learns and any(_is_held(p) and leads_to(target.path, p.name) for p in program.parameters):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
+    if update and ran_in_forward(program.raised):
+        remedies = tuple(replace(r, safety="unsafe", open=_STAYS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
         0.96,
         Proof.RAISED.confidence,
