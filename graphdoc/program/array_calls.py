@@ -54,7 +54,7 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
         call,
         given,
         _holds(program.evidence.extras, given),
-        ran_in_forward(program.raised) or _differentiated(program.sources, frame),
+        _in_forward(program.raised) or _differentiated(program.sources, frame),
         tensor_again(program.sources, program.raised.stack if program.raised is not None else [frame]),
     )
 
@@ -86,7 +86,7 @@ def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
     return "nested" if any(p.startswith(f"{text}[") for p in paths) else ""
 
 
-def ran_in_forward(raised: Raised | None) -> bool:
+def _in_forward(raised: Raised | None) -> bool:
     """Whether a module was computing its output, with gradients recorded: the result becomes a part of it."""
     stack = raised.stack if raised is not None else []
     return any(f.file.replace("\\", "/").endswith(_MODULE_CALL) for f in _called(stack))

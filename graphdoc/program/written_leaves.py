@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
+from graphdoc.program.value_reads import read_behind
 from graphdoc.source.displays import is_container
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import covers, key, last_word, targets_of, without_subscripts
@@ -80,6 +81,16 @@ def is_update_of_its_own(sources: SourceTexts, frame: Frame, path: str) -> bool:
         return True
     loops = [a for a in source.node_ancestors(owner) if isinstance(a, Loop)]
     return min(asked) <= owner.lineno or any(covers(loop, line) for loop in loops for line in asked)
+
+
+def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
+    """Whether a function computes on with a plain name of its own that it has written by an operator: ``x /= scale`` of
+    an argument, and then what it returns."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
+        return False
+    return read_behind(sources, frame, path)
 
 
 def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:

@@ -673,3 +673,25 @@ def test_an_entry_that_is_added_to_is_named_and_no_part_of_a_tensor(
     seen = observe(tmp_path, ENTRY.format(line=line, given=given))
     assert seen.slugs[0] == "inplace-on-leaf", seen.said
     assert named in seen.found[0].finding.title
+
+
+SCALED = """
+import torch
+from torch import nn
+def score(x, scale):
+    x /= scale
+    return x.square().mean()
+image = nn.Parameter(torch.rand(3, 4))
+optimizer = torch.optim.SGD([image], 0.1)
+for _ in range(2):
+    loss = score(image, 255.0)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_a_function_computes_on_with_is_no_update(tmp_path: Path) -> None:
+    seen = observe(tmp_path, SCALED)
+    assert seen.slugs[0] == "inplace-on-leaf", seen.said
+    assert [r.kind for r in seen.found[0].finding.remedies][0] == "out_of_place"

@@ -9,7 +9,6 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.array_calls import ran_in_forward
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
@@ -18,7 +17,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.program.written_back import is_written_back
-from graphdoc.program.written_leaves import is_update_of_its_own, leads_to
+from graphdoc.program.written_leaves import goes_on_with_it, is_update_of_its_own, leads_to
 from graphdoc.program.written_values import learns_through
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.remedies.unflagged_leaf import without_flag
@@ -124,7 +123,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     if learns and any(_is_held(p) and leads_to(target.path, p.name) for p in program.parameters):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
-    if update and ran_in_forward(program.raised):
+    if update and _in_forward(program):
         remedies = tuple(replace(r, safety="unsafe", open=_STAYS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
         0.96,
@@ -138,6 +137,12 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
         _facts(program.parameters, target, update),
         (*filled, *remedies),
     )
+
+
+def _in_forward(program: Program) -> bool:
+    """Whether a module was computing its output."""
+    stack = program.raised.stack if program.raised is not None else []
+    return any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack)
 
 
 def _is_held(p: Parameter) -> bool:
@@ -156,7 +161,7 @@ def _is_update(sources: SourceTexts, parameters: list[Parameter], frame: Frame, 
     filled = frozen_behind(sources, frame, target.path) or parameter_behind(sources, frame, target.path)
     if uses_gradient(sources, frame) or filled:
         return True
-    if not target.whole or not is_statement(sources, frame):
+    if not target.whole or not is_statement(sources, frame) or goes_on_with_it(sources, frame, target.path):
         return False
     name = target.path.rpartition(".")[2]
     mine = [p for p in parameters if p.name.rpartition(".")[2] == name and p.is_leaf]
