@@ -694,4 +694,4 @@ for _ in range(2):
 def test_what_a_function_computes_on_with_is_no_update(tmp_path: Path) -> None:
     seen = observe(tmp_path, SCALED)
     assert seen.slugs[0] == "inplace-on-leaf", seen.said
-    assert [r.kind for r in seen.found[0].finding.remedies][0] == "out_of_place"
+    assert seen.found[0].finding.remedies[0].kind == "out_of_place"
