@@ -96,7 +96,7 @@ class TwoCalls:
     def inner(self) -> bool:
         """Whether an ``autograd.grad`` has freed the graph, in a pass in which no optimizer has stepped since."""
         first = self.calls[0] if self.calls is not None else None
-        if first is None or first.kind != "grad" or first.retain_graph or first.create_graph:
+        if first is None or first.kind != "grad" or first.retain_graph:
             return False
         return not self.stepped
 

@@ -17,11 +17,13 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         "retain_graph",
         f"keep the graph in the autograd.grad call at {where(frame)}",
         "safe",
-        "Its result stays a number for the loss (first order): gradient flows through what else the loss is made of. "
-        "Nothing is stepped in between.",
+        "Its result has a graph already; the one that it was computed from then stays as well."
+        if freeing.create_graph
+        else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
+        "of. Nothing is stepped in between.",
         {"place": place(frame)},
     )
-    if entered(sources, freeing, failing, None) is not Entered.AS_TENSOR:
+    if freeing.create_graph or entered(sources, freeing, failing, None) is not Entered.AS_TENSOR:
         return (first_order,)
     second_order = Remedy(
         "set_keyword",

@@ -199,21 +199,26 @@ def _term(program: Program, reuse: Reuse) -> Finding:
     """``autograd.grad`` has differentiated something that the loss contains as a term."""
     assert reuse.failing is not None and reuse.freeing is not None
     frame = innermost_user(reuse.freeing.stack)
-    name = names_of(program.sources, program.nodes, reuse.carries, 1)
+    name = names_of(program.sources, program.nodes, reuse.carries, 2)
+    is_part = "are also parts" if several(name) else "is also a part"
     terms = [
         s
         for c in distinct_carries(program.nodes, reuse.carries)[:2]
         if (n := program.node(c.consumer)) is not None
         for s in span_of(
-            "cause", n.stack, f"{name or 'the same tensor'} becomes a part of this loss", program.sources, moment(n)
+            "cause",
+            n.stack,
+            f"{name or 'the same tensor'} enter{'' if several(name) else 's'} this loss",
+            program.sources,
+            moment(n),
         )
     ]
     return Finding(
         0.94,
         Proof.OLDER_EDGE.confidence,
-        f"autograd.grad frees the graph of {name}, which is also a part of this loss" if name else TITLE,
-        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees its graph; the tensor "
-        f"then becomes a part of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
+        f"autograd.grad frees the graph of {name}, which {is_part} of this loss" if name else TITLE,
+        f"The autograd.grad call at {where(frame)} differentiates {name or 'a tensor'} and frees what it has walked, "
+        f"which {is_part} of the loss, whose {call_name(reuse.failing)} goes through that graph again. An inner "
         "call whose graph is needed later has to keep it.",
         distinct(
             (
