@@ -50,6 +50,8 @@ class Reuse(OlderValues):
         """Two losses of one pass: whose optimizer has what they share."""
         if self.calls is None:
             return Role.UNKNOWN
+        if self.frozen_by_now:
+            return Role.TARGET
         if self.only_heads_stepped:
             return Role.TRAINED
         if self.asks_for_it:
@@ -125,6 +127,13 @@ class Reuse(OlderValues):
         return is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
 
     @cached_property
+    def frozen_by_now(self) -> bool:
+        """Whether all that lies behind was frozen between the two calls: the second loss is to train nothing of it."""
+        known = {p.name: p for p in self._evidence.parameters}
+        behind = [known[name] for name in self._all_behind if name in known]
+        return bool(self.owners) and bool(behind) and not any(p.requires_grad for p in behind)
+
+    @cached_property
     def aims_anew(self) -> bool:
         """Whether the second of two losses for different optimizers, behind the first one's step, only compares the
         values with what it computes anew, through which it trains all that it is for."""
@@ -193,7 +202,7 @@ class Reuse(OlderValues):
             return False
         if self.coupling is not None:
             return not self.coupling.late
-        if self.aims_anew:
+        if self.aims_anew or self.frozen_by_now:
             return False
         if self.weighed_by is not None:
             return self.weighed_by is self.freeing
