@@ -20,6 +20,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     if last_name(node) != "grad":
         raise CannotFix("only an inner autograd.grad keeps its graph for what follows")
+    if any(k.arg is None for k in node.keywords):
+        raise CannotFix("the call takes what it is given by `**` as well, where the flag may stand already")
     told = any(k.arg == "retain_graph" for k in node.keywords)
     if not told and any(k.arg == "create_graph" and getattr(k.value, "value", None) is True for k in node.keywords):
         raise CannotFix("create_graph=True keeps the graph already")

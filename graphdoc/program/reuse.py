@@ -155,8 +155,7 @@ class Reuse(OlderValues):
 
     @cached_property
     def for_its_gradient(self) -> bool:
-        """Whether a loss takes the values in through a Function that is there for what it makes of their gradient: cut
-        off, they would leave it nothing to do."""
+        """Whether a loss takes the values in through a Function that is there for what it makes of their gradient."""
         taking = {c.consumer for c in (*self._crossing, *self._evidence.earlier_edges)}
         ops = {n.op for n in self._evidence.nodes if n.id in taking}
         return any(changes_the_gradient_alone(self._evidence.sources, op) for op in ops)
@@ -200,13 +199,16 @@ class Reuse(OlderValues):
         """Whether it is the earlier loss for which the values are constants, not the one that failed."""
         if self.lifetime is not Lifetime.SAME_PASS or self.role is not Role.TARGET:
             return False
-        if self.coupling is not None:
-            return not self.coupling.late
-        if self.aims_anew or self.frozen_by_now:
-            return False
+        if self.coupling is not None or self.aims_anew or self.frozen_by_now:
+            return self.coupling is not None and not self.coupling.late
         if self.weighed_by is not None:
             return self.weighed_by is self.freeing
         return bool(self.owners & self.works_for[1])
+
+    @property
+    def may_be_for_both(self) -> bool:
+        """Whether the optimizer of what the earlier loss is not for may step with what that adds."""
+        return self.in_earlier_loss and bool(self.owners & self.gathering_since)
 
     @cached_property
     def coupling(self) -> Coupling | None:
@@ -249,8 +251,7 @@ class Reuse(OlderValues):
 
     @cached_property
     def slices(self) -> SlicedBuffer | None:
-        """The buffer of which each loss takes a slice of its own, where nothing else connects this one to the older
-        part."""
+        """The buffer of which each loss takes a slice of its own and nothing else connects the two."""
         return sliced_buffer(self._evidence.sources, self._evidence.nodes, self.carries) if self.same_line else None
 
     @cached_property
@@ -289,12 +290,11 @@ class Reuse(OlderValues):
         that the loss which takes it in works for."""
         if not self.behind or not self.journal.owners.of(self.behind).known:
             return False
-        if self.weighed_by is not None and not self._of_one_side:
-            return False  # one may want to learn through a weight
+        if self.may_be_for_both or (self.weighed_by is not None and not self._of_one_side):
+            return False
         if self.in_earlier_loss and self.coupling is None:
             return bool(self.works_for[0]) and not self.owners & self.works_for[0]
         return self.meant_known and (self.in_earlier_loss or not self.own)
 
     def without_graph(self, function: str) -> set[str]:
-        """The tensors without a graph that a function of the failing call holds under names of its own."""
         return without_graph(self._evidence.extras, function)

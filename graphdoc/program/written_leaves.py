@@ -17,6 +17,7 @@ _FILLS = frozenset(
     {"zero_", "fill_", "copy_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "cauchy_"}
     | {"geometric_", "log_normal_"}
 )
+_RECKONS = frozenset({"add_", "sub_", "mul_", "div_", "addcmul_", "addcdiv_", "subtract_", "multiply_", "divide_"})
 _WRAPPERS = frozenset({"Variable", "to", "cuda", "cpu", "float", "double", "type"})
 
 
@@ -91,6 +92,14 @@ def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     if not isinstance(owner, ast.AugAssign) or not path.isidentifier() or source.node_function(owner) is None:
         return False
     return read_behind(sources, frame, path)
+
+
+def is_reckoned(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether the write takes what is there and adds, takes off, multiplies or divides: no new numbers, no bounds."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    value = owner.value if isinstance(owner, ast.Expr) else None
+    return isinstance(owner, ast.AugAssign) or (isinstance(value, ast.Call) and last_word(value.func) in _RECKONS)
 
 
 def flags_of(sources: SourceTexts, frame: Frame, path: str) -> list[Frame]:

@@ -13,6 +13,8 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
     frame = innermost_user(freeing.stack)
     if frame is None:
         return ()
+    way = entered(sources, freeing, failing, None)
+    left = failing.kind == "backward" and not freeing.create_graph
     first_order = Remedy(
         "retain_graph",
         f"keep the graph in the autograd.grad call at {where(frame)}",
@@ -22,8 +24,9 @@ def keep_inner_graph(sources: SourceTexts, failing: Event, freeing: Event) -> tu
         else "Its result stays a number for the loss (first order): gradient flows through what else the loss is made "
         "of. Nothing is stepped in between.",
         {"place": place(frame)},
+        "whether the loss is to be differentiated through its result as well, no run tells" if left else "",
     )
-    if freeing.create_graph or entered(sources, freeing, failing, None) is not Entered.AS_TENSOR:
+    if freeing.create_graph or way is not Entered.AS_TENSOR:
         return (first_order,)
     second_order = Remedy(
         "set_keyword",

@@ -26,7 +26,7 @@ from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.remedies.unread_twin import behind_call
 from graphdoc.remedies.written_fixes import applies
-from graphdoc.story.wording import folded
+from graphdoc.story.wording import folded, listing
 
 
 def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
@@ -137,6 +137,10 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
         ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True) or in_earlier_loss(
             program.sources, program.nodes, reuse, note
         )
+        if reuse.may_be_for_both:
+            names = listing(program.owners.called(reuse.owners & reuse.gathering_since))
+            left = f"{names} had been set to zero before both losses: whether it is to step with both, no run tells"
+            ways = [replace(r, open=left) for r in ways]
         return [*ways, *both]
     ways = constant_at_use(program, reuse.carries, note)
     if reuse.weighed_by is not None:

@@ -39,6 +39,7 @@ from graphdoc.verify.usage import (
 from graphdoc.verify.verdict_words import (
     fails_otherwise,
     listed,
+    percent,
     praise,
     receive,
     shortened,
@@ -171,6 +172,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         gradients, loss = reference_gap(base, trace, baseline.failing)
         gaps = {"reference_gradients": gradients, "reference_loss": loss}
         data.update({name: round(gap, 6) for name, gap in gaps.items() if gap is not None})
+        if baseline.steady and outcome.traits.keeps_numbers and loss is not None and loss > TOLERANCE * 10:
+            doubts.append(f"the loss is {percent(loss)} off that of the program as it is written")
         if baseline.steady:
             doubts += cut_within(base, trace, baseline.failing, baseline.old_parts, TOLERANCE * 10)
     later = not_compared(base, trace)

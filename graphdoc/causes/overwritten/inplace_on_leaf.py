@@ -17,7 +17,7 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.program.written_back import is_written_back
-from graphdoc.program.written_leaves import goes_on_with_it, is_update_of_its_own, leads_to
+from graphdoc.program.written_leaves import goes_on_with_it, is_reckoned, is_update_of_its_own, leads_to
 from graphdoc.program.written_values import learns_through
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.remedies.unflagged_leaf import without_flag
@@ -88,7 +88,7 @@ What the write is for decides, so the choice is unsafe in general.
 
 _NO_GRAD = "under_no_grad_update"
 _LEARNS = "what is written was computed from parameters: whether these are to learn through it, no run tells"
-_STAYS = "each forward pass then changes the parameter for good: whether that is meant, no run tells"
+_STAYS = "each time it runs it then changes the parameter for good: whether that is meant, no run tells"
 
 
 def recognise(program: Program) -> Finding | None:
@@ -123,7 +123,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     if learns and any(_is_held(p) and leads_to(target.path, p.name) for p in program.parameters):
         # What a module holds as a parameter takes no computed tensor in its place: a trial tells whether it is that.
         remedies = tuple(replace(r, open=_LEARNS) if r.kind == _NO_GRAD else r for r in remedies)
-    if update and _in_forward(program):
+    if update and _may_be_a_part(program, frame):
         remedies = tuple(replace(r, safety="unsafe", open=_STAYS) if r.kind == _NO_GRAD else r for r in remedies)
     return Finding(
         0.96,
@@ -139,10 +139,13 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     )
 
 
-def _in_forward(program: Program) -> bool:
-    """Whether a module was computing its output."""
+def _may_be_a_part(program: Program, frame: Frame) -> bool:
+    """Whether what looks like an update may be a part of the model: written while a module was computing its output, or
+    reckoned with something that is no gradient (``x /= 255``, ``x.sub_(mean)``)."""
     stack = program.raised.stack if program.raised is not None else []
-    return any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack)
+    if any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack):
+        return True
+    return is_reckoned(program.sources, frame) and not uses_gradient(program.sources, frame)
 
 
 def _is_held(p: Parameter) -> bool:
