@@ -11,6 +11,25 @@ from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
 
+_SHARES = frozenset(
+    {"view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "permute"}
+    | {"transpose", "swapaxes", "movedim", "t", "narrow", "select", "chunk", "split", "unbind", "unfold", "diagonal"}
+    | {
+        "detach",
+        "contiguous",
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "double",
+        "type",
+        "type_as",
+        "requires_grad_",
+        "get",
+        "pop",
+    }
+)
+"""Methods that give the same memory, or may: another name or a part of it, and what takes an item out of a container."""
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
 
 
@@ -52,6 +71,8 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
                 break
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not _library(node.func.value):
+            if _SHARES.isdisjoint({node.func.attr}) and not node.func.attr.endswith("_"):
+                return Target(sliced=sliced)  # what ``v.add(1)`` gave is written, and has no name
             node = node.func.value
         else:
             return Target(sliced=sliced)
