@@ -29,7 +29,7 @@ _SHARES = frozenset(
         "pop",
     }
 )
-"""Methods that give the same memory, or may: another name or a part of it, and what takes an item out of a container."""
+"""Methods that give the same memory, or may, or a part of it; and those that take an item out of a container."""
 _VIEWS = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
 
 
