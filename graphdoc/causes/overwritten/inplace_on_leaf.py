@@ -12,6 +12,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bindings import names_in, tree
 from graphdoc.program.freezing import frozen_behind, parameter_behind, writes_on
 from graphdoc.program.in_place_writes import Target, is_statement, uses_gradient
+from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
@@ -141,11 +142,13 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
 
 def _may_be_a_part(program: Program, frame: Frame) -> bool:
     """Whether what looks like an update may be a part of the model: written while a module was computing its output, or
-    reckoned with something that is no gradient (``x /= 255``, ``x.sub_(mean)``)."""
+    reckoned with something that is no gradient (``x /= 255``, ``x.sub_(mean)``) in the rounds of a loop, for which an
+    optimizer is there already."""
     stack = program.raised.stack if program.raised is not None else []
     if any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack):
         return True
-    return is_reckoned(program.sources, frame) and not uses_gradient(program.sources, frame)
+    around = [f for f in stack if f.user and f is not frame and loop_of(program.sources, f) is not None]
+    return bool(program.optimizers and around) and is_reckoned(program.sources, frame)
 
 
 def _is_held(p: Parameter) -> bool:
