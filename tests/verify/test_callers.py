@@ -1,4 +1,4 @@
-"""A function that writes into what it was given: the caller's tensor keeps its numbers in the patched program."""
+"""A function that writes into what it was given: whether the caller sees the write decides what it may become."""
 
 from __future__ import annotations
 
@@ -32,17 +32,25 @@ for _ in range(3):
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("call", "after", "differs"),
-    [("turned(h)", "1", False), ("turned(h)", "h", True)],
-    ids=["nobody-sees-the-write", "the-caller-sees-it"],
-)
-def test_other_numbers_of_the_caller_are_told(tmp_path, call, after, differs):
+def tried(tmp_path, call, after):
     (tmp_path / "train.py").write_text(PROGRAM.format(call=call, after=after))
     assert graphdoc(tmp_path, "run", "train.py").returncode == 1
     graphdoc(tmp_path, "fix", "--diff", "--unsafe", "--report", "json:report.json")
-    best = json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]["fixes"][0]
+    return json.loads((tmp_path / "report.json").read_text())["diagnoses"][0]["fixes"]
+
+
+@pytest.mark.slow
+def test_a_write_that_nobody_else_sees_is_made_out_of_place(tmp_path):
+    best, *_ = tried(tmp_path, "turned(h)", "1")
     assert best["verified"] is True, best["verification"]
     assert best["safety"] == "unsafe"  # what is written belongs to the caller, whoever else reads it
-    assert ("differs from the program as it is written" in best["verification"]["summary"]) == differs
+
+
+@pytest.mark.slow
+def test_a_write_that_the_caller_sees_is_kept(tmp_path):
+    best, other, *_ = tried(tmp_path, "turned(h)", "h")
+    assert best["verified"] is True, best["verification"]
+    assert "gradients equal the reference" in best["verification"]["summary"]
+    assert "write out of place" in other["title"]
+    assert other["verified"] is None
+    assert "off that of the program as it is written" in other["verification"]["summary"]
