@@ -25,7 +25,8 @@ def locals_of(seen: Autopsy, results: bool = False) -> list[dict[str, Any]]:
         tensor = seen.census.tensors[ident]
         _, path = min(paths, key=lambda p: len(p[1]))
         node = grad_fn_of(tensor)
-        if (len(path) > 4 and not (results and node is not None)) or ident in seen.census.parameter_names:
+        # A forward can put a result where a module keeps a buffer: it goes by that name and is none.
+        if (len(path) > 4 or ident in seen.census.parameter_names) and not (results and node is not None):
             continue
         made: list[Frame] = frames_of(seen.raw_stack(node), seen.cwd) if node is not None else []
         holder = seen.census.holders(ident, True, seen.cwd)[0]

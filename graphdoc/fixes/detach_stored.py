@@ -38,6 +38,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         for n in ast.walk(function)
         if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and same(n, target) and source.span(n)[0] > end
     ]
+    block, index = source.node_block(anchor) or ([anchor], 0)
+    behind = {n for s in block[index:] for n in ast.walk(s)}
+    if not behind.issuperset(reads):
+        raise CannotFix("the function reads the attribute where another branch may have set it")
     if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
         name = anchor.value.id
         return [replace(source, anchor.value, f"{name}.detach()"), *(replace(source, read, name) for read in reads)]

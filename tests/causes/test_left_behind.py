@@ -94,6 +94,17 @@ def test_what_a_copied_module_keeps_is_told_in_the_file_that_keeps_it(tmp_path: 
     assert (again.result.status, again.result.stdout) == (0, "2\n")
 
 
+def test_a_result_where_layers_keep_a_buffer_is_told_once(tmp_path: Path) -> None:
+    block = KEEPING.replace("self.shown = None", 'self.register_buffer("shown", torch.zeros(3))')
+    block = block.replace("from torch import nn", "import torch\nfrom torch import nn").format(kept="h")
+    code = COPYING.replace("Block()", "nn.Sequential(Block(), Block())")
+    seen = observe(tmp_path, HEAD + code, block=block)
+    assert seen.slugs == ["deepcopy-non-leaf"]
+    assert seen.lines("cause") == ["self.shown = h"]
+    assert "`net.0.shown`, `net.1.shown`" in seen.said or "`net.0.shown` and `net.1.shown`" in seen.said
+    assert seen.patches()[0][0] == "detach_stored"
+
+
 def test_every_file_that_a_span_names_has_its_source(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + COPYING, block=KEEPING.format(kept="h"))
     assert seen.evidence is not None

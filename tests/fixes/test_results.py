@@ -26,6 +26,7 @@ REFUSED = [
     ("detach_stored", "def f(self):\n    x = «g()»\n", "not stored in an attribute"),
     ("detach_stored", "def f(self):\n    self.x, y = «g()»\n", "not stored in an attribute"),
     ("detach_stored", "def f(self):\n    self.x = «g().detach()»\n", "already"),
+    ("detach_stored", "def f(self):\n    if a:\n        self.x = «g()»\n    return self.x\n", "another branch"),
 ]
 
 

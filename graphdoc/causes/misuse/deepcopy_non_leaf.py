@@ -101,11 +101,15 @@ def _told(program: Program) -> Finding:
         (f"`{n}`", f) for n, f in (_stored_in(program.sources, copied) or _stored_by_forward(program.sources))
     ]
     label = "holds the result of an operation" if made and proven else "may hold the result of an operation"
-    places = [span("cause", _statement(program.sources, f), f"{n} {label}") for n, f in stored[:2]]
+    at: dict[tuple[str, int], tuple[str, Frame]] = {}  # many layers keep theirs by one statement
+    for name, made_at in stored:
+        statement = _statement(program.sources, made_at)
+        at.setdefault((statement.file, statement.line), (name, statement))
+    places = [span("cause", f, f"{n} {label}") for n, f in list(at.values())[:2]]
     here = (span("failed" if places else "cause", frame, "copied here", program.sources),) if frame else ()
     facts = tuple(f"{t.path} is no leaf: made by {t.op}" for t in found[:3])
     inside = any("[" in t.path for t in found)  # of a container that the statement stores
-    only = stored[0][1] if len(stored) == 1 and not inside else None
+    only = stored[0][1] if len(at) == 1 and not inside else None
     return Finding(
         strength,
         confidence,
