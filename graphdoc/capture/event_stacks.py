@@ -85,3 +85,9 @@ def stack_of_seen(seen: Seen) -> Stack:
     stack.chain = [seen[0], *seen[2:]]
     stack.lasti = seen[1]
     return stack
+
+
+def is_below(inner: Stack, outer: Stack) -> bool:
+    """Whether one call was made below another: a custom Function's backward asks for gradients of its own."""
+    of_inner, of_outer = inner.raw, outer.raw
+    return len(of_inner) > len(of_outer) and of_inner[-len(of_outer) :] == of_outer

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
+from graphdoc.capture.event_stacks import is_below
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.journal import Entry
@@ -162,8 +163,7 @@ class OlderEdges:
         remade = any(self.seen.order[n].op == node.name() for n in newer)
         if not newer:
             return False, False
-        seen = {consumer}
-        todo = [consumer]
+        seen, todo = {consumer}, [consumer]
         while todo and len(seen) < 50_000:
             n = todo.pop()
             if n in newer:
@@ -185,16 +185,17 @@ class OlderEdges:
             e for e in backwards if e.sequence > found.sequence and (e.reaches is None or not ids or e.reaches & ids)
         ]
         able = [e for e in came if not (e.retain_graph or 0 <= e.root < found.sequence)]
+        if len(able) > 1 and is_below(failing.raw, able[0].raw) and is_below(able[1].raw, able[0].raw):
+            del able[0]  # it is still on its way, and what was called below it has come to its end
         if able:
             again = (e for e in able if e.kind == "backward" and e.place is failing.place)
             return next(again, able[0]) if able[0].kind == "grad" else able[0]
         # Kept graphs (retain_graph), and what was made behind the root, have no releasing call: the first behind the
         # node that came to its leaves stands for it.
-        return next(iter(came), None)
+        return came[0] if came else None
 
     def _freed_below(self, number: int, freed_by: dict[int, Entry | None]) -> int:
-        seen = {number}
-        todo = [number]
+        seen, todo = {number}, [number]
         while todo:
             n = todo.pop()
             if n in freed_by:

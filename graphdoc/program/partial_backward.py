@@ -30,6 +30,11 @@ def partial_backward(sources: SourceTexts, calls: Sequence[Event]) -> Partial | 
     place = innermost_user(last.stack) if last is not None else None
     if last is None or place is None:
         return None
-    if last.failed or argument(call_at(sources, place), 3, "inputs") is not None:
+    if last.failed or asks_for_some(sources, last):
         return Partial(place, last.failed, len({site(e.stack) for e in backward}) == 1)
     return None
+
+
+def asks_for_some(sources: SourceTexts, call: Event) -> bool:
+    """Whether the user's call names the leaves that it is to reach (``inputs`` of ``torch.autograd.backward``)."""
+    return argument(call_at(sources, innermost_user(call.stack)), 3, "inputs") is not None

@@ -9,9 +9,11 @@ from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.graph_ways import with_graph
+from graphdoc.program.handed_flags import decided_at
 from graphdoc.program.loops import loop_of
 from graphdoc.program.made_parameters import makes_parameter
 from graphdoc.program.observed import Program
+from graphdoc.program.partial_backward import asks_for_some
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.spans import in_function, innermost_user, place, where
 from graphdoc.program.stored_values import kept_at, user_frames
@@ -28,6 +30,7 @@ from graphdoc.story.older_graph_places import adding
 
 _AGAIN = "Each iteration builds its own graph, with the parameters as they are then."
 
+_ADDED = "what the calls give adds up where nothing clears it in between: whether it is to, no run tells"
 _NAMED = " The parameter gets an attribute of its own, so that `parameters()` gives it to the optimizer."
 
 
@@ -264,20 +267,30 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 "One walk over the graph gives the same gradients.",
                 {"place": place(frame)},
             ),
-            Remedy(
-                "retain_graph",
-                f"keep the graph in the autograd.grad call at {where(frame)}",
-                "safe",
-                "The graph stays until the last call that needs it."
-                + (" No optimizer steps in between." if reuse.calm else ""),
-                {"place": place(frame)},
-            ),
+            *_kept(program.sources, reuse, frame),
         )
     if reuse.counts_again and not reuse.adds_nothing:
         return without_calls_on_terms(reuse)
     if reuse.carries and not reuse.adds_nothing:
         # One result, differentiated once in each round of a loop: it has to be computed in the loop.
         return tuple(compute_again(program, reuse))
+    if reuse.same_line and asks_for_some(program.sources, reuse.failing):
+        return tuple(replace(r, safety="unsafe", open=_ADDED) for r in _kept(program.sources, reuse, frame))
     if reuse.same_line:
         return ()  # one statement in each round: without it there would be no backward call at all
     return without_one(program.sources, reuse, freeing, frame)
+
+
+def _kept(sources: SourceTexts, reuse: Reuse, frame: Frame) -> tuple[Remedy, ...]:
+    """Keep the graph in the grad call at ``frame``, or in the call of the function that hands it the flag."""
+    call = reuse.freeing or reuse.failing
+    decided = decided_at(sources, call.stack, "retain_graph") if call is not None else None
+    at, flag = decided or (frame, "retain_graph")
+    note = "The graph stays until the last call that needs it." + " No optimizer steps in between." * reuse.calm
+    what = "autograd.grad" if reuse.failing is None or reuse.failing.kind == "grad" else "backward"
+    title, args = f"keep the graph in the {what} call at {where(at)}", {"place": place(at)}
+    if (at.file, at.line) == (frame.file, frame.line) and what == "autograd.grad":
+        return (Remedy("retain_graph", title, "safe", note, args),)
+    if (at.file, at.line) != (frame.file, frame.line):
+        title = f"keep the graph of the {what} call at {where(frame)}, by what is given at {where(at)}"
+    return (Remedy("set_keyword", title, "safe", note, {**args, "name": flag, "value": "True"}),)

@@ -8,6 +8,7 @@ from typing import Any
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.coupled_losses import Coupling
+from graphdoc.program.handed_flags import decided_at
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -77,7 +78,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         if reuse.ran_beside:
             return behind_call(program, reuse) or [_what_ran_again()]
-        first = kept_for_each(reuse) if reuse.read_apart or reuse.within_one_call else _sum(reuse)
+        first = kept_for_each(program.sources, reuse) if reuse.read_apart or reuse.within_one_call else _sum(reuse)
         kept = kept_for_second(program.sources, reuse, program.evidence.root)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note)]
@@ -165,20 +166,18 @@ def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     return [r for r in ways[:1] if "uses it" in r.title]
 
 
-def kept_for_each(reuse: Reuse) -> list[Remedy]:
+def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     """Keep the graph for the losses to come, where the gradient of each is wanted by itself."""
-    call = innermost_user(reuse.failing.stack) if reuse.failing is not None else None
-    if call is None:
+    within = reuse.within_one_call
+    kept = reuse.freeing if within else reuse.failing
+    decided = decided_at(sources, kept.stack, "retain_graph") if kept is not None else None
+    if decided is None:
         return []
-    return [
-        Remedy(
-            "set_keyword",
-            f"keep the graph for the next loss, at {where(call)}",
-            "safe",
-            "Nothing is stepped between the calls: each gives its loss's own gradient. The graph goes with the losses.",
-            {"place": place(call), "name": "retain_graph", "value": "True"},
-        )
-    ]
+    call, flag = decided
+    what, whose = ("call", "the gradient that it is asked for") if within else ("loss", "its loss's own gradient")
+    note = f"Nothing is stepped between the calls: each gives {whose}. The graph goes with the losses."
+    args = {"place": place(call), "name": flag, "value": "True"}
+    return [Remedy("set_keyword", f"keep the graph for the next {what}, at {where(call)}", "safe", note, args)]
 
 
 def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remedy]:

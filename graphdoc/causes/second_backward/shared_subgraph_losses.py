@@ -9,6 +9,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.compiled_parts import compiled_around
 from graphdoc.program.exception import SECOND_TIME
+from graphdoc.program.handed_flags import decided_at
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.owners import Owners
@@ -140,8 +141,8 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     return Finding(
         0.92 if exact else 0.8,
         Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED and not reuse.fitted_by_one),
-        f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first backward "
-        "frees it for the second"
+        f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first "
+        f"{'call' if reuse.within_one_call else 'backward'} frees it for the second"
         if named
         else TITLE,
         f"{_both(reuse)} share the part behind {folded(_common(reuse), 3)}. "
@@ -164,13 +165,17 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
     """The shared part, and the two calls that meet in it."""
     calls: list[Span] = []
     if reuse.freeing is not None:
-        calls += span_of(
-            "cause", reuse.freeing.stack, "this call freed the part that both losses share", program.sources
-        )
+        both = "both calls" if reuse.within_one_call else "both losses"
+        calls += span_of("cause", reuse.freeing.stack, f"this call freed the part that {both} share", program.sources)
     if reuse.failing is not None:
         name = call_name(reuse.failing)
         calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
     shared = [s for c in reuse.carries[:1] if (n := program.node(c.producer)) for s in _walked(program, n)]
+    if reuse.within_one_call and reuse.freeing is not None:
+        # What both share is right; the call that is to keep it is the place.
+        decided = decided_at(program.sources, reuse.freeing.stack, "retain_graph")
+        if decided is not None:
+            return [span("cause", decided[0], "this call does not keep what it walks", program.sources), *calls]
     return [*shared[:1], *calls]
 
 
@@ -192,7 +197,8 @@ def _walked(program: Program, head: Node) -> tuple[Span, ...]:
 def _because(reuse: Reuse) -> str:
     """What both calls reach, and whether anything was stepped in between."""
     shared = folded(_common(reuse))
-    text = f"both losses lead to {shared}" if shared else "both losses come through the same operations"
+    both = "both calls" if reuse.within_one_call else "both losses"
+    text = f"{both} lead to {shared}" if shared else f"{both} come through the same operations"
     if reuse.ran_beside:
         text += f"; of what ran between the two calls, {reuse.ran_beside} operations are not in the second loss"
     return f"{text}; no optimizer steps between the two calls" if reuse.calm else text
