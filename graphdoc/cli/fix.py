@@ -252,6 +252,8 @@ def _why_none(result: Report) -> str:
             return not_observed(result)
         if result.outcome == "autograd-failure":
             return "there is no patch: the run does not show which cause its failure has (`graphdoc show`)"
+        if result.exception is not None and result.notes:
+            return "there is no patch: `graphdoc show` says what is known of this failure"
         return "there is nothing to fix: no fault of the graph was found in this run"
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
     if any(f.verified is False for f in fixes):

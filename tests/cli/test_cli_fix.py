@@ -159,6 +159,20 @@ def test_no_patch_is_status_1(project: Project, fixes: tuple[Fix, ...], line: st
     assert project.script.read_text() == OLD
 
 
+def test_what_is_known_of_a_failure_without_a_diagnosis_is_pointed_to(project: Project) -> None:
+    told = project.report
+
+    def known(*given: Any, **more: Any) -> Report:
+        return replace(told(*given, **more), outcome="other-failure", diagnoses=(), notes=("Under vmap …",))
+
+    project.monkeypatch.setattr(graphdoc.diagnose, "report_for", known)
+    project.monkeypatch.setattr(graphdoc.proposals.propose, "propose", lambda kept, report, **_: report)
+    status, out, err = project("fix", "--diff")
+    assert (status, out) == (1, b"")
+    assert "nothing to fix" not in err
+    assert "there is no patch: `graphdoc show` says what is known of this failure" in err
+
+
 def test_a_fix_that_failed_makes_way_for_the_next(project: Project) -> None:
     other = OLD.replace("loss.backward()", "loss.sum().backward()")
     project.fixes = (fix("wrong", "safe", verified=False), fix("right", "safe", new=other))
