@@ -35,7 +35,10 @@ def origin_of(program: Program) -> Origin:
     switches = program.evidence.extras.get("switches")
     journal = frames(switches.get(MODE)) if isinstance(switches, dict) else []
     written = _written(program.sources)
-    for tensor in _near(program.evidence.extras):
+    near = _near(program.evidence.extras)
+    # What the failing calls themselves read or write says most.
+    near.sort(key=lambda t: not _read_by_call(program.sources, program.raised, t))
+    for tensor in near:
         for frame, value in _assigned(program.sources, program.raised, tensor):
             seen = any(f.file == frame.file and frame.line <= f.line <= frame.end_line for f in journal)
             inside = next((w for w in written if not w[1] and _covers(w[2], w[0].file, frame)), None)
@@ -66,6 +69,19 @@ def _assigned(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> l
     frame = next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
     name = tensor.path.partition("[")[0]
     return assignments(sources, frame, name) if frame is not None else []
+
+
+def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> bool:
+    """Whether the statement with which the tensor's function led to the failure names it."""
+    frame = next(
+        (f for f in reversed(raised.stack if raised else []) if f.user and f.function == tensor.function), None
+    )
+    root = tree(sources, frame.file) if frame is not None else None
+    name = tensor.path.partition("[")[0].partition(".")[0]
+    return frame is not None and any(
+        isinstance(n, ast.Name) and n.id == name and n.lineno == frame.line
+        for n in ast.walk(root or ast.Module([], []))
+    )
 
 
 Written = tuple[Frame, bool, ast.AST, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from pathlib import Path
 
 from forked import run_forked
@@ -385,3 +386,22 @@ def test_of_what_lies_behind_only_what_an_optimizer_holds_is_trained_by_it(tmp_p
     seen = observe(tmp_path, HEAD + PARTLY)
     assert seen.slugs[0] == "undetached-target"
     assert "2 of them trained by `critic_opt`" in seen.said
+
+
+def test_the_inference_tensor_that_is_written_is_named(tmp_path: Path) -> None:
+    code = """
+    def evaluated(data):
+        total = 0
+        with torch.inference_mode():
+            for x, y in data:
+                x, y = x * 1, y * 1
+                total += (x - y).abs().mean()
+        total /= len(data)
+        return total
+
+
+    print(evaluated([(torch.randn(3), torch.randn(3))] * 2))
+    """
+    seen = observe(tmp_path, textwrap.dedent("import torch\n" + textwrap.dedent(code)))
+    assert seen.slugs == ["inplace-on-inference-tensor"]
+    assert "`total` was made in inference mode and is written outside of it" in seen.said

@@ -73,6 +73,10 @@ Neither makes the tensor differentiable. If the training was meant to go *throug
 )
 
 
+_WRITES = "writes it in place where inference mode is off. Such a tensor keeps no version that would tell of the write"
+_USES = "uses it in a computation that autograd records. Such tensors never take part in one"
+
+
 def recognise(program: Program) -> Finding | None:
     """The messages belong to this cause alone; the run knows where inference mode was switched on."""
     frame, known = program.raised_at, program.message(*INFERENCE)
@@ -89,10 +93,9 @@ def _told(program: Program, frame: Frame, origin: Origin) -> Finding:
     return Finding(
         0.96 if origin.sure else 0.85,
         Proof.MODE.where(origin.sure),
-        f"{named} was made in inference mode and is {'written' if writes else 'used'} in training",
-        f"{named} was made in inference mode{source}, and {where(frame)} {'writes it' if writes else 'uses it'} in a "
-        "computation that autograd records. Such tensors never take part in one. Use torch.no_grad() where it is made, "
-        "or clone what leaves inference mode.",
+        f"{named} was made in inference mode and is {'written outside of it' if writes else 'used in training'}",
+        f"{named} was made in inference mode{source}, and {where(frame)} {_WRITES if writes else _USES}. Use "
+        "torch.no_grad() where it is made, or clone what leaves inference mode.",
         distinct((*_causes(program.sources, origin), *_noticed(program.sources, program.raised, frame, writes))),
         (f"{origin.name} is an inference tensor",) if origin.name else (),
         _remedies(frame, origin, writes),
