@@ -27,6 +27,7 @@ import builtins
 from graphdoc.fixes.drawn_once import drawn_once
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.left_unbound import translates, unbound
+from graphdoc.fixes.made_of_old import made_of_old
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
 from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
 from graphdoc.source.effects import another_each_time, is_bare_call
@@ -53,6 +54,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         graphs = frozenset(args.get("graphs") or ())
         chosen = [*(_made_from(source, chosen, graphs) if args.get("whole") else ()), *chosen]
         chosen += derived(source, chosen, owner, graphs)
+        between = _between(source, min(chosen, key=lambda n: n.lineno), owner)
+        if name := made_of_old(chosen, between, owner, graphs):
+            raise CannotFix(f"each round would get another {name}, and the loop reads what was made of the first")
     for node in chosen:
         _check(sources, source, node, owner, chosen)
     carried = dict[ast.stmt, set[str]]()

@@ -5,6 +5,7 @@ Out of an ``if`` or a loop nothing is moved: it would run at other times. Name t
 Args:
     place: the statement to move; the innermost one there.
     after, before: the place of the other statement; exactly one of the two.
+    same_loss: True where the failing loss is to keep its value: nothing that it is made of waits for the statement.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ from graphdoc.source.paths import key, names_read, targets_of
 from graphdoc.source.places import Edit
 
 KIND = "move_statement"
+
+
+def keeps_loss(args: Args) -> bool:
+    return bool(args.get("same_loss"))
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

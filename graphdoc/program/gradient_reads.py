@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from graphdoc.evidence import Event, Frame, SourceTexts
@@ -142,3 +142,27 @@ def first_derivative(
 
 def _inputs(sources: SourceTexts, frame: Frame) -> str:
     return bindings.text_of(bindings.argument(bindings.call_at(sources, frame), 1, "inputs")).strip("[]()")
+
+
+def reads_rows(sources: SourceTexts, frame: Frame | None, trained: Collection[str]) -> bool:
+    """Whether the function that makes a backward call goes on to read the gradient of a tensor that it names, and that
+    is none of the ``trained`` parameters: what it differentiates is no loss then, but a value for each row of that.
+
+    A loop's variable is no such name: it stands for one parameter after the other.
+    """
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None:
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    loops = {
+        n.id for f in ast.walk(scope) if isinstance(f, ast.For) for n in ast.walk(f.target) if isinstance(n, ast.Name)
+    }
+    last = {name.rpartition(".")[2] for name in trained}
+    return any(
+        isinstance(node.ctx, ast.Load)
+        and node.lineno > frame.line
+        and bindings.dotted(node.value)
+        and bindings.text_of(node.value) not in loops
+        and bindings.text_of(node.value).rpartition(".")[2] not in last
+        for node in _gradients(scope)
+    )

@@ -38,6 +38,6 @@ def move_behind(program: Program, found: Overwrite) -> list[Remedy]:
             f"move the write at {where(at.write)} behind the backward call at {where(at.backward)}",
             "unsafe",
             "The loss is differentiated with the values of its own forward; the write takes place right after.",
-            {"place": vars(source.place(whole)), "after": vars(source.place(anchor))},
+            {"place": vars(source.place(whole)), "after": vars(source.place(anchor)), "same_loss": True},
         )
     ]

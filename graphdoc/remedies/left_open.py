@@ -14,7 +14,7 @@ from graphdoc.program.drawn_values import drawn_within
 from graphdoc.program.observed import Program
 from graphdoc.program.several_uses import uses_of_cut
 from graphdoc.program.spans import innermost, innermost_user, where
-from graphdoc.source.paths import covers
+from graphdoc.source.paths import covers, last_word
 from graphdoc.story.wording import folded, listing
 
 
@@ -43,8 +43,9 @@ def open_at_others(program: Program, mended: Sequence[Cut]) -> str:
 
 
 def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, function: ast.stmt) -> str:
-    """That the function that called this one does so at several places: some may be meant to have no graph, as a target
-    is. Empty where it does not. ``stack`` is that of an operation inside of it."""
+    """That this function is called at several places, by the one that called it or elsewhere: some may be meant to have
+    no graph, as a target is, or turn what they get into an array. Empty where it is not. ``stack`` is that of an
+    operation inside of it."""
     own = [f for f in stack if f.user]
     inside = next((i for i, f in enumerate(own) if f.file == file and covers(function, f.line)), 0)
     caller = own[inside - 1] if inside else None
@@ -56,9 +57,23 @@ def open_at_calls(sources: SourceTexts, stack: Sequence[Frame], file: str, funct
     here = next((c for c in calls if frame_of(sources, caller.file, c).extent == caller.extent), None)
     if here is None:
         return ""
-    same = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and text_of(n.func) == text_of(here.func)]
-    told = f"`{text_of(here.func)}` is called at {len(same)} places there, and which of them is to train, no run tells"
-    return told if len(same) > 1 else ""
+    name = text_of(here.func)
+    same = sum(isinstance(n, ast.Call) and text_of(n.func) == name for n in ast.walk(scope))
+    if same > 1:
+        return f"`{name}` is called at {same} places there, and which of them is to train, no run tells"
+    every = _calls_of(sources, getattr(function, "name", ""))
+    told = f"`{name}` is called at {every} places of the program, and which of them is to train, no run tells"
+    return told if every > 1 else ""
+
+
+def _calls_of(sources: SourceTexts, name: str) -> int:
+    """How often the program calls the one function of this name; 0 where several have it, or PyTorch calls it."""
+    if name == "forward" or name.startswith("__"):
+        return 0
+    nodes = [n for file in sources for n in ast.walk(tree(sources, file) or ast.Module([], []))]
+    if sum(isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name for n in nodes) != 1:
+        return 0
+    return sum(isinstance(n, ast.Call) and last_word(n.func) == name for n in nodes)
 
 
 def open_at_loop(again: Sequence[Frame]) -> str:

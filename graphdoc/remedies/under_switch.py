@@ -22,8 +22,8 @@ def meant_for_one(
     """What no run tells of a switch that is taken away, as the end of a sentence; empty where it covers one value.
 
     A block under which several statements make what the loss is made of may be meant for some of them (a target), so
-    may one that calls several modules with parameters (a frozen backbone, a head), and so may a decorated function that
-    one function calls at several places.
+    may one that calls several modules with parameters (a frozen backbone, a head), and so may one in a function, or the
+    decorator of one, that is called at several places.
 
     Args:
         cut: the stack of the operation that was not recorded.
@@ -36,7 +36,10 @@ def meant_for_one(
         if isinstance(node, ast.With | ast.AsyncWith) and any(covers(i.context_expr, switch.line) for i in node.items):
             values = _values_of(root, node, [f.line for f in failing if f.user and f.file == switch.file])
             values = values if len(values) > 1 else _modules_of(node, parameters)
-            return f"which of {listing(values)} the block is meant for, no run tells" if len(values) > 1 else ""
+            if len(values) > 1:
+                return f"which of {listing(values)} the block is meant for, no run tells"
+            around = function_around(root, node.lineno) if root is not None else None
+            return open_at_calls(sources, cut, switch.file, around) if around is not None else ""
         if isinstance(node, _Def) and any(covers(d, switch.line) for d in node.decorator_list):
             return open_at_calls(sources, cut, switch.file, node)
     return ""

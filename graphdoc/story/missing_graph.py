@@ -98,7 +98,10 @@ def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
     made = loss_made(program.evidence.extras)[1]
     whole = bool(made) and bool(cut.stack) and innermost(made) == innermost(cut.stack)
     meant = cut.reason not in _RANK or is_gradient(cut) or whole or is_learned(program, cut)
-    if cut.certain and alone and meant:
+    frozen = {p.name for p in program.parameters if not p.requires_grad}
+    # An optimizer that has nothing to train by now may be the one whose loss this is.
+    idle = any(o.parameters and frozen.issuperset(o.parameters) for o in program.optimizers)
+    if cut.certain and alone and meant and not idle:
         return 0.95, Proof.GRAPH_END.confidence
     return (0.9, "likely") if cut.certain else (0.8, "likely")
 

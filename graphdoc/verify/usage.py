@@ -150,6 +150,23 @@ def steps_starved(base: Trace, patched: Trace) -> list[str]:
     return told
 
 
+def fed_once(base: Trace, patched: Trace) -> list[str]:
+    """Doubts: parameters that the first step alone has a gradient for, of several, though each of the original's has:
+    the start of a state that is set once and cut off behind it."""
+    told: list[str] = []
+    for optimizer in sorted({s.optimizer for s in base.steps}):
+        before, now = base.steps_of(optimizer), patched.steps_of(optimizer)
+        if len(now) < 3 or len(before) < 2:
+            continue
+        used = [{key for key, size in s.each.items() if size} for s in (*before, *now)]
+        always = set.intersection(*used[: len(before) + 1])
+        once = sorted(patched.name(key) for key in always.difference(*used[len(before) + 1 :]))
+        if once:
+            gets = "get" if len(once) > 1 else "gets"
+            told.append(f"{folded(once)} {gets} a gradient at the first of {len(now)} steps alone")
+    return told
+
+
 def steps_twice(base: Trace, patched: Trace) -> list[str]:
     """Doubts: an optimizer that steps twice in a row by one gradient, which the original's never did."""
     known = _in_a_row(base)

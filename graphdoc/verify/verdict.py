@@ -24,6 +24,7 @@ from graphdoc.verify.traces import Call, Line, Trace
 from graphdoc.verify.usage import (
     cleared,
     differentiated_away,
+    fed_once,
     lost_parameters,
     mixed,
     never_reached,
@@ -172,7 +173,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         gradients, loss = reference_gap(base, trace, baseline.failing)
         gaps = {"reference_gradients": gradients, "reference_loss": loss}
         data.update({name: round(gap, 6) for name, gap in gaps.items() if gap is not None})
-        if baseline.steady and outcome.traits.keeps_numbers and loss is not None and loss > TOLERANCE * 10:
+        same_loss = outcome.traits.keeps_numbers or outcome.traits.keeps_loss
+        if baseline.steady and same_loss and loss is not None and loss > TOLERANCE * 10:
             doubts.append(f"the loss is {percent(loss)} off that of the program as it is written")
         if baseline.steady:
             doubts += cut_within(base, trace, baseline.failing, baseline.old_parts, TOLERANCE * 10)
@@ -186,7 +188,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["stopped_elsewhere"] = allowed
     doubts += suspect
     doubts += cleared(base, trace, baseline.piled, outcome.traits.clears)
-    doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace), *zeros_alone(base, trace)]
+    doubts += [*steps_in_vain(base, trace), *steps_starved(base, trace), *fed_once(base, trace)]
+    doubts += zeros_alone(base, trace)
     # What only lets more be recorded puts no gradient into another step's sum.
     doubts += [*steps_twice(base, trace), *(() if outcome.traits.only_records else mixed(base, trace))]
     missed = _to_be_reached(never_reached(base, trace, baseline.reached_from), base, trace, outcome, data)

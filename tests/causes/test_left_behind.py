@@ -105,6 +105,12 @@ def test_a_result_where_layers_keep_a_buffer_is_told_once(tmp_path: Path) -> Non
     assert seen.patches()[0][0] == "detach_stored"
 
 
+def test_a_kept_result_that_a_loss_reads_is_cleared_before_the_copy(tmp_path: Path) -> None:
+    code = COPYING + "print((net.shown or torch.zeros(1)).mean())\n"
+    seen = observe(tmp_path, HEAD + code, block=KEEPING.format(kept="h"))
+    assert [kind for kind, _ in seen.patches()] == ["add_statement", "detach_stored"]
+
+
 def test_every_file_that_a_span_names_has_its_source(tmp_path: Path) -> None:
     seen = observe(tmp_path, HEAD + COPYING, block=KEEPING.format(kept="h"))
     assert seen.evidence is not None

@@ -315,6 +315,13 @@ loss_of(torch.randn(4, 3)).backward()
 """
 
 
+SHOWN = """
+
+def shown(x):
+    return encode(x).numpy()
+"""
+
+
 @pytest.mark.parametrize(
     ("code", "left"),
     [
@@ -322,8 +329,9 @@ loss_of(torch.randn(4, 3)).backward()
         (VALUES.format(target="seen = q.mean()", of="1"), ""),
         (ENCODED.format(other="encode(x + 1)"), "`encode` is called at 2 places there"),
         (ENCODED.format(other="x.mean()"), ""),
+        (ENCODED.format(other="x.mean()") + SHOWN, "`encode` is called at 2 places of the program"),
     ],
-    ids=["two-values", "one-value", "two-calls", "one-call"],
+    ids=["two-values", "one-value", "two-calls", "one-call", "shown-elsewhere"],
 )
 def test_a_switch_over_several_parts_of_a_loss_is_not_surely_meant_for_none(
     code: str, left: str, tmp_path: Path

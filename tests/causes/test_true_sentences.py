@@ -405,3 +405,20 @@ def test_the_inference_tensor_that_is_written_is_named(tmp_path: Path) -> None:
     seen = observe(tmp_path, textwrap.dedent("import torch\n" + textwrap.dedent(code)))
     assert seen.slugs == ["inplace-on-inference-tensor"]
     assert "`total` was made in inference mode and is written outside of it" in seen.said
+
+
+ROWS = """
+net = nn.Linear(2, 1)
+x = torch.randn(4, 2, requires_grad=True)
+score = net(x).squeeze(-1)
+score.backward()
+print({read})
+"""
+
+
+def test_a_derivative_by_row_is_that_of_the_sum(tmp_path: Path) -> None:
+    by_row = observe(tmp_path / "row", HEAD + ROWS.format(read="x.grad.shape"))
+    a_loss = observe(tmp_path / "loss", HEAD + ROWS.format(read="net.weight.grad.shape"))
+    for seen, method in ((by_row, "sum"), (a_loss, "mean")):
+        assert seen.slugs == ["non-scalar-loss"]
+        assert seen.found[0].finding.remedies[0].args["method"] == method

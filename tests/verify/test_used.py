@@ -15,6 +15,7 @@ from graphdoc.verify.traces import Call, Step, Trace
 from graphdoc.verify.usage import (
     cleared,
     differentiated_away,
+    fed_once,
     lost_parameters,
     steps_in_vain,
     steps_starved,
@@ -449,6 +450,25 @@ def _steps(*gradients: float | None) -> Trace:
 )
 def test_a_step_that_is_starved_behind_the_first_ones_is_a_doubt(before, now, starved):
     assert bool(steps_starved(_steps(*before), _steps(*now))) is starved
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "once"),
+    [
+        (((1.0, 1.0), (1.0, 1.0)), ((1.0, 1.0), (1.0, None), (1.0, None)), True),  # the start of a state, set once
+        (((1.0, 1.0), (1.0, 1.0)), ((1.0, 1.0), (1.0, 0.0), (1.0, 0.0)), True),
+        (((1.0, 1.0), (1.0, 1.0)), ((1.0, 1.0), (1.0, None), (1.0, 1.0)), False),  # each window's own start
+        (((1.0, 1.0), (1.0, None)), ((1.0, 1.0), (1.0, None), (1.0, None)), False),  # so it is in the original
+        (((1.0, 1.0), (1.0, 1.0)), ((1.0, 1.0), (1.0, None)), False),  # too few to tell
+    ],
+)
+def test_what_the_first_step_alone_is_given_is_a_doubt(before, now, once):
+    def trace(steps):
+        each = [{k: v for k, v in zip(("0.0", "0.1"), s, strict=True) if v is not None} for s in steps]
+        order = [Step(i, i, 0, 1.0, 1.0, e) for i, e in enumerate(each)]
+        return Trace(order=list(order), optimizers={0: "Adam"})
+
+    assert bool(fed_once(trace(before), trace(now))) is once
 
 
 @pytest.mark.parametrize(("gradients", "vain"), [((0.0, 0.0, 0.0), True), ((0.0, 0.5), False), ((0.0,), False)])

@@ -60,8 +60,8 @@ Safe where the attribute is only looked at: keep a detached copy, and use the li
 lets go of the memory of the last graph.
 
 Unsafe where the attribute is used later in a loss (an auxiliary loss that the trainer collects from the modules):
-return it from the forward, or clear it before the copy (proposed first where a method reads the attribute: it
-computes with it).
+return it from the forward, or clear it before the copy (proposed first where the program reads the
+attribute: it computes with it).
 
 If only the weights are wanted, copy those: `new.load_state_dict(old.state_dict())`. For an average of weights
 `torch.optim.swa_utils.AveragedModel` exists (it deep-copies, too). Replace `torch.nn.utils.weight_norm` by
@@ -127,8 +127,8 @@ def _told(program: Program) -> Finding:
 def _remedies(
     sources: SourceTexts, frame: Frame | None, copied: str, found: list[Reached], only: Frame | None
 ) -> tuple[Remedy, ...]:
-    """Detach what is kept, or clear it before the copy: that one first where a method reads it, since it computes with
-    what it reads."""
+    """Detach what is kept, or clear it before the copy: that one first where the program reads it, since it computes
+    with what it reads."""
     detached = remedy_at(
         _statement(sources, only) if only else None,
         "detach_stored",
@@ -148,15 +148,16 @@ def _remedies(
         statement=f"{kept[0]} = None",
         before=True,
     )
-    return (*cleared, *detached) if _read_by_method(sources, kept[0]) else (*detached, *cleared)
+    return (*cleared, *detached) if _read_as_attribute(sources, kept[0]) else (*detached, *cleared)
 
 
-def _read_by_method(sources: SourceTexts, path: str) -> bool:
-    """Whether a method of the program reads the attribute from its own object: ``hidden = self.hidden``."""
-    wanted = f"self.{path.rpartition('.')[2]}"
+def _read_as_attribute(sources: SourceTexts, path: str) -> bool:
+    """Whether the program reads an attribute of this name: ``hidden = self.hidden`` in a method, ``net.map`` in a loss
+    that it forms later on."""
+    name = path.rpartition(".")[2]
     trees = (bindings.tree(sources, file) for file in sources)
     return any(
-        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and bindings.text_of(n) == wanted
+        isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load) and n.attr == name
         for root in trees
         for n in ast.walk(root or ast.Module([], []))
     )

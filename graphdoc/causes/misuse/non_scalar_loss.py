@@ -10,6 +10,7 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program import bindings
+from graphdoc.program.gradient_reads import reads_rows
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
@@ -91,6 +92,8 @@ def _told(program: Program) -> Finding:
     output, inner = _output(program.sources, frame)
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
     what = bindings.text_of(output) if output is not None else ""
+    trained = program.owners.parameters(o.id for o in program.owners.optimizers)
+    trained |= {p.name for p in program.parameters if "." in p.name}  # those of a module
     what = what if len(what) <= LONGEST_NAME and "\n" not in what else name
     return Finding(
         strength,
@@ -108,7 +111,7 @@ def _told(program: Program) -> Finding:
             )
         ),
         facts,
-        reduced(program.sources, frame, output, inner, name),
+        reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name),
         because=f"`{what}` has shape {list(shape)}" if what and shape else "",
     )
 

@@ -10,6 +10,7 @@ from graphdoc.evidence import Cut, Frame, Parameter, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
+from graphdoc.program.kept_frozen import kept_frozen
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, span_of
@@ -31,6 +32,7 @@ from graphdoc.story.missing_graph import (
     without_graph,
 )
 from graphdoc.story.misspelled_flag import misspelled_flag
+from graphdoc.story.still_frozen import still_frozen
 from graphdoc.story.unfrozen_since import unfrozen_since
 from graphdoc.story.wording import folded
 
@@ -110,6 +112,8 @@ def recognise(program: Program) -> Finding | None:
         return None
     if program.evidence.from_text:
         return unseen(program, 0.2, TITLE, "all parameters that the loss depends on have `requires_grad=False`.")
+    if (kept := kept_frozen(program)) is not None:
+        return still_frozen(program, kept)
     cut = find_cut(program, "frozen")
     return _from_cut(program, cut) if cut is not None else _nothing_trainable(program)
 
