@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.kept_frozen import KeptFrozen, freezing_of, released_behind
 from graphdoc.program.observed import Program
@@ -33,7 +34,7 @@ def still_frozen(program: Program, found: KeptFrozen) -> Finding:
             )
         ),
         (),
-        _let_go(program, found),
+        _let_go(program.sources, found),
         covers="GD3",
         because=because,
     )
@@ -55,10 +56,10 @@ def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[s
     )
 
 
-def _let_go(program: Program, found: KeptFrozen) -> tuple[Remedy, ...]:
+def _let_go(sources: SourceTexts, found: KeptFrozen) -> tuple[Remedy, ...]:
     out = []
-    for freezing in freezing_of(program.sources, sorted(found.names)):
-        behind = released_behind(program.sources, freezing, found.between)
+    for freezing in freezing_of(sources, sorted(found.names)):
+        behind = released_behind(sources, freezing, found.between)
         if behind is not None:
             out.append(
                 Remedy(
