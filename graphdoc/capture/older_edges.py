@@ -56,7 +56,7 @@ class OlderEdges:
             carry = OlderEdge(
                 self.seen.tell(evidence, consumer),
                 self.seen.tell(evidence, producer),
-                self._carried(order[producer].node),
+                self._carried(order[producer].node, order[consumer].node),
                 self.seen.names(self.seen.bits[producer]),
                 freeing,
                 bool(self.seen.touched[producer]),
@@ -143,9 +143,9 @@ class OlderEdges:
             told.made = frames_of(self.seen.raw_stack(node), self.seen.cwd)
             evidence.held_tensors.append(told)
 
-    def _carried(self, node: Any) -> Tensor:
+    def _carried(self, node: Any, taken_by: Any = None) -> Tensor:
         told = Tensor("activation", "", self.seen.output_shape(node, 0))
-        told.holders = self._holders.of(node)
+        told.holders = self._holders.of(node, taken_by)
         if told.holders:
             told.name = told.holders[0].told
         return told

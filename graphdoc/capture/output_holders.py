@@ -27,15 +27,20 @@ class OutputHolders:
         self._outputs: dict[int, tuple[Any, list[Any]]] = {}
         self._known: dict[tuple[Any, ...], list[Holder]] = {}
 
-    def of(self, node: Any) -> list[Holder]:
-        """Who holds the output of this node; else who holds what was made at the same place later."""
+    def of(self, node: Any, taken_by: Any = None) -> list[Holder]:
+        """Who holds the output of this node; else who holds what was made at the same place later.
+
+        Of several outputs (``chunk``, ``unbind``) only those that the node ``taken_by`` takes, where one is given.
+        """
         if self._sites is None:
             self._look_at_tensors()
         census, cwd = self._seen.census, self._seen.cwd
+        taken = {n for other, n in (taken_by.next_functions if taken_by is not None else ()) if other is node}
         _, outputs = self._outputs.get(id(node), (None, ()))
-        out = [h for tensor in outputs for h in census.holders(id(tensor), True, cwd)]
+        own = [t for t in outputs if not taken or t.output_nr in taken]
+        out = [h for tensor in own for h in census.holders(id(tensor), True, cwd)]
         if not out:
-            out = self._made_alike(node)
+            out = self._made_alike(node, taken)
         out.sort(key=_plainness)
         return out[:MOST_HOLDERS]
 
@@ -58,18 +63,20 @@ class OutputHolders:
                 if raw:
                     self._sites.setdefault((made.name(), *site_of(raw)), []).append(tensor)
 
-    def _made_alike(self, node: Any) -> list[Holder]:
+    def _made_alike(self, node: Any, taken: set[int]) -> list[Holder]:
         """Who holds what was made where this node was: asked for many nodes of one place, worked out once for it.
 
         Of very many tensors only those are looked at that the fewest steps lead to.
         """
         assert self._sites is not None
         site = (node.name(), *site_of(self._seen.raw_stack(node)))
-        known = self._known.get(site)
+        known = self._known.get((*site, *taken))
         if known is None:
             census = self._seen.census
-            nearest = heapq.nsmallest(MOST_ALIKE, self._sites.get(site, ()), key=lambda t: census.nearest(id(t)))
-            known = self._known[site] = [h for t in nearest for h in census.holders(id(t), False, self._seen.cwd)]
+            alike = [t for t in self._sites.get(site, ()) if not taken or t.output_nr in taken]
+            nearest = heapq.nsmallest(MOST_ALIKE, alike, key=lambda t: census.nearest(id(t)))
+            known = [h for t in nearest for h in census.holders(id(t), False, self._seen.cwd)]
+            self._known[(*site, *taken)] = known
         return list(known)
 
 

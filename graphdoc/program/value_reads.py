@@ -11,7 +11,7 @@ from graphdoc.program.bindings import frame_of, function_around, names_in, text_
 from graphdoc.program.container_entries import statements
 from graphdoc.program.flows import made_of
 from graphdoc.program.stored_values import kept_at, user_frames
-from graphdoc.source.paths import covers, key, parse_expression
+from graphdoc.source.paths import covers, key, pairs, parse_expression
 
 
 def meeting(producer: Node, consumer: Node) -> tuple[Frame, Frame] | None:
@@ -85,6 +85,22 @@ def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     if text is None:
         return []
     return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
+
+
+def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
+    """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
+    the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""
+    names = bound_names(sources, frame)
+    root = tree(sources, frame.file)
+    if len(names) < 2 or root is None:
+        return names
+    found = [n for n in ast.walk(root) if isinstance(n, ast.Assign) and covers(n, frame.line)]
+    for target, value in (pair for n in found for pair in pairs(n)):
+        one = frame_of(sources, frame.file, value)
+        begins = (one.line, one.column) <= (frame.line, frame.column)
+        if begins and (frame.end_line, frame.end_column) <= (one.end_line, one.end_column):
+            return [text_of(target)] if text_of(target) in names else []
+    return []
 
 
 def statement_names(sources: SourceTexts, frame: Frame) -> set[str] | None:

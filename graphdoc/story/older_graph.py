@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of
-from graphdoc.program.value_reads import bound_names, meeting
+from graphdoc.program.value_reads import meeting, name_bound
 from graphdoc.story.wording import folded, gathered, listing, of_entries
 
 MOST_PLACES = 6
@@ -37,7 +37,7 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
     names = names_taken_up(sources, nodes, carry)
     if not names and pair is not None and pair[0].line != pair[1].line:
-        names = bound_names(sources, pair[0])
+        names = name_bound(sources, pair[0])
     if not names and (handed := handed_round(sources, nodes, carry)) is not None:
         names = [handed[1]]
     return f"`{names[0]}`" if names else ""
