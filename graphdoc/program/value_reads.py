@@ -87,6 +87,22 @@ def bound_names(sources: SourceTexts, frame: Frame) -> list[str]:
     return list(Source(frame.file, text).names_bound_by(frame.line, frame.column or 1))
 
 
+def beside_the_new(sources: SourceTexts, carry: OlderEdge, made: Frame, used: Frame) -> str:
+    """The one attribute, or entry of one, that an expression takes beside what its own call of the function has made
+    anew of the same kind: ``self.cache[0]`` of ``torch.cat([self.cache[0], k])``, where the older value is a ``k`` too.
+    It is what has brought the older one. Empty where that is not so.
+    """
+    from graphdoc.source.module import Source
+
+    text = sources.get(used.file)
+    if text is None or not carry.remade or (made.file, made.function) != (used.file, used.function):
+        return ""
+    found = [o.text for o in Source(used.file, text).operands(used)] if used.column and made.line < used.line else []
+    new = {*bound_names(sources, made)}
+    kept = [n for n in dict.fromkeys(found) if n not in new and not n.isidentifier()]
+    return kept[0] if len(kept) == 1 and new & {*found} else ""
+
+
 def name_bound(sources: SourceTexts, frame: Frame) -> list[str]:
     """The name that the statement around this place gives to what is made at it; of several (``q, k = f(x), g(x)``)
     the one that stands for this part, and none where they are given out by what was made (``q, k = f(x)``)."""

@@ -19,6 +19,7 @@ from graphdoc.program.spans import code_at, place, where
 from graphdoc.program.stored_values import user_frames
 from graphdoc.program.value_reads import (
     attributes_of_one_object,
+    beside_the_new,
     bound_names,
     handing_on,
     operands_in,
@@ -55,6 +56,7 @@ def constant_at_use(
         return []
     at_use: list[dict[str, Any]] = []
     at_making: list[dict[str, Any]] = []
+    each: list[Frame] = []
     again: list[Frame] = []
     blocks: list[dict[str, Any]] = []
     shown = ""
@@ -71,6 +73,8 @@ def constant_at_use(
             return []
         if edit is not None and edit not in at_use:
             at_use.append(edit)
+            if beside_the_new(program.sources, c, made, used):
+                each += within_a_loop(program.sources, _below_the_call(program.failing, consumer), used)
         shown = shown or name
         own = not use_only and _begins_with_call(program.failing, producer)
         source = _source(program, producer, consumer, made) if own else None
@@ -89,7 +93,8 @@ def constant_at_use(
     if at_use:
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
         loss = "the earlier loss" if use_only else "this loss"
-        out.append(together(at_use, f"detach `{shown}` where {loss} uses it", note))
+        title = f"detach `{shown}` where {loss} uses it"
+        out.append(replace(together(at_use, title, note), open=open_at_loop(each)))
     if at_making:
         are = "it is" if len(at_making) == 1 else "they are"
         title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
@@ -166,6 +171,8 @@ def _use(
     for level, frame in enumerate(levels):
         if place(frame) == place(made) and not once_a_batch(program.driver, program.sources, taking, frame):
             continue  # in a loop over time it would cut within the pass, too
+        if level == 0 and (kept_on := beside_the_new(program.sources, c, made, frame)):
+            return frame, kept_on, "tensor"
         bound = names_taken_up(program.sources, program.nodes, c) if level == 0 else []
         local = local_names_of(program.sources, frame, bound) if level == 0 else []
         kept = attributes_of_one_object(program.sources, frame, c.tensor.holders)

@@ -14,7 +14,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of
-from graphdoc.program.value_reads import meeting, name_bound
+from graphdoc.program.value_reads import beside_the_new, meeting, name_bound
 from graphdoc.story.wording import folded, gathered, listing, of_entries
 
 MOST_PLACES = 6
@@ -35,7 +35,8 @@ def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
         return f"`{name if any(h.exact for h in holders) else of_entries(name, [h.told for h in holders])}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None
-    names = names_taken_up(sources, nodes, carry)
+    kept = beside_the_new(sources, carry, *pair) if pair is not None else ""
+    names = [kept] if kept else names_taken_up(sources, nodes, carry)
     if not names and pair is not None and pair[0].line != pair[1].line:
         names = name_bound(sources, pair[0])
     if not names and (handed := handed_round(sources, nodes, carry)) is not None:
