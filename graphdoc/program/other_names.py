@@ -7,12 +7,13 @@ import ast
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import function_around, is_name, tree
 from graphdoc.program.container_entries import statements
-from graphdoc.source.paths import pairs, targets_of
+from graphdoc.source.paths import covers, pairs, targets_of
 
 
 def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -> str:
     """The name that is the same tensor as ``name`` at this place (``h = x`` or ``res = h`` above) and is read behind it
-    in the same function; empty where there is none. Statements are taken in the order of their lines."""
+    in the same function, or ``name`` itself where the result of the write goes by another one; empty where there is
+    none. Statements are taken in the order of their lines."""
     root = tree(sources, frame.file) if frame is not None else None
     scope = function_around(root, frame.line) if root is not None and frame is not None else None
     if frame is None or scope is None or not name.isidentifier():
@@ -33,6 +34,9 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
                 others[value.id] = None
             elif is_name(value, name) and isinstance(target, ast.Name):
                 others[target.id] = None
+    writing = [s for s in statements(scope) if isinstance(s, ast.Assign) and covers(s, frame.line)]
+    if any(not any(is_name(t, name) for t in targets_of(s)) for s in writing):
+        others[name] = None  # the result goes by another name than what was written: ``h = act(x)``
     return next((other for other in others if _read_behind(scope, frame, other)), "")
 
 
