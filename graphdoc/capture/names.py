@@ -220,10 +220,12 @@ class Census:
                 twice += child_modules(module)
         return frozenset(found)
 
-    def holders(self, ident: int, exact: bool, cwd: str) -> list[Holder]:
-        """The ways to reach the tensor with this id."""
+    def holders(self, ident: int, exact: bool, cwd: str, passing: bool = True) -> list[Holder]:
+        """The ways to reach the tensor with this id; without ``passing`` none that is a loop's own variable."""
         out = []
         for root, path in self.tensor_paths.get(ident, ()):
+            if not passing and len(path) == 1 and path[0].key in root.passing:
+                continue
             length = next((i for i, s in enumerate(path) if s.kind not in ("name", "attribute")), len(path))
             base = path[:length]
             structure = structure_of(resolve(root, base), self._torch) if length < len(path) else "tensor"

@@ -28,6 +28,22 @@ _PLAIN = frozenset(
 _DEEPEST = 3
 
 
+def can_detach(program: Program, at: Frame) -> bool:
+    """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple, or another nest, alone."""
+    source = Source(at.file, program.sources.get(at.file, ""))
+    node = source.node_statement(Place.of(at))
+    value = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+    if node is None or not isinstance(value, ast.Attribute):
+        return True
+    path, function = _spelled(dotted(value.value)), source.node_function(node)
+    name = function.name if function is not None else "<module>"
+    here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
+    seen = [
+        "tensor" if _spelled(h.path) == path else h.structure for h in here if path in map(_spelled, (h.path, h.base))
+    ]
+    return not seen or "tensor" in seen
+
+
 def known(program: Program, file: str, function: str, path: str) -> Any:
     """What the run saw at a path of names and attributes in a function that was under way: a structure (in the words
     of ``graphdoc.fixes.structures``), None for what is no tensor and no such nest, or ``UNKNOWN``."""

@@ -94,6 +94,25 @@ def goes_on_with_it(sources: SourceTexts, frame: Frame, path: str) -> bool:
     return read_behind(sources, frame, path)
 
 
+def is_for_its_effect(sources: SourceTexts, frame: Frame, path: str) -> bool:
+    """Whether a function writes into a plain name of its own (``gate = bias[4:8]``; ``gate += 1``), and nothing reads
+    it any more: the write is there for whom else it changes."""
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    function = source.node_function(owner) if owner is not None else None
+    if owner is None or function is None or not path.isidentifier() or isinstance(owner, ast.Return):
+        return False
+    if any(isinstance(n, ast.Global | ast.Nonlocal) and path in n.names for n in ast.walk(function)):
+        return False
+    named = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == path]
+    own = {id(n) for n in ast.walk(owner)}
+    reads = [n.lineno for n in named if isinstance(n.ctx, ast.Load) and id(n) not in own]
+    last = max((f.line for f, _ in bindings.assignments(sources, frame, path) if f.line < owner.lineno), default=0)
+    # Bound outside of a loop around it, the name is read again by the next round.
+    loops = [a for a in source.node_ancestors(owner) if isinstance(a, ast.For | ast.While) and a.lineno > last]
+    return not any(line >= owner.lineno or any(covers(loop, line) for loop in loops) for line in reads)
+
+
 def is_reckoned(sources: SourceTexts, frame: Frame) -> bool:
     """Whether the write takes what is there and adds, takes off, multiplies or divides: no new numbers, no bounds."""
     source = Source(frame.file, sources.get(frame.file, ""))

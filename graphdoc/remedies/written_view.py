@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.exception import SEVERAL_VIEWS, message_of
 from graphdoc.program.in_place_writes import Target
 from graphdoc.program.observed import Program
 from graphdoc.program.spans import place, where
+from graphdoc.program.written_leaves import is_for_its_effect
 from graphdoc.remedies.in_place_write import together
 from graphdoc.source.module import Source
 from graphdoc.source.places import Place
@@ -38,6 +41,12 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
                 f"Into a piece that is taken by itself may be written; `{joined[0]}` is written with it, as before.",
             ),
         )
+    unread = not target.path or all(is_for_its_effect(sources, f, target.path) for f in places)
+    if unread and message_of(raised, *SEVERAL_VIEWS) and not program.evidence.events:
+        # Before anything is differentiated, and read by nobody: the numbers of what it is a view of are begun so.
+        blocks = [{"kind": "under_no_grad_update", "args": {"place": place(f)}} for f in places if _begins(program, f)]
+        note = "What it is a view of gets these numbers, and nothing of it is recorded."
+        return tuple(together(blocks, f"put the write at {where(places[0])} under torch.no_grad()", "unsafe", note))
     auto = [{"kind": "out_of_place", "args": {"place": place(f)}} for f in places]
     clones = [{"kind": "out_of_place", "args": {"place": place(f), "mode": "clone"}} for f in places]
     lines = ", ".join(where(f) for f in places[:3])
@@ -49,6 +58,14 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     if not target.sliced and target.kept:
         out.reverse()
     return tuple(out)
+
+
+def _begins(program: Program, frame: Frame) -> bool:
+    """Whether a statement is a write alone, made while no module was computing its output."""
+    stack = program.raised.stack if program.raised is not None else []
+    forward = any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack)
+    source = Source(frame.file, program.sources.get(frame.file, ""))
+    return not forward and isinstance(source.node_statement(Place.of(frame)), ast.Expr | ast.AugAssign)
 
 
 def _joined(sources: SourceTexts, frame: Frame) -> str:

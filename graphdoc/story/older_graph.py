@@ -28,10 +28,10 @@ def name_of(carry: OlderEdge) -> str:
 
 def called(sources: SourceTexts, nodes: list[Node], carry: OlderEdge) -> str:
     """The same, also by the name that the statement which made it gives it; empty where it has none."""
-    if carry.tensor.name:
-        holders = could_carry(sources, nodes, carry)
+    holders = could_carry(sources, nodes, carry) if carry.tensor.name else []
+    if holders:
         held = any(h.told == carry.tensor.name for h in holders)
-        name = holders[0].told if holders and not held else carry.tensor.name
+        name = carry.tensor.name if held else holders[0].told
         return f"`{name if any(h.exact for h in holders) else of_entries(name, [h.told for h in holders])}`"
     producer, consumer = node_with(nodes, carry.producer), node_with(nodes, carry.consumer)
     pair = meeting(producer, consumer) if producer is not None and consumer is not None else None

@@ -18,7 +18,13 @@ from graphdoc.program.proof import Proof
 from graphdoc.program.refused_writes import Handed, RefusedWrite, refused_write
 from graphdoc.program.spans import distinct, place, span, where
 from graphdoc.program.written_back import is_written_back
-from graphdoc.program.written_leaves import goes_on_with_it, is_reckoned, is_update_of_its_own, leads_to
+from graphdoc.program.written_leaves import (
+    goes_on_with_it,
+    is_for_its_effect,
+    is_reckoned,
+    is_update_of_its_own,
+    leads_to,
+)
 from graphdoc.program.written_values import learns_through
 from graphdoc.remedies.in_place_write import SAME, together
 from graphdoc.remedies.unflagged_leaf import without_flag
@@ -114,6 +120,7 @@ def _told(program: Program, write: RefusedWrite) -> Finding:
     learns = training and learns_through(program.sources, frame, target.path, program.tensors)
     filled = without_flag(program, write)
     own = is_update_of_its_own(program.sources, frame, target.path)
+    own = own or is_for_its_effect(program.sources, frame, target.path)
     update = not learns and not filled and (own or _is_update(program.sources, program.parameters, frame, target))
     advice = (
         "The write is an update of the tensor: put it under torch.no_grad()."

@@ -7,6 +7,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.exception import SECOND_TIME, VERSION
+from graphdoc.program.expression_values import can_detach
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -138,6 +139,7 @@ def _kept(program: Program, reuse: Reuse) -> list[Span]:
     ignored = [
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
         for f in dropped_detaches(program.sources, files)
+        if can_detach(program, f)
     ][:1]
     kept = "kept here with its graph, and used again in the next iteration"
     places = cause_places(program, reuse, kept, "made here with its graph")
