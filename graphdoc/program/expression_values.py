@@ -29,7 +29,7 @@ _DEEPEST = 3
 
 
 def can_detach(program: Program, at: Frame) -> bool:
-    """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple, or another nest, alone."""
+    """Whether ``x.detach()`` at this place can have run: the run has not seen ``x`` as a tuple alone."""
     source = Source(at.file, program.sources.get(at.file, ""))
     node = source.node_statement(Place.of(at))
     value = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
@@ -38,9 +38,7 @@ def can_detach(program: Program, at: Frame) -> bool:
     path, function = _spelled(dotted(value.value)), source.node_function(node)
     name = function.name if function is not None else "<module>"
     here = [h for h in program.holders if h.file == at.file and h.function.rpartition(".")[2] == name]
-    seen = [
-        "tensor" if _spelled(h.path) == path else h.structure for h in here if path in map(_spelled, (h.path, h.base))
-    ]
+    seen = [h.structure for h in here if _spelled(h.base) == path]
     return not seen or "tensor" in seen
 
 
