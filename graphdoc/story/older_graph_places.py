@@ -45,6 +45,19 @@ def cause_places(program: Program, reuse: Reuse, label: str, making: str = "") -
     return distinct((*kept[:2], *made[: 3 - len(kept[:2])]))[:3]
 
 
+def kept_apart(program: Program, reuse: Reuse) -> bool:
+    """Whether each value is kept by another statement than the one that makes it (``tau = f(x)``, ``self.tau = tau``):
+    of the latter it is not known whether it has run again since."""
+    kept = keeping_places(program, reuse, "")
+    frames = [
+        innermost_user(producer.stack)
+        for c in distinct_carries(program.nodes, reuse.carries)
+        if (producer := program.node(c.producer)) is not None
+    ]
+    made = [s for f in frames if f is not None for s in (span("cause", f, ""),)]
+    return bool(kept and made) and not any(is_within(m, k) for m in made for k in kept)
+
+
 def keeping_places(program: Program, reuse: Reuse, label: str) -> tuple[Span, ...]:
     """The statements that keep something for a later pass; none where nothing but its first name does."""
     kept: list[Span] = []

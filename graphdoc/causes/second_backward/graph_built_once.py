@@ -18,10 +18,19 @@ from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.remedies.stored_graph import is_left_out
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import before, calls_of, facts_of, flow, names_of
-from graphdoc.story.older_graph_places import below_places, cached_context, cause_places, is_within, use_places
+from graphdoc.story.older_graph_places import (
+    MADE,
+    below_places,
+    cached_context,
+    cause_places,
+    is_within,
+    kept_apart,
+    use_places,
+)
 from graphdoc.story.wording import folded
 
 ONCE = "computed once, with a graph that serves one backward call"
+KEPT = "set once, to what has a graph that serves one backward call"
 TAKEN = "enters a loss that trains none of what lies behind it"
 TITLE = "Part of the forward pass was computed once and is used in every iteration"
 
@@ -94,18 +103,20 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
+    apart = kept_apart(program, reuse)
+    computed, again = ("set", "set anew") if apart else ("computed", "computed again")
     return Finding(
         0.9,
         Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN and reuse.same_line),
-        f"{named} {'were' if ' and ' in named else 'was'} computed once, and every backward walks the same graph"
+        f"{named} {'were' if ' and ' in named else 'was'} {computed} once, and every backward walks the same graph"
         if named
         else TITLE,
-        "A part of this loss was computed once, before the earlier backward call, and not again since; that call has "
-        f"used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
+        f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
+        f"has used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
         distinct(_places(program, reuse)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
-        because=f"made {before(reuse)}, which used the graph up, and not computed again since",
+        because=f"made {before(reuse)}, which used the graph up, and not {again} since",
     )
 
 
@@ -115,7 +126,8 @@ def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
     context = cached_context(sources, nodes, reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
     taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
-    once = (*context, *taken, *cause_places(program, reuse, ONCE, ONCE))[:3]
+    kept, made = (KEPT, MADE) if kept_apart(program, reuse) else (ONCE, ONCE)
+    once = (*context, *taken, *cause_places(program, reuse, kept, made))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
     for s in flow(sources, nodes, reuse):
         steps.setdefault((s.file, s.line, s.label), s)
