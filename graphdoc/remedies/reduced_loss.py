@@ -37,6 +37,15 @@ def reduced(
         else ""
     )
     ways = (
+        *remedy_at(
+            frame if _read_as_number(sources, frame, name) else None,
+            "add_statement",
+            f"Average `{name}` before the backward, for what reads it as a number as well",
+            "unsafe",
+            equal,
+            statement=f"{name} = {name}.mean()",
+            before=True,
+        ),
         *remedy_at(frame, "reduce_loss", "Average the loss before the backward", "unsafe", equal, method="mean"),
         *remedy_at(
             computed,
@@ -48,6 +57,16 @@ def reduced(
         ),
     )
     return tuple(replace(r, open=left) for r in ways)
+
+
+def _read_as_number(sources: SourceTexts, frame: Frame | None, name: str) -> bool:
+    """Whether the function goes on to read the name as one number (``loss.item()``), which several lines may assign."""
+    root = bindings.tree(sources, frame.file) if frame is not None else None
+    if frame is None or root is None or not name or len(bindings.assignments(sources, frame, name)) < 2:
+        return False
+    scope = bindings.function_around(root, frame.line) or root
+    calls = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and n.lineno > frame.line]
+    return any(bindings.text_of(n) in (f"{name}.item()", f"float({name})") for n in calls)
 
 
 def _is_weighed(sources: SourceTexts, frame: Frame | None, output: ast.expr | None) -> bool:

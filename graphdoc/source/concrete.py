@@ -21,21 +21,44 @@ def unfaithful(old: Source, new: Source) -> str:
     import libcst
 
     for statement in changed_statements(old, new):
-        # At the end of a module libcst loses the first of two blank lines if the second has blanks in it: what comes
-        # behind the statement is read as what stands before the next one.
-        text = statement + ("" if statement.endswith(("\n", "\r")) else "\n") + "pass\n"
         try:
-            module = libcst.parse_module(text)
+            same = _written(statement) == _whole(statement).replace("\f", "")
         except libcst.ParserSyntaxError as e:
             try:
-                ast.parse(text)
+                ast.parse(_whole(statement))
             except SyntaxError:
                 return f"line {e.raw_line} of a changed statement cannot be read"
             continue  # syntax newer than libcst: the interpreter's own parser has read it
-        # libcst knows no form feed and leaves it out: the one thing that it may write differently.
-        if module.code.replace("\f", "") != text.replace("\f", ""):
+        if not same and not _odd(changed_statements(new, old)):
             return "a changed statement would not be written as it was read"
     return ""
+
+
+def _whole(statement: str) -> str:
+    # At the end of a module libcst loses the first of two blank lines if the second has blanks in it: what comes
+    # behind the statement is read as what stands before the next one.
+    return statement + ("" if statement.endswith(("\n", "\r")) else "\n") + "pass\n"
+
+
+def _written(statement: str) -> str:
+    """A statement as libcst writes it. It knows no form feed and leaves it out."""
+    import libcst
+
+    return libcst.parse_module(_whole(statement)).code.replace("\f", "")
+
+
+def _odd(statements: list[str]) -> bool:
+    """Whether libcst would write one of these otherwise already (it turns blanks before a tab into others): then it is
+    no judge of what was made of them, and the interpreter's own parser has read that."""
+    import libcst
+
+    for statement in statements:
+        try:
+            if _written(statement) != _whole(statement).replace("\f", ""):
+                return True
+        except libcst.ParserSyntaxError:
+            return True
+    return False
 
 
 def changed_statements(old: Source, new: Source) -> list[str]:

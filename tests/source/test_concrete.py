@@ -46,3 +46,9 @@ def test_ugly_sources_are_written_as_they_are_read(path: Path) -> None:
     encoding = "latin-1" if path.name == "latin1.py" else "utf-8"
     text = path.read_bytes().decode(encoding)
     assert unfaithful(Source("ugly.py", ""), Source("ugly.py", text)) == ""
+
+
+def test_what_libcst_writes_otherwise_already_is_no_reason() -> None:
+    old = "def f(x):\n        if x:\n                a()\n       \telse:\n                b(x)\n"
+    new = old.replace("b(x)", "b(x.mean())")
+    assert unfaithful(Source("train.py", old), Source("train.py", new)) == ""

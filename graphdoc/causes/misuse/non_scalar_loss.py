@@ -106,7 +106,7 @@ def _told(program: Program) -> Finding:
         "number, usually with `mean()`.",
         distinct(
             (
-                *_places(program.sources, frame, name),
+                *_places(program, frame, name),
                 *program.raised_span("one number is needed here"),
             )
         ),
@@ -230,13 +230,18 @@ def _only(roots: ast.expr | None) -> ast.expr | None:
     return roots
 
 
-def _places(sources: SourceTexts, frame: Frame | None, name: str) -> tuple[Span, ...]:
-    """The assignment of what is differentiated; the call itself where that is an expression."""
+def _places(program: Program, frame: Frame | None, name: str) -> tuple[Span, ...]:
+    """The assignment of what is differentiated; the call itself where that is an expression, or where several lines
+    assign it and the run does not tell which has."""
+    sources = program.sources
     if frame is None:
         return ()
-    made = bindings.assignments(sources, frame, name)[:1] if name else []
-    if made:
-        return (span("cause", made[0][0], f"`{name}` has more than one element"),)
+    made = bindings.assignments(sources, frame, name) if name else []
+    root = program.node(program.evidence.root)
+    ran = {(f.file, f.line) for f in root.stack} if root is not None else set()
+    known = [f for f, _ in made if any((f.file, line) in ran for line in range(f.line, (f.end_line or f.line) + 1))]
+    if known or len(made) == 1:
+        return (span("cause", (known or [made[0][0]])[0], f"`{name}` has more than one element"),)
     return (span("cause", frame, "what is differentiated here has more than one element", sources),)
 
 
