@@ -103,6 +103,8 @@ def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
     idle = any(o.parameters and frozen.issuperset(o.parameters) for o in program.optimizers)
     if cut.certain and alone and meant and not idle:
         return 0.95, Proof.GRAPH_END.confidence
+    if cut.reason == "detach" and not cut.certain:
+        return 0.8, "possible"  # a tensor comes out of it, and would have been seen on its way to the loss
     return (0.9, "likely") if cut.certain else (0.8, "likely")
 
 

@@ -131,9 +131,15 @@ def _told(program: Program, cut: Cut) -> Finding:
     return Finding(
         strength,
         confidence,
-        f"`{cut.op}` cuts the graph that the loss is built from",
-        f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. Nothing else "
-        "connects the loss with a parameter, so `backward()` has nothing to follow.",
+        f"`{cut.op}` cuts the graph that the loss is built from"
+        if cut.certain
+        else f"the loss has no graph, and `{cut.op}` ends one before it",
+        f"At {same_line(cut)} `{cut.op}` ends the graph: the result is a constant for autograd. "
+        + (
+            "Nothing else connects the loss with a parameter, so `backward()` has nothing to follow."
+            if cut.certain
+            else "That the loss is built from it was not seen: it may have been put in the place of what was."
+        ),
         story(program, cut, f"{cut.op} ends the graph here"),
         facts_of(program.cuts, cut),
         remedies,
