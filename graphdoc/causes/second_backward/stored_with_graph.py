@@ -144,14 +144,17 @@ def _stored(program: Program, reuse: Reuse) -> Finding:
 def _reference(program: Program, reuse: Reuse) -> Finding:
     """One value from before the updates, which each of them compares with what it computes anew."""
     what = names_of(program.sources, program.nodes, reuse.carries) or "A value"
+    many = several(what)
+    are, were, hold, its = ("are", "were", "hold", "their") if many else ("is", "was", "holds", "its")
+    them, it = ("them", "they are constants") if many else ("it", "it is a constant")
     return _data(
         program,
         reuse,
-        f"{what} is kept for several updates and still holds the graph that made it",
-        f"{what} was computed before the updates, and each update compares it with what it computes anew. There it "
-        f"is a constant: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
+        f"{what} {are} kept for several updates and still {hold} the graph that made {them}",
+        f"{what} {were} computed before the updates, and each update compares {them} with what it computes anew. There "
+        f"{it}: {folded(reuse.own, 2)} {'learns' if len(reuse.own) == 1 else 'learn'} through the new "
         "value. The first update has used the old graph up. Keep the numbers only.",
-        f"{what} was made {before(reuse)}, which used its graph up; the loss learns through others",
+        f"{what} {were} made {before(reuse)}, which used {its} graph up; the loss learns through others",
     )
 
 
