@@ -17,7 +17,7 @@ from graphdoc.program.value_reads import bound_names, operands_in
 from graphdoc.remedies.cloned_forward import clone_forward
 from graphdoc.remedies.computed_anew import value_with_its_graph
 from graphdoc.remedies.constant_forward import scored_again
-from graphdoc.remedies.constant_value import constant_at_use
+from graphdoc.remedies.constant_value import OF_THIS_LOSS, constant_at_use
 from graphdoc.remedies.copy_for_package import copy_for_package
 from graphdoc.remedies.dropped_flag import with_flag_dropped
 from graphdoc.remedies.forward_hooks import hook_of, hook_remedies
@@ -33,13 +33,19 @@ from graphdoc.remedies.written_fixes import applies, unique
 from graphdoc.source.module import Source
 from graphdoc.story.wording import folded
 
+_COMPARED = "what was made before the step is compared with what is made anew: whether both are to learn, no run tells"
+_AS_REFERENCE = f"It becomes {OF_THIS_LOSS}, which compares it with what it makes anew and learns through that."
+
 
 def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     """All ways that make sense for a step between forward and backward, best first."""
     at = scene(program, found)
     again = weights_of_now(program, at) if at is not None else []
     cloned = clone_forward(program, found)
-    cut = as_constant(program, found, at) if found.constant else []
+    compared = [c for c in program.evidence.older_edges if c.compared]
+    cloned = [replace(r, open=_COMPARED) for r in cloned] if compared else cloned
+    reference = constant_at_use(program, compared, _AS_REFERENCE, use_only=True) if compared else []
+    cut = as_constant(program, found, at) if found.constant else reference
     parted = list(remedies_for(program, found.reuse)) if found.reuse is not None and found.reuse.carries else []
     if found.same_loss:
         ordered = steps_behind(program, found.steps)

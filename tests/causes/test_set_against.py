@@ -41,3 +41,28 @@ def test_what_is_only_compared_is_a_number(tmp_path: Path, made: str, loss: str,
     if moves is not None:
         assert ("draw it along" in remedies[0].open) is moves
         assert "detach" in remedies[0].title
+
+
+def test_a_reference_from_before_the_step_is_not_surely_to_learn(tmp_path: Path) -> None:
+    code = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(5, 3)
+old = net(x).log_softmax(-1)
+opt.zero_grad()
+(-old.mean()).backward(retain_graph=True)
+opt.step()
+new = net(x).log_softmax(-1)
+loss = (new - old).exp().mean()
+opt.zero_grad()
+loss.backward()
+opt.step()
+"""
+    seen = observe(tmp_path, code)
+    assert seen.slugs[0] == "optimizer-step-before-backward"
+    clones = [r for r in seen.found[0].finding.remedies if "on clones of the parameters" in r.title]
+    assert clones and all("compared with what is made anew" in r.open for r in clones)
