@@ -35,6 +35,22 @@ def handed_on_together(program: Program, cut: Cut) -> list[Cut]:
     ]
 
 
+def copied_beside(program: Program, cut: Cut) -> list[Cut]:
+    """The other places at which this loss takes values by the same operation out of their tensors, of what an optimizer
+    is to train. Nobody copies numbers to keep a loss from learning: where one is mended, all of them are to be."""
+    at = innermost(cut.stack)
+    spots = {at.extent} if at is not None else set()
+    found: list[Cut] = []
+    for c in program.cuts if at is not None and cut.certain else ():
+        place = innermost(c.stack)
+        if place is None or place.extent in spots or not c.certain or (c.reason, c.op) != (cut.reason, cut.op):
+            continue
+        if program.owners.holding(c.behind):
+            spots.add(place.extent)
+            found.append(c)
+    return found
+
+
 def left_cut(program: Program, mended: Sequence[Cut]) -> list[Cut]:
     """The cuts that a loss keeps where these are mended, of what its own optimizer is to train."""
     spots = {f.extent for c in mended if (f := innermost(c.stack)) is not None}

@@ -22,6 +22,7 @@ from graphdoc.remedies.filled_store import stored
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
+from graphdoc.remedies.result_of_its_own import result_of_its_own
 from graphdoc.remedies.second_forward import second_forward
 from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
@@ -65,7 +66,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
             out = [r for r in out if r.kind != "retain_graph"] + result_anew(program, reuse)
         return out
     if reuse.lifetime is Lifetime.RECURS:
-        return from_carrying(program, reuse, note)
+        return [*result_of_its_own(program, reuse), *from_carrying(program, reuse, note)]
     if reuse.lifetime is Lifetime.STORED or reuse.role is Role.REFERENCE:
         if reuse.left_by_another_pass:
             return _data_of_another_pass(program, reuse, note)

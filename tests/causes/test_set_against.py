@@ -49,18 +49,37 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 4))
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
-x = torch.randn(5, 3)
-old = net(x).log_softmax(-1)
-opt.zero_grad()
-(-old.mean()).backward(retain_graph=True)
-opt.step()
-new = net(x).log_softmax(-1)
-loss = (new - old).exp().mean()
-opt.zero_grad()
-loss.backward()
-opt.step()
+body, policy, value = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *policy.parameters(), *value.parameters()], lr=0.1)
+kept = []
+
+
+def act(x):
+    h = body(x).tanh()
+    kept.append((policy(h).log_softmax(-1)[0], value(h)))
+
+
+def update(states):
+    old = list(kept)
+    first = sum((v - 1).pow(2).mean() - lp for lp, v in old)
+    opt.zero_grad()
+    first.backward(retain_graph=True)
+    opt.step()
+    kept.clear()
+    for x in states:
+        act(x)
+    loss = 0
+    for (lp, _), (lp_old, v) in zip(kept, old):
+        loss = loss - (lp - lp_old).exp() * 0.5 + (v - 1).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+
+states = [torch.randn(3) for _ in range(3)]
+for x in states:
+    act(x)
+update(states)
 """
     seen = observe(tmp_path, code)
     remedies = [r for f in seen.found for r in f.finding.remedies]

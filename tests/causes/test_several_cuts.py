@@ -61,3 +61,25 @@ def test_what_stays_cut_off_and_may_be_meant_is_left_open(tmp_path: Path, code: 
     assert seen.slugs[0] == "cut-by-detach", seen.said
     remedy = seen.found[0].finding.remedies[0]
     assert ("whether that is meant, no run tells" in remedy.open) is open_at
+
+
+def test_all_values_that_a_loss_copies_out_of_their_tensors_are_kept(tmp_path: Path) -> None:
+    code = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Embedding(6, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+good, bad = net(torch.tensor([0, 1])).sum(1), net(torch.tensor([2, 3])).sum(1)
+good = torch.tensor(good, dtype=torch.float)
+bad = torch.tensor(bad, dtype=torch.float)
+loss = nn.functional.margin_ranking_loss(good, bad, torch.ones(2), margin=1.0)
+opt.zero_grad()
+loss.backward()
+opt.step()
+"""
+    seen = observe(tmp_path, code)
+    assert seen.slugs[0] == "cut-by-conversion"
+    _, texts = seen.patches()[0]
+    assert "torch.tensor(good" not in texts["train.py"] and "torch.tensor(bad" not in texts["train.py"]

@@ -9,6 +9,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Cut, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
+from graphdoc.program.cuts_beside import copied_beside
 from graphdoc.program.observed import Program
 from graphdoc.program.plain_numbers import plain_number
 from graphdoc.program.proof import Proof
@@ -107,6 +108,8 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
+    terms = of_other_terms(program, cut)
+    together = [cut, *terms, *(c for c in copied_beside(program, cut) if not any(c is t for t in terms))]
     return Finding(
         strength,
         confidence,
@@ -115,7 +118,7 @@ def _told(program: Program, cut: Cut) -> Finding:
         "the same numbers and no history, so the loss does not depend on any parameter as far as autograd can see.",
         story(program, cut, f"{cut.op} takes the values and leaves the graph here"),
         facts_of(program.cuts, cut),
-        for_each_term([_remedies(program.sources, c) for c in (cut, *of_other_terms(program, cut))]),
+        for_each_term([_remedies(program.sources, c) for c in together]),
     )
 
 

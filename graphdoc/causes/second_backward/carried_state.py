@@ -15,6 +15,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds_of_step import of_one_step
 from graphdoc.program.spans import distinct, span
 from graphdoc.program.stored_values import dropped_detaches
+from graphdoc.program.written_argument import written_into_given
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import STEPPED, before, calls_of, facts_of, flow, names_of, several, stepped_since
@@ -135,6 +136,10 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 
 def _kept(program: Program, reuse: Reuse) -> list[Span]:
     """Where the value is kept and made; before these, a detach whose result nobody keeps."""
+    written = written_into_given(program, reuse)
+    if written:
+        label = "writes what has a graph into a tensor that this function was given"
+        return [span("cause", f, label, program.sources) for f in written[:3]]
     files = dict.fromkeys(s.file for s in flow(program.sources, program.nodes, reuse))
     ignored = [
         span("cause", f, "this returns a new tensor, and nobody keeps it: the graph is not cut", program.sources)
