@@ -1,4 +1,4 @@
-"""A function that writes what has a graph into what it was given: the data is to keep its numbers, not to be detached."""
+"""A function that writes what has a graph into what it was given: the data keeps its numbers, and is not detached."""
 
 from __future__ import annotations
 
