@@ -7,7 +7,7 @@ import ast
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program.bindings import function_around, is_name, tree
 from graphdoc.program.container_entries import statements
-from graphdoc.source.paths import covers, pairs, targets_of
+from graphdoc.source.paths import covers, pairs, targets_of, without_subscripts
 
 
 def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -> str:
@@ -35,7 +35,7 @@ def read_by_another_name(sources: SourceTexts, frame: Frame | None, name: str) -
             elif is_name(value, name) and isinstance(target, ast.Name):
                 others[target.id] = None
     writing = [s for s in statements(scope) if isinstance(s, ast.Assign) and covers(s, frame.line)]
-    if any(not any(is_name(t, name) for t in targets_of(s)) for s in writing):
+    if any(not any(is_name(without_subscripts(t), name) for t in targets_of(s)) for s in writing):
         others[name] = None  # the result goes by another name than what was written: ``h = act(x)``
     return next((other for other in others if _read_behind(scope, frame, other)), "")
 

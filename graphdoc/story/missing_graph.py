@@ -101,7 +101,7 @@ def weigh(program: Program, cut: Cut) -> tuple[float, Confidence]:
     frozen = {p.name for p in program.parameters if not p.requires_grad}
     # An optimizer that has nothing to train by now may be the one whose loss this is.
     idle = any(o.parameters and frozen.issuperset(o.parameters) for o in program.optimizers)
-    if cut.certain and alone and meant and not idle:
+    if cut.certain and alone and meant and not (idle and cut.reason != "frozen"):
         return 0.95, Proof.GRAPH_END.confidence
     if cut.reason == "detach" and not cut.certain:
         return 0.8, "possible"  # a tensor comes out of it, and would have been seen on its way to the loss

@@ -19,6 +19,7 @@ from graphdoc.program.other_names import read_by_another_name
         ("h = act(x)\nreturn h", ""),
         ("x = act(x)\nreturn x", ""),
         ("h = act(x)\nx = f(h)\nreturn x", ""),
+        ("x[:2] = act(x[:2])\nreturn x", ""),  # a part of it is written, under its own name
     ],
 )
 def test_the_name_that_sees_the_write(body: str, other: str) -> None:
