@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
-from graphdoc.evidence import Event
+from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.program.bindings import call_at
+from graphdoc.program.loops import node_loop_of
 from graphdoc.program.observed import Program
 
 
@@ -34,3 +37,15 @@ def of_another_output(program: Program, index: int | None) -> OfAnother | None:
         return None
     other = next((e for e in reversed(program.before_failure) if name in e.reaches), None)
     return OfAnother(name, reached, other) if other is not None else None
+
+
+def asks_the_same(sources: SourceTexts, frame: Frame) -> bool:
+    """Whether a call of ``autograd.grad`` asks for one and the same gradient in each round of the loop around it: of
+    what it is given the loop binds nothing."""
+    loop, call = node_loop_of(sources, frame), call_at(sources, frame)
+    if loop is None or call is None:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    read = {n.id for g in given for n in ast.walk(g) if isinstance(n, ast.Name)}
+    bound = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return not read & bound

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from graphdoc.evidence import Frame, Node, SourceTexts
 from graphdoc.finding import Remedy
+from graphdoc.program.asked_inputs import asks_the_same
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.graph_ways import with_graph
 from graphdoc.program.handed_flags import decided_at
@@ -31,6 +32,7 @@ from graphdoc.story.older_graph_places import adding
 _AGAIN = "Each iteration builds its own graph, with the parameters as they are then."
 
 _ADDED = "what the calls give adds up where nothing clears it in between: whether it is to, no run tells"
+_SAME = "each round takes the same gradient: whether what it is taken of is to be computed in the loop, no run tells"
 _NAMED = " The parameter gets an attribute of its own, so that `parameters()` gives it to the optimizer."
 
 
@@ -259,6 +261,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
         # Another line used the graph up: that is the call which has to keep it.
         frame = freeing
     if reuse.failing.kind == "grad":
+        same = reuse.same_line and asks_the_same(program.sources, frame)
         return (
             Remedy(
                 "grad_of_all",
@@ -267,7 +270,7 @@ def repeated(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
                 "One walk over the graph gives the same gradients.",
                 {"place": place(frame)},
             ),
-            *_kept(program.sources, reuse, frame),
+            *(replace(r, open=_SAME) if same else r for r in _kept(program.sources, reuse, frame)),
         )
     if reuse.counts_again and not reuse.adds_nothing:
         return without_calls_on_terms(reuse)

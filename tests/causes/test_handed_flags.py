@@ -104,3 +104,25 @@ def test_a_flag_that_the_function_works_out_is_left_alone(tmp_path: Path) -> Non
     seen = observe(tmp_path, code)
     assert seen.slugs == ["repeated-backward"]
     assert not any("keep=True" in text for _, texts in seen.patches() for text in texts.values())
+
+INNER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(2, 1)
+x = torch.randn(4, 2)
+loss = net(x).tanh().pow(2).mean()
+total = 0
+for p in net.parameters():
+    given = torch.autograd.grad(loss, {asked})
+    total = total + sum(g.sum() for g in given)
+"""
+
+
+def test_the_same_gradient_in_each_round_is_left_open(tmp_path: Path) -> None:
+    for asked, same in (("list(net.parameters())", True), ("[p]", False)):
+        seen = observe(tmp_path / str(same), INNER.format(asked=asked))
+        assert seen.slugs == ["repeated-backward"]
+        (kept,) = [r for r in seen.found[0].finding.remedies if r.kind == "retain_graph"]
+        assert bool(kept.open) is same
