@@ -36,8 +36,8 @@ def handed_on_together(program: Program, cut: Cut) -> list[Cut]:
 
 
 def copied_beside(program: Program, cut: Cut) -> list[Cut]:
-    """The other places at which this loss takes values by the same operation out of their tensors, of what an optimizer
-    is to train. Nobody copies numbers to keep a loss from learning: where one is mended, all of them are to be."""
+    """The other places at which this loss takes values of the same parameters by the same operation out of their
+    tensors: where one is mended, all of them are to be. Values of others (a baseline) may be meant as numbers."""
     at = innermost(cut.stack)
     spots = {at.extent} if at is not None else set()
     found: list[Cut] = []
@@ -45,7 +45,7 @@ def copied_beside(program: Program, cut: Cut) -> list[Cut]:
         place = innermost(c.stack)
         if place is None or place.extent in spots or not c.certain or (c.reason, c.op) != (cut.reason, cut.op):
             continue
-        if program.owners.holding(c.behind):
+        if program.owners.holding(c.behind) and set(c.behind) == set(cut.behind):
             spots.add(place.extent)
             found.append(c)
     return found
