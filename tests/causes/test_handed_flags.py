@@ -105,6 +105,7 @@ def test_a_flag_that_the_function_works_out_is_left_alone(tmp_path: Path) -> Non
     assert seen.slugs == ["repeated-backward"]
     assert not any("keep=True" in text for _, texts in seen.patches() for text in texts.values())
 
+
 INNER = """\
 import torch
 from torch import nn
