@@ -39,7 +39,7 @@ class OutputHolders:
         taken = {n for other, n in (taken_by.next_functions if taken_by is not None else ()) if other is node}
         _, outputs = self._outputs.get(id(node), (None, ()))
         own = [t for t in outputs if not taken or t.output_nr in taken]
-        out = [h for tensor in own for h in census.holders(id(tensor), True, cwd, False)]
+        out = [h for tensor in own for h in census.holders(id(tensor), True, cwd, passing=False)]
         if not out:
             out = self._made_alike(node, taken)
         out.sort(key=_plainness)
@@ -76,7 +76,7 @@ class OutputHolders:
             census = self._seen.census
             alike = [t for t in self._sites.get(site, ()) if not taken or t.output_nr in taken]
             nearest = heapq.nsmallest(MOST_ALIKE, alike, key=lambda t: census.nearest(id(t)))
-            known = [h for t in nearest for h in census.holders(id(t), False, self._seen.cwd, False)]
+            known = [h for t in nearest for h in census.holders(id(t), False, self._seen.cwd, passing=False)]
             self._known[(*site, *taken)] = known
         return list(known)
 

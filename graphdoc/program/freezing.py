@@ -61,6 +61,27 @@ def switches(node: ast.AST) -> bool | None:
     return None
 
 
+def switched(statement: ast.stmt, to: bool) -> str:
+    """``model.head`` of ``model.head.requires_grad_(True)`` and of the loop that does it for each of its parameters;
+    empty where the statement does not switch ``requires_grad`` ``to`` this."""
+    if isinstance(statement, ast.For):
+        source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
+        if not isinstance(source, ast.Attribute) or source.attr not in ("parameters", "named_parameters"):
+            return ""
+        names = {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
+        each = any(switches(s) is to and _flagged(s) in names for s in statement.body)
+        return bindings.text_of(source.value) if each else ""
+    return _flagged(statement) if switches(statement) is to else ""
+
+
+def _flagged(statement: ast.stmt) -> str:
+    """What a simple statement sets ``requires_grad`` of."""
+    if isinstance(statement, ast.Assign):
+        return bindings.text_of(getattr(statement.targets[0], "value", None))
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return bindings.text_of(getattr(call.func, "value", None)) if isinstance(call, ast.Call) else ""
+
+
 def frozen_behind(sources: SourceTexts, at: Frame, name: str) -> bool:
     """Whether the function of ``at`` switches this tensor's flag off, or detaches it in place, on a later line.
 

@@ -65,17 +65,20 @@ def _near(extras: dict[str, Any]) -> list[Reached]:
 
 
 def _assigned(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> list[tuple[Frame, ast.expr]]:
-    stack = raised.stack if raised else []
-    frame = next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
+    frame = _frame_of(raised, tensor)
     name = tensor.path.partition("[")[0]
     return assignments(sources, frame, name) if frame is not None else []
 
 
+def _frame_of(raised: Raised | None, tensor: Reached) -> Frame | None:
+    """Where the function that reaches a tensor stood when the exception was raised."""
+    stack = raised.stack if raised else []
+    return next((f for f in reversed(stack) if f.user and f.function == tensor.function), None)
+
+
 def _read_by_call(sources: SourceTexts, raised: Raised | None, tensor: Reached) -> bool:
     """Whether the statement with which the tensor's function led to the failure names it."""
-    frame = next(
-        (f for f in reversed(raised.stack if raised else []) if f.user and f.function == tensor.function), None
-    )
+    frame = _frame_of(raised, tensor)
     root = tree(sources, frame.file) if frame is not None else None
     name = tensor.path.partition("[")[0].partition(".")[0]
     return frame is not None and any(

@@ -163,10 +163,16 @@ class Program:
         return exception.raised_at(self.evidence.raised)
 
     @property
+    def raised_in_forward(self) -> bool:
+        """Whether a module was computing its output when the exception was raised."""
+        frames = self.evidence.raised.stack if self.evidence.raised is not None else []
+        return any(_of_module(f) for f in frames)
+
+    @property
     def raised_in_module(self) -> bool:
         """Whether ``nn.Module`` itself raised it, for one of the tensors that the module holds."""
         frames = self.evidence.raised.stack if self.evidence.raised is not None else []
-        return bool(frames) and frames[-1].file.replace("\\", "/").endswith("torch/nn/modules/module.py")
+        return bool(frames) and _of_module(frames[-1])
 
     def raised_span(self, label: str) -> tuple[Span, ...]:
         """Where the exception was noticed, as a span with role ``failed``; empty where there is no traceback."""
@@ -255,3 +261,7 @@ def program_of(evidence: Evidence) -> Program:
         found = Program(evidence)
         _recent.append(found)
     return found
+
+
+def _of_module(frame: Frame) -> bool:
+    return frame.file.replace("\\", "/").endswith("torch/nn/modules/module.py")

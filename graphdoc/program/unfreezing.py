@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.program import bindings
-from graphdoc.program.freezing import TrainOverride, switches
+from graphdoc.program.freezing import TrainOverride, switched, switches
 from graphdoc.source.paths import covers
 
 Range = tuple[str, int, int]
@@ -40,7 +40,7 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
             return None
         scope = bindings.function_around(root, frame.line) or root
         passed = list(_passed(scope.body, frame.line))
-        on = max((n for n, s in enumerate(passed) if _switched_on(s)), default=-1)
+        on = max((n for n, s in enumerate(passed) if switched(s, True)), default=-1)
         trains = [s for s in passed[on + 1 :] if _is_train(s)]
         train = bindings.frame_of(sources, frame.file, trains[-1]) if trains else train
         if on < 0:
@@ -48,7 +48,7 @@ def unfrozen_before(sources: SourceTexts, stack: list[Frame], override: TrainOve
         known = [_range(override.file, override.cls), *(_range(frame.file, s) for s in passed[: on + 1])]
         if train is None or any(not _within(off, known) for off in _switching_off(sources)):
             return None
-        return Unfrozen(_switched_on(passed[on]), bindings.frame_of(sources, frame.file, passed[on]), train)
+        return Unfrozen(switched(passed[on], True), bindings.frame_of(sources, frame.file, passed[on]), train)
     return None
 
 
@@ -63,25 +63,6 @@ def _passed(block: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
             if inner and inner[0].lineno <= line <= (inner[-1].end_lineno or inner[-1].lineno):
                 yield from _passed(inner, line)
         return
-
-
-def _switched_on(statement: ast.stmt) -> str:
-    """``model.head`` of ``model.head.requires_grad_(True)`` and of the loop that does it for each of its parameters."""
-    if isinstance(statement, ast.For):
-        source = statement.iter.func if isinstance(statement.iter, ast.Call) else None
-        if not isinstance(source, ast.Attribute) or source.attr not in ("parameters", "named_parameters"):
-            return ""
-        names = {n.id for n in ast.walk(statement.target) if isinstance(n, ast.Name)}
-        on = any(switches(s) is True and _target(s) in names for s in statement.body)
-        return bindings.text_of(source.value) if on else ""
-    return _target(statement) if switches(statement) is True else ""
-
-
-def _target(statement: ast.stmt) -> str:
-    if isinstance(statement, ast.Assign):
-        return bindings.text_of(getattr(statement.targets[0], "value", None))
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return bindings.text_of(getattr(call.func, "value", None)) if isinstance(call, ast.Call) else ""
 
 
 def _is_train(statement: ast.stmt) -> bool:

@@ -62,10 +62,9 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
 
 def _begins(program: Program, frame: Frame) -> bool:
     """Whether a statement is a write alone, made while no module was computing its output."""
-    stack = program.raised.stack if program.raised is not None else []
-    forward = any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack)
     source = Source(frame.file, program.sources.get(frame.file, ""))
-    return not forward and isinstance(source.node_statement(Place.of(frame)), ast.Expr | ast.AugAssign)
+    alone = isinstance(source.node_statement(Place.of(frame)), ast.Expr | ast.AugAssign)
+    return alone and not program.raised_in_forward
 
 
 def _joined(sources: SourceTexts, frame: Frame) -> str:

@@ -22,14 +22,15 @@ def unfaithful(old: Source, new: Source) -> str:
 
     for statement in changed_statements(old, new):
         try:
-            same = _written(statement) == _whole(statement).replace("\f", "")
+            if not _is_rewritten(statement):
+                continue
         except libcst.ParserSyntaxError as e:
             try:
                 ast.parse(_whole(statement))
             except SyntaxError:
                 return f"line {e.raw_line} of a changed statement cannot be read"
             continue  # syntax newer than libcst: the interpreter's own parser has read it
-        if not same and not _odd(changed_statements(new, old)):
+        if not _is_odd(changed_statements(new, old)):
             return "a changed statement would not be written as it was read"
     return ""
 
@@ -40,25 +41,23 @@ def _whole(statement: str) -> str:
     return statement + ("" if statement.endswith(("\n", "\r")) else "\n") + "pass\n"
 
 
-def _written(statement: str) -> str:
-    """A statement as libcst writes it. It knows no form feed and leaves it out."""
+def _is_rewritten(statement: str) -> bool:
+    """Whether libcst writes a statement otherwise than it reads it; that it leaves out a form feed does not count."""
     import libcst
 
-    return libcst.parse_module(_whole(statement)).code.replace("\f", "")
+    text = _whole(statement)
+    return libcst.parse_module(text).code.replace("\f", "") != text.replace("\f", "")
 
 
-def _odd(statements: list[str]) -> bool:
+def _is_odd(statements: list[str]) -> bool:
     """Whether libcst would write one of these otherwise already (it turns blanks before a tab into others): then it is
     no judge of what was made of them, and the interpreter's own parser has read that."""
     import libcst
 
-    for statement in statements:
-        try:
-            if _written(statement) != _whole(statement).replace("\f", ""):
-                return True
-        except libcst.ParserSyntaxError:
-            return True
-    return False
+    try:
+        return any(_is_rewritten(s) for s in statements)
+    except libcst.ParserSyntaxError:
+        return True
 
 
 def changed_statements(old: Source, new: Source) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphdoc.evidence import SourceTexts
 from graphdoc.finding import Finding, Remedy
-from graphdoc.program.kept_frozen import KeptFrozen, freezing_of, released_behind
+from graphdoc.program.kept_frozen import Freezing, KeptFrozen, freezing_of, released_behind
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, moment, place, span, span_of, where
@@ -34,7 +34,7 @@ def still_frozen(program: Program, found: KeptFrozen) -> Finding:
             )
         ),
         (),
-        _let_go(program.sources, found),
+        _let_go(program.sources, found, freezing),
         covers="GD3",
         because=because,
     )
@@ -56,18 +56,18 @@ def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[s
     )
 
 
-def _let_go(sources: SourceTexts, found: KeptFrozen) -> tuple[Remedy, ...]:
+def _let_go(sources: SourceTexts, found: KeptFrozen, freezing: list[Freezing]) -> tuple[Remedy, ...]:
     out = []
-    for freezing in freezing_of(sources, sorted(found.names)):
-        behind = released_behind(sources, freezing, found.between)
+    for f in freezing:
+        behind = released_behind(sources, f, found.between)
         if behind is not None:
             out.append(
                 Remedy(
                     "add_statement",
                     f"let {folded(found.names)} go again behind {where(behind)}",
                     "unsafe",
-                    f"What {where(freezing.at)} freezes is frozen for that loss alone, and its own loss trains it.",
-                    {"place": place(behind), "statement": freezing.opposite},
+                    f"What {where(f.at)} freezes is frozen for that loss alone, and its own loss trains it.",
+                    {"place": place(behind), "statement": f.opposite},
                 )
             )
     return tuple(out[:2])

@@ -67,9 +67,7 @@ def of_entries(name: str, every: Iterable[str]) -> str:
 def listing(words: Iterable[str], most: int = 3) -> str:
     """``a``, ``a and b``, ``a, b and c``, ``a, b and 4 more``."""
     every = list(dict.fromkeys(words))
+    most = max(most, 2)  # "and 2 more" alone names nothing
     if len(every) > most:
-        most = max(most, 2)  # a number alone names nothing
-        if len(every) == most:
-            return " and ".join(every)
         return f"{', '.join(every[: most - 1])} and {len(every) - most + 1} more"
     return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))

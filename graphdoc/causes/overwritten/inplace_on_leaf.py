@@ -152,7 +152,7 @@ def _may_be_a_part(program: Program, frame: Frame) -> bool:
     reckoned with something that is no gradient (``x /= 255``, ``x.sub_(mean)``) in the rounds of a loop, for which an
     optimizer is there already."""
     stack = program.raised.stack if program.raised is not None else []
-    if any(f.file.replace("\\", "/").endswith("torch/nn/modules/module.py") for f in stack):
+    if program.raised_in_forward:
         return True
     around = [f for f in stack if f.user and f is not frame and loop_of(program.sources, f) is not None]
     return bool(program.optimizers and around) and is_reckoned(program.sources, frame)

@@ -113,20 +113,20 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         else TITLE,
         f"A part of this loss was {computed} once, before the earlier backward call, and not {again} since; that call "
         f"has used its graph up. {_advice(lost(program.evidence.fresh_reaches, reuse), reuse)}",
-        distinct(_places(program, reuse)),
+        distinct(_places(program, reuse, apart)),
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=f"made {before(reuse)}, which used the graph up, and not {again} since",
     )
 
 
-def _places(program: Program, reuse: Reuse) -> tuple[Span, ...]:
+def _places(program: Program, reuse: Reuse, apart: bool) -> tuple[Span, ...]:
     """What is to be computed again, and how it came into the loss: no line is told twice for its making."""
     sources, nodes = program.sources, program.nodes
     context = cached_context(sources, nodes, reuse)
     aimed_at = reuse.role is Role.TARGET and reuse.owned_by_others and not lost(program.evidence.fresh_reaches, reuse)
     taken = use_places(program, reuse.carries, TAKEN)[:1] if aimed_at else ()
-    kept, made = (KEPT, MADE) if kept_apart(program, reuse) else (ONCE, ONCE)
+    kept, made = (KEPT, MADE) if apart else (ONCE, ONCE)
     once = (*context, *taken, *cause_places(program, reuse, kept, made))[:3]
     steps: dict[tuple[str, int, str], Span] = {}
     for s in flow(sources, nodes, reuse):
