@@ -1,4 +1,4 @@
-"""The inputs that a call of ``autograd.grad`` was asked for: which its output reaches, and which only another does."""
+"""The inputs that a call of ``autograd.grad`` was asked for: which its output reaches, whether a loop asks the same again."""
 
 from __future__ import annotations
 
