@@ -1,4 +1,4 @@
-"""The inputs that a call of ``autograd.grad`` was asked for: which its output reaches, whether a loop asks the same again."""
+"""The inputs that a call of ``autograd.grad`` was asked for: what its output reaches, and whether a loop asks again."""
 
 from __future__ import annotations
 

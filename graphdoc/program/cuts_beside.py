@@ -1,4 +1,4 @@
-"""Other places at which the loss of a mended cut loses its graph: by one statement, of the same parameters, or left as they are."""
+"""Other places at which the loss of a mended cut loses its graph: mended with it, or left as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What freezes parameters: modules whose ``train()`` does it anew, what switches their flag, a tensor frozen once filled."""
+"""What freezes parameters: modules whose ``train()`` does it anew, statements that switch the flag, filled tables."""
 
 from __future__ import annotations
 
