@@ -10,10 +10,10 @@ COUNTED = """
 from graphdoc.capture import names
 calls = 0
 plain = names.Census.holders
-def counted(self, *given):
+def counted(self, *given, **named):
     global calls
     calls += 1
-    return plain(self, *given)
+    return plain(self, *given, **named)
 names.Census.holders = counted
 number = 2300  # more than are looked at one by one in a list: the rest is known by its place alone
 net = torch.nn.Linear(4, 1)
