@@ -77,6 +77,14 @@ class Fix:
     verification: Mapping[str, Any] = field(default_factory=dict)
     base: str = ""
 
+    @property
+    def how_safe(self) -> str:
+        """``safe`` or ``unsafe``; where the trial of one that was called safe took that back, what it came to."""
+        if self.safety != "unsafe" or self.verification.get("called") != "safe":
+            return self.safety
+        untold = self.verification.get("unmeasured") or self.verification.get("without_reference")
+        return "safe, but not compared" if untold else "not safe: other gradients"
+
     def to_json(self) -> dict[str, Any]:
         return {
             "id": self.id,

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 from graphdoc.capture import legacy_variable, node_stacks, stacks
 from graphdoc.capture.containers import elements, numbers_in
-from graphdoc.capture.cut_records import Origin, Record, draw_behind, is_nothing
+from graphdoc.capture.cut_records import Origin, Record, is_nothing, left_by, viewed
 from graphdoc.capture.entered import MOST_INSIDE, Entered, flat
 from graphdoc.capture.in_threads import watch_each_thread
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -164,10 +164,7 @@ class CutRecorder(TorchFunctionMode):
             for inner in islice(numbers_in(result), MOST_INSIDE):
                 self._keep(inner, record)
         if record is not None and name in CONVERSIONS | DETACHES:
-            left = record if record.origins else draw_behind(record) if name in CONVERSIONS else None
-            if left is not None and left not in self._recent[-1:]:
-                self._recent.append(left)
-                del self._recent[:-200]
+            left_by(record, name in CONVERSIONS, self._recent)
         if record is not None and record.origins and not record.recording:
             self._note_unrecorded(record)
 
@@ -216,7 +213,7 @@ class CutRecorder(TorchFunctionMode):
 
     def _leaves_of(self, values: Iterable[Any]) -> tuple[weakref.ref[Any], ...]:
         """The leaves behind the graphs of these values, as far as the run's share of nodes allows."""
-        tensors = [_viewed(v) for v in flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
+        tensors = [viewed(v) for v in flat(values) if isinstance(v, torch.Tensor) and v.requires_grad]
         found = {id(v): v for v in tensors if v.grad_fn is None}
         graph = nodes_behind([v.grad_fn for v in tensors if v.grad_fn is not None])
         for node, following in islice(graph, DEEP - 1):
@@ -294,9 +291,3 @@ class CutRecorder(TorchFunctionMode):
         if record is not None:
             self._keep(value, record)
         return record
-
-
-def _viewed(tensor: torch.Tensor) -> torch.Tensor:
-    """What a view that was made without recording looks into: it requires gradients, and has no ``grad_fn``."""
-    base = tensor._base if tensor.grad_fn is None else None
-    return base if base is not None and base.requires_grad else tensor

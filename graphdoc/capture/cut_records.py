@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Iterable
+from itertools import count
 from typing import Any
 
 from graphdoc.capture import legacy_variable, stacks
@@ -12,6 +13,9 @@ from graphdoc.capture.frames import site_of
 from graphdoc.capture.switches import Place
 
 MOST_FOLLOWED = 50_000
+_NUMBERS = count()
+NEAR = 20
+"""Records behind a conversion whose values are taken to have left with it."""
 DRAWS = {"sample", "sample_n", "multinomial", "normal", "bernoulli", "poisson"}
 
 
@@ -28,6 +32,7 @@ class Record:
     """One result without a graph: the operation that made it and what went in."""
 
     __slots__ = (
+        "converted",
         "counted",
         "depth",
         "element_dims",
@@ -39,6 +44,7 @@ class Record:
         "leaves",
         "listed",
         "loose",
+        "number",
         "numbers",
         "op",
         "origins",
@@ -59,12 +65,14 @@ class Record:
         self.origins: list[Origin] = []
         self.leaves: tuple[weakref.ref[Any], ...] = ()
         self.frozen: list[int] = []
+        self.converted = False  # numbers were made of it, or an array
         self.listed = False
         self.element_dims = 0
         self.loose = False
         self.numbers = False
         self.depth = 0
         self.event = event
+        self.number = next(_NUMBERS)
 
     @property
     def place(self) -> tuple[str, Any]:
@@ -77,10 +85,30 @@ class Record:
         return frozenset(id(leaf) for ref in self.leaves if (leaf := ref()) is not None)
 
 
-def draw_behind(record: Record) -> Record | None:
-    """The random draw, from what has a graph, whose number leaves its tensor here: what came of it is not seen."""
-    near = records_behind(record.inputs, 20)
+def left_by(record: Record, converted: bool, recent: list[Record]) -> None:
+    """Note a conversion or a detach of what has a graph, or a conversion of what was drawn from it: what comes of the
+    number is not seen. What a conversion was given may have been detached before."""
+    left: Record | None = record
+    if converted:
+        for r in records_behind([record], NEAR):
+            r.converted = True
+    if not record.origins:
+        left = _draw_behind(record) if converted else None
+    if left is not None and left not in recent[-1:]:
+        recent.append(left)
+        del recent[:-200]
+
+
+def _draw_behind(record: Record) -> Record | None:
+    """The random draw, from what has a graph, whose number leaves its tensor here."""
+    near = records_behind(record.inputs, NEAR)
     return next((r for r in near if r.origins and r.op in DRAWS), None)
+
+
+def viewed(tensor: Any) -> Any:
+    """What a view that was made without recording looks into: it requires gradients, and has no ``grad_fn``."""
+    base = tensor._base if tensor.grad_fn is None else None
+    return base if base is not None and base.requires_grad else tensor
 
 
 def apart(records: Iterable[Record]) -> list[tuple[Record, list[Record]]]:

@@ -74,11 +74,15 @@ class CutWatch(CutRecorder):
         else:
             begun = [r for r in reversed(chain) if not r.inputs]
             # Whole numbers, such as labels, can never require gradients.
-            made = next((r for r in begun if not r.integral), begun[0] if begun else chain[-1])
+            made = [r for r in begun if not r.integral] or begun or chain[-1:]
             trained = any(p.requires_grad and not p.buffer for p in evidence.parameters)
             # A value whose making was not seen may have come from the network after all, by a way round autograd.
             seen = not any(r.loose for r in chain)
-            evidence.cuts.append(self._cut(made, seen or not trained, autopsy, "constant" if trained else "input"))
+            if trained and not seen:  # the newest is the nearest to what this pass has put in the place of the loss
+                made.sort(key=lambda r: -r.number)
+            for first, _ in apart(made)[: 3 if trained and not seen else 1]:
+                cut = self._cut(first, seen or not trained, autopsy, "constant" if trained else "input")
+                evidence.cuts.append(cut)
 
     def _fill_missed(self, evidence: Evidence, autopsy: Autopsy) -> None:
         """For an input that the graph does not lead to: who took its values out of it, and who let it require
@@ -105,7 +109,8 @@ class CutWatch(CutRecorder):
         before = [e for e in evidence.events if e.kind == "backward" and e.index != evidence.failing_event]
         last = max((e.index for e in before if not e.failed), default=-1)
         numbers = any(r.numbers for r in chain)
-        return apart(r for r in reversed(self._recent) if r.event > last and (numbers or r.op in ARRAYS))
+        late = [r for r in reversed(self._recent) if r.event > last and (r.converted or r.op in DRAWS)]
+        return apart(r for r in late if numbers or r.op in ARRAYS)
 
     def _cut(
         self, record: Record, certain: bool, autopsy: Autopsy, reason: str = "", alike: Iterable[Record] = ()

@@ -18,7 +18,7 @@ COMPARING = (
 """Names of the nodes of a difference, a ratio, a distance (torch/csrc/autograd/generated)."""
 _RATIO = ("KlDivBackward", "BinaryCrossEntropy")
 _DIFFERENCE = ("SubBackward", "RsubBackward")
-_LINEAR = "linear"
+_LINEAR, WEIGHED = "linear", "weighed"
 _TURNS = ("PowBackward", "AbsBackward", "NormBackward", "LinalgVectorNormBackward", "ExpBackward")
 """What makes a distance, or a ratio, of a difference: the terms of a loss are subtracted as well, and that is all."""
 _PASSES = (
@@ -37,7 +37,7 @@ def compared_edges(
 ) -> dict[tuple[int, int], str]:
     """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
     without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
-    ``part`` where it reaches some of them.
+    ``part`` where it reaches some of them; ``weighed`` where it is multiplied with what reaches some of them, too.
 
     What has both on its way up (``xlogy(p, p) - p * log_q``) is asked at each of the operations that take the value in.
 
@@ -58,7 +58,7 @@ def compared_edges(
                 fresh[n] |= fresh[m]
     older = {m for _, m in edges}
     found = {(n, m): _compared(order, upper, fresh, older, (n, m), bits[m]) for n, m in edges}
-    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR)}
+    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR, WEIGHED)}
     # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
     found.update({edge: "ratio" if edge[1] in sure else "" for edge, how in found.items() if how == _LINEAR})
     return {edge: how for edge, how in found.items() if how}
@@ -75,7 +75,7 @@ def _compared(
     consumer, producer = edge
     way = {producer, consumer}
     todo = [consumer]
-    how, whole = "ratio", True
+    how, whole, weighed = "ratio", True, False
     while todo:
         n = todo.pop()
         op = order[n].op
@@ -92,13 +92,16 @@ def _compared(
             ratio = cross or op.startswith(_RATIO) or turned.startswith("Exp")
             how = how if ratio or how == _LINEAR else "distance"
             continue
-        if op == _PRODUCT and any(order[m].op == _LOG_OF_DISTRIBUTION for m in against):
+        if op == _PRODUCT and against:
+            weighed = weighed or not any(order[m].op == _LOG_OF_DISTRIBUTION for m in against)
             continue
         if any(fresh[m] for m in others if m not in way) or not upper.get(n):
             return ""
         new = set(upper[n]) - way
         way |= new
         todo += new
+    if weighed:
+        return WEIGHED
     return how if whole or how == _LINEAR else "part"
 
 

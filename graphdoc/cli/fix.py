@@ -130,7 +130,7 @@ def command(
 def _tried(fix: Fix) -> str:
     """One line on what the patch is and what its trial has measured, or that there was none."""
     summary = _summary(fix)
-    return f"{fix.title} [{fix.safety}, {_state(fix)}]{f': {summary}' if summary else ''}"
+    return f"{fix.title} [{fix.how_safe}, {_state(fix)}]{f': {summary}' if summary else ''}"
 
 
 def _state(fix: Fix) -> str:
@@ -271,7 +271,7 @@ def _listing(fixes: list[Fix], left_out: Sequence[str]) -> str:
         state = {True: "verified", False: "failed when tried", None: _state(fix)}[fix.verified]
         if not fix.diff:
             state = "no patch"
-        lines.append(f"{number}. {flat(fix.title)} [{fix.safety}, {state}]\n")
+        lines.append(f"{number}. {flat(fix.title)} [{fix.how_safe}, {state}]\n")
         if fix.note:
             lines.append(f"   {statement(fix.note)}\n")
         if _summary(fix):

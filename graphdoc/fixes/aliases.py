@@ -58,6 +58,13 @@ def refuse_lost(source: Source, at: ast.stmt, target: ast.expr) -> None:
         raise CannotFix(f"{name} is a view of {base}, which is what is used afterwards: a new tensor is lost")
 
 
+def base_read_after(source: Source, at: ast.stmt, name: str) -> str:
+    """The tensor that a name is a part of, where that is read behind the write as well: it would not see the write."""
+    bound = view_binding(source, at, name)
+    base = bound.base if bound is not None else None
+    return base.id if isinstance(base, ast.Name) and base.id != name and read_after(source, at, base.id, None) else ""
+
+
 def view_binding(source: Source, at: ast.stmt, name: str) -> Binding | None:
     """The binding that makes a name a part of something else at this place; None where it is a tensor of its own."""
     best: ast.stmt | None = None

@@ -7,12 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised
 from graphdoc.program import bindings
-from graphdoc.program.arrays_again import tensor_again
+from graphdoc.program.arrays_again import in_the_loss, tensor_again
 from graphdoc.program.observed import Program
 from graphdoc.program.tensors import reached
-from graphdoc.source.paths import covers
 
 _MODULE_CALL = "torch/nn/modules/module.py"
 
@@ -24,7 +23,8 @@ class ArrayCall:
     ``argument`` is the one that holds the tensor, as far as that is known, else its first; ``holds`` what that is known
     to be: ``"tensor"``, ``"list"`` (of tensors), ``"nested"`` (with tensors inside its entries) or empty. ``learned``
     tells whether the result goes on into what is trained, so that a detached one would end that; ``back`` is the place
-    at which it, or what NumPy makes of it, becomes a tensor again.
+    at which it, or what NumPy makes of it, becomes a tensor again, ``loss`` the call of backward on what is computed
+    with it.
     """
 
     call: ast.Call
@@ -32,6 +32,7 @@ class ArrayCall:
     holds: str
     learned: bool
     back: Frame | None = None
+    loss: Frame | None = None
 
     @property
     def direct(self) -> bool:
@@ -50,12 +51,15 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
     if call is None or frame is None:
         return None
     given = _handed(program.evidence.extras, call)
+    stack = program.raised.stack if program.raised is not None else [frame]
+    loss = in_the_loss(program.sources, stack)
     return ArrayCall(
         call,
         given,
         _holds(program.evidence.extras, given),
-        _in_forward(program.raised) or _differentiated(program.sources, frame),
-        tensor_again(program.sources, program.raised.stack if program.raised is not None else [frame]),
+        _in_forward(program.raised) or loss is not None,
+        tensor_again(program.sources, stack),
+        loss,
     )
 
 
@@ -89,24 +93,5 @@ def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
 def _in_forward(raised: Raised | None) -> bool:
     """Whether a module was computing its output, with gradients recorded: the result becomes a part of it."""
     stack = raised.stack if raised is not None else []
-    return any(f.file.replace("\\", "/").endswith(_MODULE_CALL) for f in _called(stack))
-
-
-def _called(stack: list[Frame]) -> list[Frame]:
-    """The frames between the user's two innermost ones: what has called the function that the failing line is in."""
-    users = [i for i, f in enumerate(stack) if f.user]
-    return stack[users[-2] + 1 : users[-1]] if len(users) > 1 else []
-
-
-def _differentiated(sources: SourceTexts, frame: Frame) -> bool:
-    """Whether backward is called on the name that the statement around the frame assigns."""
-    root = bindings.tree(sources, frame.file)
-    around = bindings.function_around(root, frame.line) if root is not None else None
-    names: set[str] = set()
-    ends: set[str] = set()
-    for node in bindings.shallow(around or root) if root is not None else ():
-        if isinstance(node, ast.Assign) and covers(node, frame.line):
-            names |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-            ends |= set(bindings.names_in(node.func.value))
-    return bool(names & ends)
+    called = max((i for i, f in enumerate(stack) if f.file.replace("\\", "/").endswith(_MODULE_CALL)), default=-1)
+    return any(f.user for f in stack[called + 1 :]) if called >= 0 else False

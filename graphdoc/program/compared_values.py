@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Evidence, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.flows import made_of
@@ -28,20 +28,20 @@ _COMPARING = (
 )
 
 
-def is_reference(
-    sources: SourceTexts, fresh_reaches: list[str], nodes: list[Node], carries: list[OlderEdge], trained: set[str]
-) -> bool:
+def is_reference(evidence: Evidence, carries: list[OlderEdge], trained: set[str]) -> bool:
     """Whether the failing pass only compares with each of these values.
 
     Two things have to hold. Everything that the loss is meant to train behind the value gets its gradient through the
     rest of the pass as well (``trained`` within ``fresh_reaches``). And the operation that takes the value up sets it
     against another one (a difference, a ratio, a distance) which the same function or method has computed anew.
     """
-    if not trained or not trained <= set(fresh_reaches):
+    if not trained or not trained <= set(evidence.fresh_reaches):
         return False
+    sources, nodes = evidence.sources, evidence.nodes
     set_against = [c.compared in ("ratio", "distance") or _compared(sources, nodes, c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
-    return any(set_against) and all(s or c.factor for s, c in zip(set_against, carries, strict=True))
+    beside = [c.factor or c.compared for c in carries]
+    return any(set_against) and all(s or b for s, b in zip(set_against, beside, strict=True))
 
 
 def is_distance(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:

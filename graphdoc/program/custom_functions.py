@@ -62,6 +62,12 @@ def used(extras: dict[str, Any]) -> Iterator[Used]:
         )
 
 
+def only_applied(extras: dict[str, Any]) -> list[Frame]:
+    """Where the only Function of the user's that this graph goes through was applied; nothing where there are more."""
+    found = list(used(extras))
+    return [found[0].apply] if len(found) == 1 and found[0].apply is not None else []
+
+
 def backward_of(sources: SourceTexts, function: Used) -> tuple[str, ast.FunctionDef] | None:
     """The file and definition of its backward: the one that begins, with its decorators, where the run says."""
     for node in ast.walk(bindings.tree(sources, function.file) or ast.Module([], [])):

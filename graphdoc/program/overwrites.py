@@ -149,9 +149,7 @@ class Overwrite(OverwrittenTensor):
         if any(c in self._evidence.earlier_edges for c in reuse.carries):
             return False
         own = [self.trained & set(c.behind) for c in reuse.carries]
-        return all(own) and not is_reference(
-            self._evidence.sources, self._evidence.fresh_reaches, self._evidence.nodes, reuse.carries, set().union(*own)
-        )
+        return all(own) and not is_reference(self._evidence, reuse.carries, set().union(*own))
 
     @cached_property
     def _of_one_update(self) -> bool:

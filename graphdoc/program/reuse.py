@@ -33,17 +33,8 @@ class Reuse(OlderValues):
             return Role.TARGET if self.owners else Role.DATA
         if self._meant is None or not self._all_behind:
             return Role.UNKNOWN
-        return (
-            Role.REFERENCE
-            if is_reference(
-                self._evidence.sources,
-                self._evidence.fresh_reaches,
-                self._evidence.nodes,
-                self._crossing,
-                self._all_behind & self._meant,
-            )
-            else (Role.TRAINED)
-        )
+        trained = self._all_behind & self._meant
+        return Role.REFERENCE if is_reference(self._evidence, self._crossing, trained) else Role.TRAINED
 
     @cached_property
     def _role_beside_another_loss(self) -> Role:
@@ -127,6 +118,15 @@ class Reuse(OlderValues):
         return is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
 
     @cached_property
+    def may_be_held(self) -> bool:
+        """Whether the loss only weighs, or compares, what it computes anew by what was made once, and reaches all that
+        is to learn behind that by the new part, too: the old values may be meant as constants."""
+        meant = self._all_behind & self._meant if self._meant is not None else self._all_behind
+        if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= set(self._evidence.fresh_reaches):
+            return False
+        return bool(self._crossing) and all(c.compared or c.factor for c in self._crossing)
+
+    @cached_property
     def frozen_by_now(self) -> bool:
         """Whether all that lies behind was frozen between the two calls: the second loss is to train nothing of it."""
         known = {p.name: p for p in self._evidence.parameters}
@@ -140,7 +140,7 @@ class Reuse(OlderValues):
         theirs, mine = self.works_for
         own = self._all_behind & self.journal.owners.parameters(mine)
         anew = bool(own and theirs) and not theirs & mine and self.stepped and own <= set(self._evidence.fresh_reaches)
-        return anew and all(c.compared for c in self._crossing)
+        return anew and all(c.is_compared for c in self._crossing)
 
     @cached_property
     def fitted(self) -> bool:

@@ -224,9 +224,9 @@ def _note(candidate: Candidate, verdict: Verdict) -> None:
     if verified and candidate.remedy is not None and candidate.remedy.open:
         verified, told["summary"] = None, f"{told['summary']}; but {candidate.remedy.open}"
     fix = replace(candidate.fix, verified=verified, verification=told)
-    if not verdict.equal or verdict.unmeasured or verdict.without_reference:
+    if fix.safety == "safe" and (not verdict.equal or verdict.unmeasured or verdict.without_reference):
         # Called safe, and not measured to be: it must not be applied without the user's leave.
-        fix = replace(fix, safety="unsafe")
+        fix = replace(fix, safety="unsafe", verification={**told, "called": "safe"})
     candidate.fix = fix
     candidate.settled = bool(verdict.verified) or verdict.unmeasured
 

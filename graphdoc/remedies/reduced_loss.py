@@ -13,12 +13,15 @@ from graphdoc.program.spans import where
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.source.paths import last_word
 
+_WEIGHING = ("MulBackward", "DivBackward")
+
 
 def reduced(
-    sources: SourceTexts, frame: Frame | None, output: ast.expr | None, inner: bool, name: str
+    sources: SourceTexts, frame: Frame | None, output: ast.expr | None, inner: bool, name: str, op: str = ""
 ) -> tuple[Remedy, ...]:
     """The mean before the call, or where the loss is computed; the sum of what ``autograd.grad`` differentiates
-    (``inner``). ``output`` is what is differentiated, as it is written, ``name`` its name where it has one."""
+    (``inner``). ``output`` is what is differentiated, as it is written, ``name`` its name where it has one, ``op`` the
+    node of the operation that made it."""
     if inner:
         return remedy_at(
             frame,
@@ -33,7 +36,7 @@ def reduced(
     computed = _read_on(sources, frame, name)
     left = (
         "whether the elements are to be averaged or added up, no run tells"
-        if _is_weighed(sources, frame, output)
+        if op.startswith(_WEIGHING) or _is_weighed(sources, frame, output)
         else ""
     )
     ways = (

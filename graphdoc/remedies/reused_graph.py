@@ -30,6 +30,8 @@ from graphdoc.remedies.unread_twin import behind_call
 from graphdoc.remedies.written_fixes import applies
 from graphdoc.story.wording import folded, listing
 
+_HELD = "whether it is to be made anew with what it meets, or to stay as it was, no run tells"
+
 
 def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """All ways to part that make sense for this reuse, best first; the trial run decides between them.
@@ -72,7 +74,8 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
             return _data_of_another_pass(program, reuse, note)
         return [*from_storing(program, reuse, note), *_moved_along(program, reuse)]
     if reuse.lifetime is Lifetime.MADE_ONCE:
-        return from_building_once(program, reuse, note)
+        ways = from_building_once(program, reuse, note)
+        return [replace(r, open=_HELD) for r in ways] if reuse.may_be_held else ways
     if reuse.role in CONSTANT:
         # What ran again and is read by nobody was most likely to be taken in its place.
         return [*(behind_call(program, reuse) if reuse.may_have_run_again else []), *as_constant(program, reuse, note)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
@@ -57,7 +58,18 @@ def instead_of_write(program: Program, places: list[Frame], target: Target) -> t
     ]
     if not target.sliced and target.kept:
         out.reverse()
-    return tuple(out)
+    base = next((b for f in places if (b := _base_read(sources, f, target.path))), "")
+    left = f"`{base}` is read behind the write, too: whether it is to see what is written, no run tells" if base else ""
+    return tuple(replace(r, open=left) for r in out)
+
+
+def _base_read(sources: SourceTexts, frame: Frame, path: str) -> str:
+    """What the written view is a part of, where the function reads that behind the write."""
+    from graphdoc.fixes.aliases import base_read_after
+
+    source = Source(frame.file, sources.get(frame.file, ""))
+    owner = source.node_statement(Place.of(frame))
+    return base_read_after(source, owner, path) if owner is not None else ""
 
 
 def _begins(program: Program, frame: Frame) -> bool:

@@ -177,10 +177,10 @@ def badge(fix: Fix) -> str:
     if fix.safety == "display":
         return "by hand"
     if not fix.diff:
-        return f"{fix.safety}, no patch"
+        return f"{fix.how_safe}, no patch"
     open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
     trial = {True: "verified", False: "tried: does not hold", None: open_}[fix.verified]
-    return f"{fix.safety}, {trial}"
+    return f"{fix.how_safe}, {trial}"
 
 
 def measured(verification: Mapping[str, Any]) -> list[str]:

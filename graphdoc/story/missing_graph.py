@@ -121,7 +121,8 @@ def story(
         s for c in (_in_text(told) if cut.certain else told) for s in span_of("cause", c.stack, label, program.sources)
     )
     before = span_of("related", cut.before, f"the last operation with a graph{_op(cut.before_op)}", program.sources)
-    return distinct((*ends[: 1 if not cut.certain else 2], *before, *program.raised_span(failed)))
+    both = cut.certain or cut.reason == "constant"  # whatever a loss is made from, all of it comes in somewhere
+    return distinct((*ends[: 2 if both else 1], *before, *program.raised_span(failed)))
 
 
 def _in_text(cuts: list[Cut]) -> list[Cut]:

@@ -8,6 +8,7 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Confidence
 from graphdoc.program import bindings
 from graphdoc.program.checkpoints import by_checkpoint, checkpointed, outside, reentrant_calls
+from graphdoc.program.custom_functions import only_applied
 from graphdoc.program.exception import raised_at, raised_span, warned
 from graphdoc.program.installed import deed_of, deed_span, turned_on
 from graphdoc.program.observed import Program
@@ -83,6 +84,7 @@ def _refused(program: Program) -> Finding:
     inside = program.message("checkpoint-no-output-grad")
     strength, confidence = program.weight(0.9, Proof.RAISED.where(not inside))
     calls, text = reentrant_calls(program.sources), _INSIDE if inside else _GRAD
+    calls = calls or (only_applied(program.evidence.extras) if inside else [])
     return _finding(program.sources, program.raised, calls, strength, confidence, text)
 
 

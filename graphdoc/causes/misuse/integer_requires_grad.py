@@ -88,27 +88,37 @@ def _told(program: Program) -> Finding:
         "they are ids, labels or indices, take the gradient with respect to what they select.",
         distinct((*marks, *origin, *program.raised_span("refused here"))),
         facts,
-        _remedies(frame, call),
+        _remedies(program.sources, frame, call),
     )
 
 
-def _remedies(frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
     """Floats, where a factory of torch is told to require gradients; no flag, where whole numbers are made a parameter.
 
     ``nn.Parameter`` requires gradients by itself and takes no dtype. One of whole numbers is never trained, whatever
-    was meant, so that leaving the flag off keeps every number of the program.
+    was meant, so that leaving the flag off keeps every number of the program. Where only the numbers as they are
+    written make it whole (``torch.tensor(10)``), a parameter that learns was meant: an index would not work as floats.
     """
     name = bindings.text_of(call.func).rsplit(".", 1)[-1] if call is not None else ""
     if name == "Parameter":
-        return remedy_at(
-            frame,
-            "set_keyword",
-            "Keep the whole numbers as a parameter that is not trained",
-            "unsafe",
-            "The numbers stay as they are, are saved with the module and get no gradient. If they are quantities that "
-            "should learn, make them floats instead.",
-            name="requires_grad",
-            value="False",
+        written = bindings.argument(call, 0, "data") if call is not None else None
+        made = (
+            bindings.frame_of(sources, frame.file, written)
+            if frame is not None and written is not None and _is_inferred(written)
+            else None
+        )
+        floats = "The numbers are the same, as floats, and can be trained, as a parameter is by itself."
+        return (
+            *remedy_at(
+                made,
+                "set_keyword",
+                "Make the parameter a float one",
+                "unsafe",
+                floats,
+                name="dtype",
+                value="torch.float32",
+            ),
+            *_left_whole(frame),
         )
     if call is None or all(k.arg != "requires_grad" for k in call.keywords):
         return ()
@@ -125,6 +135,27 @@ def _remedies(frame: Frame | None, call: ast.Call | None) -> tuple[Remedy, ...]:
             value="torch.float32",
         ),
         *remedy_at(frame, "drop_keyword", "Leave the flag off", "unsafe", whole, name="requires_grad"),
+    )
+
+
+def _is_inferred(made: ast.expr) -> bool:
+    """Whether numbers alone, as they are written, give a tensor its type: ``torch.tensor([0] * n)``."""
+    if not isinstance(made, ast.Call) or bindings.text_of(made.func) != "torch.tensor" or len(made.args) != 1:
+        return False
+    numbers = [n.value for n in ast.walk(made.args[0]) if isinstance(n, ast.Constant)]
+    return not made.keywords and any(type(n) is int for n in numbers) and not any(type(n) is bool for n in numbers)
+
+
+def _left_whole(frame: Frame | None) -> tuple[Remedy, ...]:
+    return remedy_at(
+        frame,
+        "set_keyword",
+        "Keep the whole numbers as a parameter that is not trained",
+        "unsafe",
+        "The numbers stay as they are, are saved with the module and get no gradient. If they are quantities that "
+        "should learn, make them floats instead.",
+        name="requires_grad",
+        value="False",
     )
 
 

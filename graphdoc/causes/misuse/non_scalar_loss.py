@@ -87,10 +87,12 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program) -> Finding:
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
     frame = program.raised_at
-    shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), [])
-    facts = (f"its shape is {list(shape)}",) if shape else ()
     output, inner = _output(program.sources, frame)
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
+    known = program.tensor_named(name)
+    shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), known.shape if known else [])
+    facts = (f"its shape is {list(shape)}",) if shape else ()
+    op = known.op if known else ""
     what = bindings.text_of(output) if output is not None else ""
     trained = program.owners.parameters(o.id for o in program.owners.optimizers)
     trained |= {p.name for p in program.parameters if "." in p.name}  # those of a module
@@ -111,7 +113,7 @@ def _told(program: Program) -> Finding:
             )
         ),
         facts,
-        reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name),
+        reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op),
         because=f"`{what}` has shape {list(shape)}" if what and shape else "",
     )
 

@@ -127,17 +127,19 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set
     """Torch's own function where the result is trained through; else what is handed over loses its graph first."""
     if handed.holds == "nested":
         return _where_put_in(sources, frame, handed, graphs)
-    numbers = "The numbers are the same. If they go back into a loss, no gradient flows through them."
     back = handed.back
-    left = f"it is a tensor again at {where(back)}: whether it is to train what it was, no run tells" if back else ""
+    goes_on = f"it is a tensor again at {where(back)}" if back else ""
+    goes_on = goes_on or (f"the loss at {where(handed.loss)} is computed with it" if handed.loss else "")
+    left = f"{goes_on}: whether it is to train what it was, no run tells" if goes_on else ""
+    back_in = f"Gradients end there, though {goes_on}." if goes_on else _NUMBERS
     detached = (
-        *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", "unsafe", numbers),
+        *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", "unsafe", back_in),
         *remedy_at(
             _argument(sources, frame, handed),
             "detach_expression",
             "Detach each element" if handed.holds == "list" else "Detach the argument",
             "unsafe",
-            numbers,
+            back_in,
             structure={"list": "tensor"} if handed.holds == "list" else "tensor",
         ),
         *remedy_at(
@@ -145,7 +147,7 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set
             "to_numpy",
             "Detach the tensor before NumPy gets it",
             "safe" if handed.direct and not handed.learned and back is None else "unsafe",
-            numbers,
+            back_in,
         ),
     )
     detached = tuple(replace(r, open=left) for r in detached)
@@ -161,6 +163,9 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set
     )
     # Outside of what is trained a printed tensor is not a printed number: the detached values come first.
     return (*in_torch, *detached) if handed.learned else (*detached, *in_torch)
+
+
+_NUMBERS = "The numbers are the same. If they go back into a loss, no gradient flows through them."
 
 
 def _element(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> Frame | None:

@@ -13,8 +13,10 @@ from graphdoc.model import Confidence, Span
 from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.plain_numbers import plain_number
+from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, innermost, place, span, span_of, where
 from graphdoc.remedies.connected_zero import NOTE, is_no_tensor, of_other_branch
+from graphdoc.source.numbers import is_number
 from graphdoc.story.missing_graph import facts_of, find_cut, loss_made, recording_was_on, story, weigh, without_graph
 
 TITLE = "On this path the loss is a constant: no term of it came from the network"
@@ -84,6 +86,8 @@ def recognise(program: Program) -> Finding | None:
         return _number(program)
     if program.evidence.from_text or not without_graph(program.raised):
         return None
+    if _written_number(program.sources, program.evidence.extras) is not None:
+        return _finding(program, 0.97, Proof.GRAPH_END.confidence)
     cut = find_cut(program, "constant")
     if cut is not None:
         return _from_cut(program, cut)
@@ -102,6 +106,14 @@ def _built(program: Program) -> Finding | None:
     if loss_made(program.evidence.extras)[0]:
         return _finding(program, 0.8, "likely")
     return _finding(program, 0.5, "possible") if _assigned(program) else None
+
+
+def _written_number(sources: SourceTexts, extras: dict[str, Any]) -> ast.Call | None:
+    """The call that has made the loss, where that is ``torch.tensor`` of a number that is written there."""
+    op, stack = loss_made(extras)
+    call = bindings.call_at(sources, innermost(stack)) if op == "tensor" else None
+    given = bindings.argument(call, 0, "data")
+    return call if given is not None and is_number(given) else None
 
 
 def _trains(program: Program) -> bool:
@@ -179,24 +191,32 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
     out: list[Remedy] = []
     for at, wanted in _starts(sources, extras):
         for start, value in _set_by(sources, at, wanted):
-            root = bindings.tree(sources, start.file)
-            function = bindings.function_around(root, start.line) if root is not None else None
-            if function is None or not _is_constant(value) or isinstance(value, ast.Constant):
-                continue
-            out += of_other_branch(sources, start, value, wanted)
-            given = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
-            read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-            for name in [n for n in given if n in read and not is_no_tensor(function, n)][:2]:
-                out.append(
-                    Remedy(
-                        "zero_of_output",
-                        f"start `{wanted}` as `{name}.sum() * 0.0`, at {where(start)}",
-                        "unsafe",
-                        NOTE,
-                        {"place": place(bindings.frame_of(sources, start.file, value)), "name": name},
-                    )
-                )
+            if _is_constant(value) and not isinstance(value, ast.Constant):
+                out += of_other_branch(sources, start, value, wanted)
+                out += _connected(sources, start, value, f"start `{wanted}` as")
+    made, call = innermost(loss_made(extras)[1]), _written_number(sources, extras)
+    if made is not None and call is not None and _is_constant(call):
+        out += _connected(sources, made, call, "give back")
     return tuple(r for i, r in enumerate(out) if r not in out[:i])[:2]
+
+
+def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) -> list[Remedy]:
+    root = bindings.tree(sources, start.file)
+    function = bindings.function_around(root, start.line) if root is not None else None
+    if function is None:
+        return []
+    given = [a.arg for a in (*function.args.posonlyargs, *function.args.args) if a.arg not in ("self", "cls")]
+    read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return [
+        Remedy(
+            "zero_of_output",
+            f"{title} `{name}.sum() * 0.0`, at {where(start)}",
+            "unsafe",
+            NOTE,
+            {"place": place(bindings.frame_of(sources, start.file, value)), "name": name},
+        )
+        for name in [n for n in given if n in read and not is_no_tensor(function, n)][:2]
+    ]
 
 
 def _starts(sources: SourceTexts, extras: dict[str, Any]) -> list[tuple[Frame, str]]:

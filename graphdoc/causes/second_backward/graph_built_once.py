@@ -105,9 +105,10 @@ def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     apart = kept_apart(program, reuse)
     computed, again = ("set", "set anew") if apart else ("computed", "computed again")
+    clear = reuse.role is not Role.UNKNOWN and not reuse.may_be_held
     return Finding(
         0.9,
-        Proof.OLDER_EDGE.where(reuse.made_before_all and reuse.role is not Role.UNKNOWN and reuse.same_line),
+        Proof.OLDER_EDGE.where(reuse.made_before_all and clear and reuse.same_line),
         f"{named} {'were' if ' and ' in named else 'was'} {computed} once, and every backward walks the same graph"
         if named
         else TITLE,
