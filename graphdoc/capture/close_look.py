@@ -196,6 +196,9 @@ class CloseLook:
     def tell_failed(self, evidence: Evidence, _: int) -> None:
         """Anomaly mode has stopped the program: the first birth of nan in this backward call is the one; where it only
         met what the forward pass had left (a nan that a mask has thrown away), the first of that pass."""
+        if self.sign is not None:  # the call began with what the forward pass had made, and that is told
+            evidence.signs.append(self.sign)
+            return
         found = [r for r in self._births.since(self._mark) if r.shows == "nan"]
         found = found or [r for r in self._births.since(self._since) if r.shows == "nan"]
         if self.over or not found:

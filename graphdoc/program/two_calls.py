@@ -120,6 +120,16 @@ class TwoCalls:
         return only_heads_stepped(self.journal, self._reaches, *self.calls)
 
     @cached_property
+    def held_by_second(self) -> bool:
+        """Whether only heads stepped, and what both losses reach is in one optimizer with what the failing one alone
+        reaches: the earlier loss, which has an optimizer of its own, may be meant to take it as data."""
+        if self.calls is None or not self.only_heads_stepped:
+            return False
+        first, second = (set(self.journal.reaches(c)) for c in self.calls)
+        holding = self.journal.owners.holding
+        return bool(holding(first & second) & holding(second - first))
+
+    @cached_property
     def one_step(self) -> bool:
         """Whether the two calls add to the gradients of one step: what lies behind is trained, and nothing was stepped
         or accumulated in between. Computing it again would give the very same numbers.

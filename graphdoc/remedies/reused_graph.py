@@ -85,7 +85,7 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
         first = kept_for_each(program.sources, reuse) if reuse.read_apart or reuse.within_one_call else _sum(reuse)
         kept = kept_for_second(program.sources, reuse, program.evidence.root)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
-        return [*ways, *as_fitted(program, reuse, note)]
+        return [*ways, *as_fitted(program, reuse, note), *held_by_second(program, reuse, note)]
     return []
 
 
@@ -170,6 +170,19 @@ def as_fitted(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
     return [r for r in ways[:1] if "uses it" in r.title]
 
 
+def held_by_second(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
+    """Take what only the later loss has in its optimizer as data for the earlier one: both may be meant."""
+    if not reuse.held_by_second:
+        return []
+    ways = constant_at_use(program, program.evidence.earlier_edges, note, use_only=True)
+    left = f"whether {folded(reuse.behind)} {_learn(reuse)} from both losses, no run tells"
+    return [replace(r, open=left) for r in ways[:1]]
+
+
+def _learn(reuse: Reuse) -> str:
+    return f"{'is' if len(reuse.behind) == 1 else 'are'} to learn"
+
+
 def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     """Keep the graph for the losses to come, where the gradient of each is wanted by itself."""
     within = reuse.within_one_call
@@ -251,10 +264,10 @@ def merge_coupled(reuse: Reuse) -> list[Remedy]:
 
 def _sum(reuse: Reuse) -> list[Remedy]:
     """One call on the sum; open where one of the losses may be meant to take what the other fits as data."""
-    if not reuse.may_be_data:
+    if not reuse.may_be_data and not reuse.held_by_second:
         return merge(reuse)
     whose = folded(reuse.behind)
-    left = f"whether {whose} {'is' if len(reuse.behind) == 1 else 'are'} to learn from both losses, no run tells"
+    left = f"whether {whose} {_learn(reuse)} from both losses, no run tells"
     return [replace(r, safety="unsafe", open=left) for r in merge(reuse)]
 
 

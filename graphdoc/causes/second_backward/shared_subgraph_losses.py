@@ -138,9 +138,10 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     exact = reuse.only_heads_stepped or reuse.both_seen
+    for_both = reuse.role is Role.TRAINED and not reuse.fitted_by_one and not reuse.held_by_second
     return Finding(
         0.92 if exact else 0.8,
-        Proof.OLDER_EDGE.where(exact and reuse.role is Role.TRAINED and not reuse.fitted_by_one),
+        Proof.OLDER_EDGE.where(exact and for_both),
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first "
         f"{'call' if reuse.within_one_call else 'backward'} frees it for the second"
         if named
@@ -239,7 +240,7 @@ def _advice(program: Program, reuse: Reuse) -> str:
 def _meant(owners: Owners, reuse: Reuse) -> str:
     """Whom each loss trains, as far as the optimizers tell."""
     theirs, mine = reuse.works_for
-    if reuse.role is not Role.TRAINED or reuse.fitted_by_one:
+    if reuse.role is not Role.TRAINED or reuse.fitted_by_one or reuse.held_by_second:
         return "Where both are to train these parameters"
     if reuse.only_heads_stepped or reuse.owners & theirs & mine or reuse.one_step:
         return "Both are meant to train these parameters"
