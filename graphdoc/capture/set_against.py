@@ -18,7 +18,8 @@ COMPARING = (
 """Names of the nodes of a difference, a ratio, a distance (torch/csrc/autograd/generated)."""
 _RATIO = ("KlDivBackward", "BinaryCrossEntropy")
 _DIFFERENCE = ("SubBackward", "RsubBackward")
-_LINEAR, WEIGHED = "linear", "weighed"
+_LINEAR = "linear"
+_WEAK = _WEIGHED, _ASIDE = "weighed", "aside"
 _TURNS = ("PowBackward", "AbsBackward", "NormBackward", "LinalgVectorNormBackward", "ExpBackward")
 """What makes a distance, or a ratio, of a difference: the terms of a loss are subtracted as well, and that is all."""
 _PASSES = (
@@ -37,7 +38,8 @@ def compared_edges(
 ) -> dict[tuple[int, int], str]:
     """Those of the edges whose value, on every way up, is set against something that reaches all the same parameters
     without such an edge, before anything else is mixed with it: as a ``ratio`` (of probabilities), or a ``distance``;
-    ``part`` where it reaches some of them; ``weighed`` where it is multiplied with what reaches some of them, too.
+    ``part`` where it reaches some of them, ``aside`` where it reaches others alone; ``weighed`` where it is multiplied
+    with what reaches some of them, too.
 
     What has both on its way up (``xlogy(p, p) - p * log_q``) is asked at each of the operations that take the value in.
 
@@ -58,7 +60,7 @@ def compared_edges(
                 fresh[n] |= fresh[m]
     older = {m for _, m in edges}
     found = {(n, m): _compared(order, upper, fresh, older, (n, m), bits[m]) for n, m in edges}
-    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR, WEIGHED)}
+    sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR, *_WEAK)}
     # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
     found.update({edge: "ratio" if edge[1] in sure else "" for edge, how in found.items() if how == _LINEAR})
     return {edge: how for edge, how in found.items() if how}
@@ -75,7 +77,8 @@ def _compared(
     consumer, producer = edge
     way = {producer, consumer}
     todo = [consumer]
-    how, whole, weighed = "ratio", True, False
+    how, whole = "ratio", True
+    weak: set[str] = set()
     while todo:
         n = todo.pop()
         op = order[n].op
@@ -93,15 +96,21 @@ def _compared(
             how = how if ratio or how == _LINEAR else "distance"
             continue
         if op == _PRODUCT and against:
-            weighed = weighed or not any(order[m].op == _LOG_OF_DISTRIBUTION for m in against)
+            weak |= {_WEIGHED} - {_WEIGHED for m in against if order[m].op == _LOG_OF_DISTRIBUTION}
             continue
-        if any(fresh[m] for m in others if m not in way) or not upper.get(n):
+        beside = [m for m in others if fresh[m] and m not in way]
+        computed = bool(beside) and all(order[m].leaf is None for m in beside)
+        distance = op.startswith(COMPARING) and (not op.startswith(_DIFFERENCE) or bool(_turned(order, upper, n)))
+        if computed and distance:
+            weak.add(_ASIDE)
+            continue
+        if beside or not upper.get(n):
             return ""
         new = set(upper[n]) - way
         way |= new
         todo += new
-    if weighed:
-        return WEIGHED
+    if weak:
+        return min(weak)
     return how if whole or how == _LINEAR else "part"
 
 

@@ -168,8 +168,8 @@ class OlderEdge:
     ``factor``: all that this loss makes of it is a factor, by which it multiplies what leads to other parameters:
     ``alone`` to these, or ``beside`` to some of those behind it; empty where it makes anything else of it.
     ``compared``: all that this loss does with it is to set it against what it computes anew from the same parameters,
-    as a ``ratio`` (of probabilities) or a ``distance``, or from a ``part`` of them; ``weighed`` where it multiplies
-    that with it; empty where it does anything else.
+    as a ``ratio`` (of probabilities) or a ``distance``, or from a ``part`` of them; ``aside`` where that is of other
+    parameters alone, ``weighed`` where it multiplies that with it; empty where it does anything else.
     """
 
     consumer: int
@@ -188,8 +188,8 @@ class OlderEdge:
 
     @property
     def is_compared(self) -> bool:
-        """Whether it is set against what the loss computes anew, and does not only weigh that."""
-        return self.compared not in ("", "weighed")
+        """Whether it is set against what the loss computes anew from the same parameters."""
+        return self.compared in ("ratio", "distance", "part")
 
 
 PART_FRAMES = 4

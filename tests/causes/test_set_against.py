@@ -85,3 +85,57 @@ update(states)
     remedies = [r for f in seen.found for r in f.finding.remedies]
     clones = [r for r in remedies if "on clones of the parameters" in r.title]
     assert clones and all("compared with what is made anew" in r.open for r in clones)
+
+
+ROUNDS = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+policy, value = nn.Linear(3, 4), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*policy.parameters(), *value.parameters()], 0.1)
+x = torch.randn(8, 3)
+
+
+def scores(x):
+    return policy(x).log_softmax(-1)[:, 0], value(x).squeeze(-1)
+
+
+old, guess = scores(x)
+returns = (1.0 - 0.1 * old).cumsum(0)
+{advantage}
+for _ in range(3):
+    now, critic = scores(x)
+    loss = -((now - old).exp() * advantage).mean() + (critic - returns).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_what_is_compared_weighs_and_is_aimed_at_is_all_of_the_old_pass(tmp_path: Path) -> None:
+    code = ROUNDS.format(advantage="advantage = returns - guess")
+    seen = observe(tmp_path / "sick", code)
+    assert seen.slugs[0] == "stored-with-graph" and seen.found[0].finding.confidence == "likely"
+    files = seen.patches()[0][1]
+    assert "old = old.detach()" in files["train.py"]
+    assert observe(tmp_path / "mended", files["train.py"]).mended
+
+
+def test_what_only_weighs_may_be_meant_either_way(tmp_path: Path) -> None:
+    code = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+x = torch.randn(8, 3)
+share = net(x).softmax(-1)
+for _ in range(3):
+    loss = -(share * net(x).log_softmax(-1).square()).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    seen = observe(tmp_path, code)
+    assert seen.slugs[0] == "graph-built-once" and seen.found[0].finding.confidence == "likely"
+    assert all("no run tells" in r.open for r in seen.found[0].finding.remedies)

@@ -89,3 +89,19 @@ def test_what_a_function_returns_is_no_tensor_that_is_taken_apart(tmp_path: Path
     assert found.slugs[0] == "inplace-on-view"
     assert "`a` is one of several views" not in found.said
     assert not found.found[0].finding.remedies
+
+
+def test_what_the_pieces_are_of_may_be_to_see_the_write(tmp_path: Path) -> None:
+    code = """\
+import torch
+from torch import nn
+layer, skip = nn.Linear(3, 4), nn.Linear(4, 2)
+h = layer(torch.randn(5, 3))
+value, gate = h.chunk(2, dim=1)
+value.mul_(layer.weight.sum())
+out = value * gate{}
+out.sum().backward()
+"""
+    read = observe(tmp_path / "read", code.format(" + skip(h)")).found[0].finding.remedies
+    left = observe(tmp_path / "left", code.format("")).found[0].finding.remedies
+    assert "`h` is read behind the write" in read[0].open and not left[0].open
