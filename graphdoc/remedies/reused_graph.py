@@ -264,7 +264,7 @@ def merge_coupled(reuse: Reuse) -> list[Remedy]:
 
 def _sum(reuse: Reuse) -> list[Remedy]:
     """One call on the sum; open where one of the losses may be meant to take what the other fits as data."""
-    if not reuse.may_be_data and not reuse.held_by_second:
+    if not reuse.may_be_data:
         return merge(reuse)
     whose = folded(reuse.behind)
     left = f"whether {whose} {_learn(reuse)} from both losses, no run tells"

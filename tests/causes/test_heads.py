@@ -152,7 +152,9 @@ def test_steps_of_heads_do_not_part_the_losses(code: str, tmp_path: Path) -> Non
     seen = observe(tmp_path / "sick", HEAD + code)
     assert seen.slugs[0] == "shared-subgraph-losses"
     finding = seen.found[0].finding
-    assert finding.confidence == "certain" and "differentiate once" in finding.explanation
+    # What one optimizer holds with the one head may be meant as data for the other.
+    assert finding.confidence == ("likely" if code is WITH_ONE_HEAD else "certain")
+    assert "differentiate once" in finding.explanation
     assert "behind `body.*`" in finding.explanation and "tops" not in finding.explanation
     kind, new = seen.patches()[0]
     assert kind == "merge_backward" and finding.remedies[0].safety == "unsafe"
