@@ -198,8 +198,9 @@ class CutRecorder(TorchFunctionMode):
             return record
         record.listed = bool(args) and isinstance(args[0], list | tuple)
         if record.listed:
-            first = (t for t in islice(args[0], MOST_INSIDE) if isinstance(t, torch.Tensor))
-            record.element_dims = max((t.dim() for t in first), default=0)
+            record.nested = any(isinstance(v, list | tuple) for v in islice(args[0], MOST_INSIDE))
+            within = (t for t in flat(flat(args[:1])) if isinstance(t, torch.Tensor))
+            record.element_dims = max((t.dim() for t in within), default=0)
         self._gather(record, args, 0)
         self._gather(record, tuple(kwargs.values()), 0)
         before = self._noting.before

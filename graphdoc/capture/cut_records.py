@@ -44,6 +44,7 @@ class Record:
         "leaves",
         "listed",
         "loose",
+        "nested",
         "number",
         "numbers",
         "op",
@@ -67,6 +68,7 @@ class Record:
         self.frozen: list[int] = []
         self.converted = False  # numbers were made of it, or an array
         self.listed = False
+        self.nested = False
         self.element_dims = 0
         self.loose = False
         self.numbers = False

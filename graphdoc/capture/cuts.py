@@ -129,7 +129,7 @@ class CutWatch(CutRecorder):
             at = next((self._frozen_at[i] for i in record.frozen if i in self._frozen_at), None)
             if at is not None:
                 cut.switch, cut.switch_kind = frames_of(at, autopsy.cwd), "requires_grad"
-        cut.listed, cut.element_dims = record.listed, record.element_dims
+        cut.listed, cut.nested, cut.element_dims = record.listed, record.nested, record.element_dims
         cut.grad_mode = record.enabled and not record.recording
         if record.switch is not None:
             called = "" if is_users(record.switch) else _called_by_one(record)

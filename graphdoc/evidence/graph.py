@@ -242,7 +242,7 @@ class Cut:
     ``reason``: conversion, detach, no-grad, nondifferentiable, frozen, constant, input or unknown. ``before`` is the
     place of the last operation that had a graph; ``switch`` where grad mode was switched off (its innermost frame is
     a library's where that did it). ``grad_mode``: grad mode was on, and inference mode kept it from being recorded.
-    ``listed``: ``op`` was given a list, of tensors of at most ``element_dims`` dimensions.
+    ``listed``: ``op`` was given a list, of tensors of at most ``element_dims`` dimensions, ``nested`` one of lists.
     """
 
     reason: str
@@ -256,4 +256,5 @@ class Cut:
     behind: list[str] = field(default_factory=list)
     grad_mode: bool = False
     listed: bool = False
+    nested: bool = False
     element_dims: int = 0

@@ -6,6 +6,7 @@ Args:
     place: the call of ``torch.tensor`` (``as_tensor``, ``Tensor``, ``FloatTensor``).
     structure: ``"list"`` where the argument is a variable that holds a list; ``"tensor"`` by default.
     flat: True where the tensors have dimensions, of one element each: ``torch.tensor`` makes numbers of them.
+    nested: True where it is a list of lists: each is joined by itself, where it is written.
 """
 
 from __future__ import annotations
@@ -42,12 +43,19 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     name = name_for(source, "torch.stack", node, "import torch")
     start, end = source.span(node.func)
     flat = bool(args.get("flat"))
-    if flat and any(isinstance(e, ast.List | ast.Tuple) for e in getattr(given, "elts", ())):
-        raise CannotFix("lists of tensors that have dimensions stand in the list")
+    rows = [e for e in getattr(given, "elts", ()) if isinstance(e, ast.List)]
+    if (args.get("nested") and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
+        widths = {len(row.elts) for row in rows}
+        if len(widths) != 1 or any(isinstance(e, ast.List | ast.Starred) for row in rows for e in row.elts):
+            raise CannotFix("the lists of tensors that stand in the list are not written as rows of one length")
     behind = source.span(node)[1]
     return [
         Edit(source.file, start, end, name.text),
-        *([Edit(source.file, behind, behind, ".reshape(-1)")] if flat else ()),
+        *(
+            [Edit(source.file, behind, behind, f".reshape({len(rows)}, -1)" if rows else ".reshape(-1)")]
+            if flat
+            else ()
+        ),
         *drop_arguments(source, node, lambda index, keyword: index > 0 or keyword is not None),
         *_elements(source, given, name.text),
         *name.edits,

@@ -140,7 +140,12 @@ def _remedies(sources: SourceTexts, cut: Cut) -> tuple[Remedy, ...]:
                 "safe",
                 "The loss has the same value and now reaches "
                 + ("what this tensor was computed from." if one else "every tensor of the list."),
-                {"place": place(frame), "structure": structure, **({"flat": True} if cut.element_dims else {})},
+                {
+                    "place": place(frame),
+                    "structure": structure,
+                    **({"flat": True} if cut.element_dims else {}),
+                    **({"nested": True} if cut.nested else {}),
+                },
             ),
         )
     return (
