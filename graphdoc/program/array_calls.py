@@ -7,9 +7,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from graphdoc.evidence import Frame, Raised
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program import bindings
 from graphdoc.program.arrays_again import in_the_loss, tensor_again
+from graphdoc.program.graph_ways import with_graph
 from graphdoc.program.observed import Program
 from graphdoc.program.tensors import reached
 
@@ -24,7 +25,8 @@ class ArrayCall:
     to be: ``"tensor"``, ``"list"`` (of tensors), ``"nested"`` (with tensors inside its entries) or empty. ``learned``
     tells whether the result goes on into what is trained, so that a detached one would end that; ``back`` is the place
     at which it, or what NumPy makes of it, becomes a tensor again, ``loss`` the call of backward on what is computed
-    with it.
+    with it. ``put`` are the tensors with a graph that the function puts into the argument, a list, and ``shown``
+    whether it reads that list for nothing before this call.
     """
 
     call: ast.Call
@@ -33,11 +35,18 @@ class ArrayCall:
     learned: bool
     back: Frame | None = None
     loss: Frame | None = None
+    put: tuple[Frame, ...] = ()
+    shown: bool = False
 
     @property
     def direct(self) -> bool:
         """Whether it is the tensor's own method: ``x.numpy()``."""
         return bindings.text_of(self.call.func).endswith(".numpy")
+
+    @property
+    def keeps_graphs(self) -> bool:
+        """Whether a list holds entries with a graph that it need not have: a list of records, or one only shown."""
+        return self.holds == "nested" or (self.holds == "list" and self.shown)
 
     @property
     def converts(self) -> bool:
@@ -50,23 +59,58 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
     call = bindings.call_at(program.sources, frame)
     if call is None or frame is None:
         return None
-    given = _handed(program.evidence.extras, call)
+    lists = _filled(program.sources, frame, with_graph(program.evidence.extras, frame.function))
+    given = _handed(program.evidence.extras, call, lists)
+    name = bindings.text_of(given)
     stack = program.raised.stack if program.raised is not None else [frame]
     loss = in_the_loss(program.sources, stack)
     return ArrayCall(
         call,
         given,
-        _holds(program.evidence.extras, given),
+        _holds(program.evidence.extras, given, lists),
         _in_forward(program.raised) or loss is not None,
         tensor_again(program.sources, stack),
         loss,
+        tuple(lists.get(name, ())),
+        name in lists and not _read_before(program.sources, frame, name),
     )
 
 
-def _handed(extras: dict[str, Any], call: ast.Call) -> ast.expr | None:
+def _filled(sources: SourceTexts, frame: Frame, graphs: set[str]) -> dict[str, list[Frame]]:
+    """The lists into which the frame's file puts tensors that have a graph there, and where each of these stands."""
+    out: dict[str, list[Frame]] = {}
+    root = bindings.tree(sources, frame.file)
+    for call in ast.walk(root) if root is not None else ():
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            continue
+        if call.func.attr in ("append", "insert"):
+            names = [n for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name) and n.id in graphs]
+            found = [bindings.frame_of(sources, frame.file, n, frame.function) for n in names]
+            if found:
+                out.setdefault(bindings.text_of(call.func.value), []).extend(found)
+    return out
+
+
+def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
+    """Whether the list is read above the call for anything but to put something in."""
+    root = bindings.tree(sources, frame.file)
+    scope = (bindings.function_around(root, frame.line) or root) if root is not None else None
+    filled = {
+        id(n.func.value)
+        for n in (ast.walk(scope) if scope is not None else ())
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "insert")
+    }
+    reads = (n for n in (ast.walk(scope) if scope is not None else ()) if isinstance(n, ast.Name | ast.Attribute))
+    return any(
+        bindings.text_of(n) == name and isinstance(n.ctx, ast.Load) and id(n) not in filled and n.lineno < frame.line
+        for n in reads
+    )
+
+
+def _handed(extras: dict[str, Any], call: ast.Call, lists: dict[str, list[Frame]]) -> ast.expr | None:
     """The argument with the tensor: one that is known to hold it, else the first that NumPy has not made itself."""
     given = [*call.args, *(k.value for k in call.keywords if k.arg)]
-    known = next((a for a in given if _holds(extras, a) and not isinstance(a, ast.List | ast.ListComp)), None)
+    known = next((a for a in given if _holds(extras, a, lists) and not isinstance(a, ast.List | ast.ListComp)), None)
     maybe = (a for a in given if not isinstance(a, ast.Constant) and not _makes_array(a))
     return known or next(maybe, given[0] if given else None)
 
@@ -76,7 +120,7 @@ def _makes_array(node: ast.expr) -> bool:
     return text.partition(".")[0] in ("np", "numpy") or text in ("len", "range")
 
 
-def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
+def _holds(extras: dict[str, Any], node: ast.expr | None, lists: dict[str, list[Frame]]) -> str:
     if isinstance(node, ast.List | ast.ListComp):
         return "list"
     if not isinstance(node, ast.Name | ast.Attribute):
@@ -87,7 +131,9 @@ def _holds(extras: dict[str, Any], node: ast.expr | None) -> str:
         return "tensor"
     if any(re.fullmatch(re.escape(text) + r"\[\d+\]", p) for p in paths):
         return "list"
-    return "nested" if any(p.startswith(f"{text}[") for p in paths) else ""
+    if any(p.startswith(f"{text}[") for p in paths):
+        return "nested"
+    return "list" if text in lists else ""  # what has a name of its own is not told again as an entry
 
 
 def _in_forward(raised: Raised | None) -> bool:

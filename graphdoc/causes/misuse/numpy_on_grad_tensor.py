@@ -11,7 +11,6 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.array_calls import ArrayCall, array_call
-from graphdoc.program.graph_ways import with_graph
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
@@ -84,49 +83,40 @@ def _told(program: Program) -> Finding:
     )
     told = f"`{code}` hands" if code and len(code) <= 80 and "\n" not in code else "This line hands"
     handed = array_call(program, frame)
-    nested = handed is not None and handed.holds == "nested"
+    entries = handed if handed is not None and handed.keeps_graphs else None
     advice = (
         "Its entries hold tensors with a graph: detach these where they are put in."
-        if nested
+        if entries
         else "Compute it in torch: its result is a part of what is trained, and a detached one would end that."
         if handed is not None and handed.learned
         else "Detach it here if only the numbers are wanted, or compute it under `torch.no_grad()` if nothing is "
         "learned from it."
     )
+    put = [span("created", f, "put in here with its graph", program.sources) for f in (entries.put if entries else ())]
     return Finding(
         strength,
         confidence,
         f"{told} a tensor that requires gradients to NumPy" if told.startswith("`") else TITLE,
         f"{told} a tensor that requires gradients to NumPy, which cannot record operations. {advice}",
-        distinct((*marks, *program.raised_span("refused here"))),
+        distinct((*marks, *put, *program.raised_span("refused here"))),
         (),
-        _remedies(program.sources, frame, handed, with_graph(program.evidence.extras, frame.function))
-        if handed is not None and frame is not None
-        else (),
+        _remedies(program.sources, frame, handed) if handed is not None and frame is not None else (),
     )
 
 
-def _where_put_in(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
-    """Entries that hold other things beside a tensor (``history.append([epoch, loss])``): it loses its graph there."""
+def _where_put_in(handed: ArrayCall) -> tuple[Remedy, ...]:
+    """The entries of a list (``history.append([epoch, loss])``) lose their graphs where they are put in."""
     kept = bindings.text_of(handed.argument)
-    root = bindings.tree(sources, frame.file)
-    put = [
-        bindings.frame_of(sources, frame.file, name, frame.function)
-        for call in (ast.walk(root) if root is not None else ())
-        if isinstance(call, ast.Call) and bindings.text_of(call.func) in (f"{kept}.append", f"{kept}.insert")
-        for name in (n for a in call.args for n in ast.walk(a))
-        if isinstance(name, ast.Name) and name.id in graphs
-    ]
-    edits = [{"kind": "detach_expression", "args": {"place": place(f)}} for f in put]
-    lines = ", ".join(dict.fromkeys(where(f) for f in put))
+    edits = [{"kind": "detach_expression", "args": {"place": place(f)}} for f in handed.put]
+    lines = ", ".join(dict.fromkeys(where(f) for f in handed.put))
     note = "What is kept has the numbers only, and no graph stays in memory for it."
     return tuple(together(edits, f"detach what goes into `{kept}`, at {lines}", "unsafe", note))
 
 
-def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set[str]) -> tuple[Remedy, ...]:
+def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> tuple[Remedy, ...]:
     """Torch's own function where the result is trained through; else what is handed over loses its graph first."""
     if handed.holds == "nested":
-        return _where_put_in(sources, frame, handed, graphs)
+        return _where_put_in(handed)
     back = handed.back
     goes_on = f"it is a tensor again at {where(back)}" if back else ""
     goes_on = goes_on or (f"the loss at {where(handed.loss)} is computed with it" if handed.loss else "")
@@ -161,8 +151,12 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall, graphs: set
         else "The result is a tensor with its graph then, not an array.",
         structure=handed.holds,
     )
-    # Outside of what is trained a printed tensor is not a printed number: the detached values come first.
-    return (*in_torch, *detached) if handed.learned else (*detached, *in_torch)
+    if handed.learned:
+        return (*in_torch, *detached)
+    # A list that is only shown need not keep the graphs of what is put in. Outside of what is trained a printed tensor
+    # is not a printed number: the detached values come before those with a graph.
+    entries = _where_put_in(handed) if handed.keeps_graphs else ()
+    return (*entries, *detached, *in_torch)
 
 
 _NUMBERS = "The numbers are the same. If they go back into a loss, no gradient flows through them."
