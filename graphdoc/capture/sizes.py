@@ -50,6 +50,12 @@ def measured(torch: Any, tensor: Any) -> list[float]:
         return [total, *turned.tolist(), float(flat.norm())]
 
 
+def measured_each(torch: Any, optimizer: Any, known: dict[int, tuple[str, Any]]) -> dict[str, Any]:
+    """The gradients that an optimizer's parameters have now, measured, by the key of each that is ``known`` by id."""
+    held = [p for group in optimizer.param_groups for p in group["params"] if id(p) in known]
+    return {known[id(p)][0]: measured(torch, p.grad) for p in held if p.grad is not None}
+
+
 @cache
 def _signs(torch: Any) -> Any:
     """Patterns of signs, the same in every run and without a random number: the parity of bits of a product."""

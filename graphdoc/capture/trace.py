@@ -13,13 +13,13 @@ import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from graphdoc.capture import sizes
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import grad_fn_of, user_frames
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.names import Census
 from graphdoc.capture.random_state import draws, seed
 from graphdoc.capture.search_roots import roots_of
-from graphdoc.capture.sizes import Walked, absolute_sum, gained_since, gradients_now, graph_behind, measured, resident
 from graphdoc.capture.trace_end import Ending
 from graphdoc.capture.trace_file import TraceFile
 
@@ -64,8 +64,10 @@ class StepTrace:
         self.slots: dict[int, int] = {}
         self.shared: set[tuple[int, str]] = set()
         self.occurrences: dict[tuple[str, int], int] = {}
-        self.walked: dict[tuple[str, int], Walked] = {}
+        self.walked: dict[tuple[str, int], sizes.Walked] = {}
         self.stepped: dict[int, int] = {}
+        self.within: Any = None  # the optimizer that runs a closure within its step
+        self.given: dict[str, Any] = {}  # what it was given there: it may let go of it before the end
         self.named = 0
         self.write = TraceFile(witness.out, witness.trouble).write
 
@@ -198,8 +200,8 @@ class StepTrace:
         if occurrence >= FIRST_CALLS and not near:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]
-        walked = self.walked.setdefault(place, Walked(place))
-        record["nodes"], leaves, again, borne = graph_behind(roots, walked)
+        walked = self.walked.setdefault(place, sizes.Walked(place))
+        record["nodes"], leaves, again, borne = sizes.graph_behind(roots, walked)
         record["shares"] = sorted(w.place for w in borne)[:20]
         # What an earlier call from this line has walked too, and what was stepped since: gradients of older values.
         since = [id(t) for t in again if self.stepped.get(id(t), -1) >= walked.call > 0]
@@ -217,27 +219,31 @@ class StepTrace:
             return record, {}
         loose = [(str(n), t) for n, t in enumerate(leaves) if id(t) not in self.parameters][:500]
         return record, {
-            "owned": gradients_now(self.torch, self.parameters.values()),
-            "loose": gradients_now(self.torch, loose),
+            "owned": sizes.gradients_now(self.torch, self.parameters.values()),
+            "loose": sizes.gradients_now(self.torch, loose),
         }
 
     def _after(self, record: dict[str, Any], before: Any, result: Any) -> None:
         if before and "owned" in before:
-            owned = [(key, gained_since(self.torch, *one), not one[2]) for key, one in before["owned"].items()]
+            owned = [(key, sizes.gained_since(self.torch, *one), not one[2]) for key, one in before["owned"].items()]
             record["gained"] = [[key, gain, fresh] for key, gain, fresh in owned if gain[0]]
-            loose = [gain for one in before["loose"].values() if (gain := gained_since(self.torch, *one)[0])]
+            loose = [gain for one in before["loose"].values() if (gain := sizes.gained_since(self.torch, *one)[0])]
             record["loose"], record["loose_sum"] = len(loose), sum(loose)
         elif before is not None and isinstance(result, tuple):
             record["sums"] = [self._sum(t) if t is not None else None for t in result[:50]]
         if record.get("n", MOST_CALLS) < MOST_CALLS:
             self.write(record)
+        if self.within is not None and not self.depth:
+            self.given.update(sizes.measured_each(self.torch, self.within, self.parameters))
         if not self.depth and self.ending.is_due(record.get("e", -1)):
             self.write({"k": "count", "steps": self.steps, "calls": self.calls})
             self._guard(self.ending.tell)
 
     def _at_step(self, ended: bool, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        if ended == (any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))):
+        closure = any(callable(a) for a in args[1:]) or callable(kwargs.get("closure"))
+        if ended == closure:
             self._stepping(optimizer)
+        self.within, self.given = (optimizer if closure and not ended else None), {}
 
     def _stepping(self, optimizer: Any) -> None:
         self._made(optimizer)
@@ -250,8 +256,7 @@ class StepTrace:
         self._register(optimizer, number)
         mine = [p for group in optimizer.param_groups for p in group["params"]]
         self.stepped.update((id(p), self.calls) for p in mine if p.grad is not None)
-        keyed = [(self.parameters[id(p)][0], p) for p in mine if id(p) in self.parameters]
-        each = {key: measured(self.torch, p.grad) for key, p in keyed if p.grad is not None}
+        each = {**self.given, **sizes.measured_each(self.torch, optimizer, self.parameters)}
         record = {
             "k": "step",
             "n": self.steps - 1,
@@ -261,7 +266,7 @@ class StepTrace:
             "p": sum(self._sum(p) for p in mine),
             "g": sum(one[0] for one in each.values()),
             "each": each,
-            "rss": resident(),
+            "rss": sizes.resident(),
             "t": round(time.monotonic() - self.started, 3),
         }
         self.write(record)
@@ -279,12 +284,12 @@ class StepTrace:
         self.write({"k": "names", "names": named, "frozen": frozen})
 
     def _end(self) -> None:
-        self.write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": resident()})
+        self.write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": sizes.resident()})
 
     # -- small things --------------------------------------------------------------------------------------------
 
     def _sum(self, tensor: Any) -> float:
-        return absolute_sum(self.torch, tensor)
+        return sizes.absolute_sum(self.torch, tensor)
 
     def _place(self) -> tuple[str, int]:
         frame = sys._getframe(1)

@@ -116,3 +116,26 @@ def test_a_killed_run_leaves_what_it_had(tmp_path):
     run = traced(tmp_path, source, "verify:-1")
     assert run.result.status == 9
     assert len(run.trace.steps) == 2 and not run.trace.ended
+
+
+def test_what_a_step_with_a_closure_lets_go_of_was_used(tmp_path):
+    source = """\
+import torch
+w = torch.nn.Parameter(torch.ones(3))
+
+
+class Own(torch.optim.Optimizer):
+    @torch.no_grad()
+    def step(self, closure):
+        with torch.enable_grad():
+            closure()
+        w.sub_(0.1 * w.grad)
+        w.grad = None
+
+
+optimizer = Own([w], {})
+for _ in range(2):
+    optimizer.step(lambda: w.square().sum().backward())
+"""
+    trace = traced(tmp_path, source, "verify").trace
+    assert [set(step.each) for step in trace.steps] == [{"0.0"}, {"0.0"}]
