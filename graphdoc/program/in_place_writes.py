@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.program.bindings import frame_of, function_around, tree
+from graphdoc.source.displays import is_list
 from graphdoc.source.module import Source
 from graphdoc.source.paths import covers, key, last_word, targets_of
 from graphdoc.source.places import Place
@@ -40,7 +41,8 @@ class Target:
     ``sliced``: a part of the tensor is written. ``kept``: the path reaches it through an object, so it outlives the
     call. ``local``: a plain name is bound anew in the loop or function that writes. ``whole``: the write is a
     statement of its own, so nothing uses its value. ``parameter``: it is an argument of the function around.
-    ``alias``: it is another name for such an argument (``out = x``).
+    ``alias``: it is another name for such an argument (``out = x``). ``item``: the entry of a list that ``path`` stands
+    for, which is the tensor.
     """
 
     path: str = ""
@@ -50,6 +52,7 @@ class Target:
     whole: bool = False
     parameter: bool = False
     alias: bool = False
+    item: str = ""
 
 
 def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) -> Target:
@@ -58,13 +61,14 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
     if found is None or frame is None:
         return Target()
     source, owner, written = found
-    sliced = False
+    sliced, item = False, ""
     node: ast.expr = written
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
                 break
             sliced = True
+            item = ast.unparse(node) if is_list(source, node.value) else item
             node = node.value
         elif isinstance(node, ast.Attribute):
             if node.attr not in _VIEWS:
@@ -94,7 +98,7 @@ def target_of(sources: SourceTexts, raised: Raised | None, frame: Frame | None) 
         running = {f.function for f in raised.stack} if raised else set()
         local = frame.function not in running and _binds(function, node.id)
     alias = function is not None and not parameter and _is_alias(function, node.id)
-    return Target(node.id, sliced, False, local, whole, parameter, alias)
+    return Target(node.id, sliced, False, local, whole, parameter, alias, item)
 
 
 def _is_alias(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:

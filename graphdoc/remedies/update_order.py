@@ -42,7 +42,9 @@ def stepped_remedies(program: Program, found: Overwrite) -> tuple[Remedy, ...]:
     at = scene(program, found)
     again = weights_of_now(program, at) if at is not None else []
     cloned = clone_forward(program, found)
-    compared = [c for c in program.evidence.older_edges if c.is_compared]
+    stepped = min((e.sequence for e in found.steps), default=0)
+    fresh = {n.id for n in program.nodes if n.sequence >= stepped}
+    compared = [c for c in program.evidence.older_edges if c.is_compared and c.consumer in fresh]
     cloned = [replace(r, open=_COMPARED) for r in cloned] if compared else cloned
     reference = constant_at_use(program, compared, _AS_REFERENCE, use_only=True) if compared else []
     cut = as_constant(program, found, at) if found.constant else reference

@@ -33,9 +33,9 @@ def named(found: Overwrite, stale: Stale) -> str:
     no name led to any more when the run failed has the one that is written by."""
     path, name = found.target.path, stale.tensor.name
     if not name and stale is found.stale and stale.tensor.kind == "activation" and found.written_as:
-        return found.written_as
+        return found.target.item or found.written_as
     plain = name.isidentifier() and stale.tensor.kind == "activation"
-    return path if plain and found.may_be(path) else called(stale)
+    return (found.target.item or path) if plain and found.may_be(path) else called(stale)
 
 
 def quoted(found: Overwrite) -> str:

@@ -139,3 +139,29 @@ for _ in range(3):
     seen = observe(tmp_path, code)
     assert seen.slugs[0] == "graph-built-once" and seen.found[0].finding.confidence == "likely"
     assert all("no run tells" in r.open for r in seen.found[0].finding.remedies)
+
+
+def test_terms_of_one_forward_are_no_references(tmp_path: Path) -> None:
+    code = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+first, second = (torch.optim.SGD(net.parameters(), lr) for lr in (0.1, 0.05))
+for _ in range(3):
+    x = torch.rand(5, 2, requires_grad=True)
+    edge = net(torch.rand(5, 2)).square().mean()
+    u = net(x)
+    slope = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
+    bent = torch.autograd.grad(slope[:, 1].sum(), x, create_graph=True)[0]
+    within = (slope[:, :1] + u * slope[:, 1:] - bent[:, 1:]).square().mean()
+    first.zero_grad()
+    second.zero_grad()
+    edge.backward(retain_graph=True)
+    first.step()
+    within.backward(retain_graph=True)
+    second.step()
+"""
+    seen = observe(tmp_path, code)
+    assert seen.slugs[0] == "optimizer-step-before-backward"
+    assert not any("earlier loss" in r.title or "compares it" in r.note for r in seen.found[0].finding.remedies)
