@@ -15,6 +15,7 @@ Args:
     optimizers: last names of the optimizers of the run, for ``apart``.
     inputs: False leaves the second call as it is (it reaches none of the parameters that are stepped too early).
     learners: how many optimizers step with the second call's gradient; each step has to stand behind it.
+    frozen: True where some of what the optimizers hold requires no gradient, and can be no input.
     keepers: first names by which the stepped parameters can be reached.
 """
 
@@ -64,7 +65,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if args.get("inputs", True):
         if helpers and not _is_of_self(owner, helpers):
             raise CannotFix("the helper that calls backward may not know the optimizers by the same names")
-        edits += _inputs(at, node, other, owner, int(args.get("learners", 1)), "self" if helpers else "")
+        asked = " if p.requires_grad" if args.get("frozen") else ""
+        edits += _inputs(at, node, other, owner, int(args.get("learners", 1)), "self" if helpers else "", asked)
     return edits
 
 
@@ -201,8 +203,11 @@ class _Crossing:
         return self.touching.update(top) or (self.touching.first(top, free) if opaque is not None else None)
 
 
-def _inputs(at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str) -> list[Edit]:
-    """``inputs=`` with the parameters of the optimizers that step behind the statement that makes this call.
+def _inputs(
+    at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str, asked: str
+) -> list[Edit]:
+    """``inputs=`` with the parameters of the optimizers that step behind the statement that makes this call, of which
+    ``asked`` is asked.
 
     ``root`` is the one name by which the function of the call knows them, too; empty where it is the same function.
     """
@@ -224,5 +229,5 @@ def _inputs(at: Source, node: ast.Call, source: Source, owner: ast.stmt, learner
         raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
     used = stepping[:learners]
     groups = f"{used[0]}.param_groups" if len(used) == 1 else f"o in ({', '.join(used)}) for g in o.param_groups"
-    text = f'[p for {"g in " if len(used) == 1 else ""}{groups} for p in g["params"]]'
+    text = f'[p for {"g in " if len(used) == 1 else ""}{groups} for p in g["params"]{asked}]'
     return set_keyword(at, node, "inputs", text)

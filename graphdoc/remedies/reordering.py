@@ -176,16 +176,17 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
         note += "what the others step with."
     first, *others = places.values()
     roots = sorted(keepers)
+    held = {p.name for p in program.parameters if not p.requires_grad} & program.owners.parameters(works_for)
     if not others and (own := _own_loop(program.sources, first, call, works_for, bool(reached), roots)):
         return own
     at = ", ".join(where(f) for f in places.values())
     level = in_function(users, first)
-    helped: dict[str, Any] = {}
+    helped: dict[str, Any] = {"frozen": True} if held else {}
     if level is not None and level is not call:
         if reached and _is_for_others(program.sources, call):
             return []
         below = users[users.index(level) + 1 :]
-        helped = {"behind": place(level), "through": [place(f) for f in below]}
+        helped |= {"behind": place(level), "through": [place(f) for f in below]}
     since = min(e.index for e in writers)
     calls = [e for e in program.evidence.events if e.kind == "backward" and since < e.index < failing.index]
     if not calls and takes_up_anew(program.evidence.folded, stepped) is False:
