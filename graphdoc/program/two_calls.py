@@ -148,9 +148,14 @@ class TwoCalls:
     def read_apart(self) -> bool:
         """Whether one line calls backward for one loss after the other, clears the gradients of what they share in
         between and steps for none: it wants the gradient of each loss by itself."""
-        if self.failing is None or not self.same_line:
-            return False
-        return self.one_step and bool(self.journal.zeroed_before(self.failing) & self.owners)
+        return self.same_line and self.cleared_between
+
+    @cached_property
+    def cleared_between(self) -> bool:
+        """Whether what the earlier call gave to what both share is cleared before the later one, and before a step."""
+        return (
+            self.failing is not None and self.one_step and bool(self.journal.zeroed_before(self.failing) & self.owners)
+        )
 
     @cached_property
     def for_different_optimizers(self) -> bool:

@@ -82,7 +82,8 @@ def _ways(program: Program, reuse: Reuse) -> list[Remedy]:
     if reuse.lifetime is Lifetime.SAME_PASS and reuse.calls is not None:
         if reuse.ran_beside:
             return behind_call(program, reuse) or [_what_ran_again()]
-        first = kept_for_each(program.sources, reuse) if reuse.read_apart or reuse.within_one_call else _sum(reuse)
+        apart = reuse.cleared_between or reuse.within_one_call
+        first = kept_for_each(program.sources, reuse) if apart else _sum(reuse)
         kept = kept_for_second(program.sources, reuse, program.evidence.root)
         ways = [*first, *kept, *second_forward(program, reuse), *compute_again(program, reuse)]
         return [*ways, *as_fitted(program, reuse, note), *held_by_second(program, reuse, note)]
@@ -186,7 +187,7 @@ def _learn(reuse: Reuse) -> str:
 def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     """Keep the graph for the losses to come, where the gradient of each is wanted by itself."""
     within = reuse.within_one_call
-    kept = reuse.freeing if within else reuse.failing
+    kept = reuse.failing if reuse.read_apart else reuse.freeing
     decided = decided_at(sources, kept.stack, "retain_graph") if kept is not None else None
     if decided is None:
         return []
@@ -194,7 +195,11 @@ def kept_for_each(sources: SourceTexts, reuse: Reuse) -> list[Remedy]:
     what, whose = ("call", "the gradient that it is asked for") if within else ("loss", "its loss's own gradient")
     note = f"Nothing is stepped between the calls: each gives {whose}. The graph goes with the losses."
     args = {"place": place(call), "name": flag, "value": "True"}
-    return [Remedy("set_keyword", f"keep the graph for the next {what}, at {where(call)}", "safe", note, args)]
+    kept_for_next = Remedy("set_keyword", f"keep the graph for the next {what}, at {where(call)}", "safe", note, args)
+    if reuse.read_apart or within:
+        return [kept_for_next]
+    left = "what it gives is cleared before a step could use it: whether it was read before, no run tells"
+    return [replace(kept_for_next, safety="unsafe", open=left)]
 
 
 def kept_for_second(sources: SourceTexts, reuse: Reuse, root: int) -> list[Remedy]:

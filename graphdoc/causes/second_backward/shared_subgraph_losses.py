@@ -138,7 +138,8 @@ def _of_compiled_step(program: Program, reuse: Reuse) -> Finding:
 def _told(program: Program, reuse: Reuse) -> Finding:
     named = names_of(program.sources, program.nodes, reuse.carries, 2)
     exact = reuse.only_heads_stepped or reuse.both_seen
-    for_both = reuse.role is Role.TRAINED and not reuse.fitted_by_one and not reuse.held_by_second
+    for_both = reuse.role is Role.TRAINED and not (reuse.fitted_by_one or reuse.held_by_second)
+    for_both = for_both and (reuse.read_apart or not reuse.cleared_between)
     return Finding(
         0.92 if exact else 0.8,
         Proof.OLDER_EDGE.where(exact and for_both),
@@ -219,6 +220,11 @@ def _advice(program: Program, reuse: Reuse) -> str:
         return (
             "The gradients are cleared in between and no optimizer steps: each loss's own gradient is wanted. Every "
             "call but the last has to keep the graph (one backward on the sum would mix the gradients)."
+        )
+    if reuse.cleared_between:
+        return (
+            "What the first call has given is cleared before a step could use it: where it was read, that call has to "
+            "keep the graph (one backward on the sum would give another gradient); else it does nothing."
         )
     if reuse.within_one_call:
         return "No optimizer steps in between: every call but the last has to keep the graph."
