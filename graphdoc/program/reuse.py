@@ -113,18 +113,18 @@ class Reuse(OlderValues):
     @cached_property
     def may_move_along(self) -> bool:
         """Whether a reference that was made once may be meant to be computed anew with what is compared with it."""
-        if self.role is not Role.REFERENCE or self.lifetime is not Lifetime.MADE_ONCE:
-            return False
-        return is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
+        kept = self.role is Role.REFERENCE and self.lifetime is Lifetime.MADE_ONCE
+        return kept and is_distance(self._evidence.sources, self._evidence.nodes, self._crossing)
 
     @cached_property
     def may_be_held(self) -> bool:
-        """Whether the loss only weighs, or compares, what it computes anew by what was made once, and reaches all that
-        is to learn behind that by the new part, too: the old values may be meant as constants."""
+        """Whether the loss only weighs or compares what it computes anew by what was made once, and reaches all that is
+        to learn behind that anew, too: the old values may be meant as constants."""
         meant = self._all_behind & self._meant if self._meant is not None else self._all_behind
         if self.lifetime is not Lifetime.MADE_ONCE or not meant or not meant <= set(self._evidence.fresh_reaches):
             return False
-        return bool(self._crossing) and all(c.compared or c.factor for c in self._crossing)
+        kinds = {c.compared or c.factor for c in self._crossing}
+        return "" not in kinds and bool(kinds - {"alone"})  # an advantage is no more than a weight of others' terms
 
     @cached_property
     def frozen_by_now(self) -> bool:
