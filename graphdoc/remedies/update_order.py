@@ -191,15 +191,15 @@ def as_constant(program: Program, found: Overwrite, at: Scene | None) -> list[Re
     """Detach what this loss does not train."""
     from graphdoc.fixes.score_detached import through_network
 
-    note = (
-        f"It becomes a constant for this loss: {folded(found.behind, 2)} get no gradient from it, and this loss is not "
-        "meant to train them."
-    )
-    if found.reuse is not None and found.reuse.carries:
-        ways = constant_at_use(program, found.reuse.carries, note)
-        left = open_at_terms(program.evidence.folded, taking(program.nodes, found.reuse.carries))
+    carried = found.reuse if found.reuse is not None and found.reuse.carries else None
+    whose = folded((carried or found).behind, 2)
+    unmeant = "get no gradient from it, and this loss is not meant to train them."
+    note = f"It becomes a constant for this loss: {whose} {unmeant}"
+    if carried is not None:
+        ways = constant_at_use(program, carried.carries, note)
+        left = open_at_terms(program.evidence.folded, taking(program.nodes, carried.carries))
         ways = [replace(r, open=left) for r in ways]
-        return [*(value_with_its_graph(program, found.reuse, ways[0]) if ways else []), *ways]
+        return [*(value_with_its_graph(program, carried, ways[0]) if ways else []), *ways]
     if at is None or not at.forwards:
         return []
     seen = program.evidence
