@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.evidence import Evidence, Frame, Node, OlderEdge, SourceTexts
+from graphdoc.evidence import Frame, Node, OlderEdge, SourceTexts
 from graphdoc.evidence.lookup import node_with
 from graphdoc.program.bindings import function_around, tree
 from graphdoc.program.flows import made_of
@@ -28,16 +28,12 @@ _COMPARING = (
 )
 
 
-def is_reference(evidence: Evidence, carries: list[OlderEdge], trained: set[str]) -> bool:
-    """Whether the failing pass only compares with each of these values.
+def is_reference(sources: SourceTexts, nodes: list[Node], carries: list[OlderEdge]) -> bool:
+    """Whether the failing pass only compares with each of these values: the operation that takes it up sets it against
+    another one (a difference, a ratio, a distance) which the same function or method has computed anew.
 
-    Two things have to hold. Everything that the loss is meant to train behind the value gets its gradient through the
-    rest of the pass as well (``trained`` within ``fresh_reaches``). And the operation that takes the value up sets it
-    against another one (a difference, a ratio, a distance) which the same function or method has computed anew.
+    To be asked where everything that the loss is meant to train behind them gets gradient through the rest, too.
     """
-    if not trained or not trained <= set(evidence.fresh_reaches):
-        return False
-    sources, nodes = evidence.sources, evidence.nodes
     set_against = [c.compared in ("ratio", "distance") or _compared(sources, nodes, c) for c in carries]
     # What it weighs with is no more to be learned through than what it compares with.
     beside = [c.factor or c.compared for c in carries]

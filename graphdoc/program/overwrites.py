@@ -149,7 +149,8 @@ class Overwrite(OverwrittenTensor):
         if any(c in self._evidence.earlier_edges for c in reuse.carries):
             return False
         own = [self.trained & set(c.behind) for c in reuse.carries]
-        return all(own) and not is_reference(self._evidence, reuse.carries, set().union(*own))
+        anew = set().union(*own) <= set(self._evidence.fresh_reaches)
+        return all(own) and not (anew and is_reference(self._evidence.sources, self._evidence.nodes, reuse.carries))
 
     @cached_property
     def _of_one_update(self) -> bool:

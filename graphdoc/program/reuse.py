@@ -34,7 +34,9 @@ class Reuse(OlderValues):
         if self._meant is None or not self._all_behind:
             return Role.UNKNOWN
         trained = self._all_behind & self._meant
-        return Role.REFERENCE if is_reference(self._evidence, self._crossing, trained) else Role.TRAINED
+        anew = bool(trained) and trained <= set(self._evidence.fresh_reaches)
+        compared = anew and is_reference(self._evidence.sources, self._evidence.nodes, self._crossing)
+        return Role.REFERENCE if compared else Role.TRAINED
 
     @cached_property
     def _role_beside_another_loss(self) -> Role:
@@ -51,9 +53,7 @@ class Reuse(OlderValues):
             return Role.TARGET
         if self._of_neither_side:
             return Role.DATA
-        if self.coupling is not None:
-            return Role.TARGET
-        if self.weighed_by is not None or self.aims_anew:
+        if self.coupling is not None or self.weighed_by is not None or self.aims_anew:
             return Role.TARGET
         if self.left_by_another_pass:
             return Role.REFERENCE
@@ -102,11 +102,10 @@ class Reuse(OlderValues):
     def left_by_another_pass(self) -> bool:
         """Whether the pass of the failing loss, made behind the earlier call, computes anew with all of the parameters
         behind, and takes besides what the earlier one's pass has left on an object: a teacher's output, a target."""
+        anew = bool(self._all_behind) and self._all_behind <= set(self._evidence.fresh_reaches)
         if self.lifetime is not Lifetime.SAME_PASS or self.in_one_pass or self.within_one_call or self.asks_for_it:
             return False
-        if not self._all_behind or not self._all_behind <= set(self._evidence.fresh_reaches):
-            return False
-        return all(
+        return anew and all(
             c.tensor.holders and all(h.exact and len(h.steps) > 1 for h in c.tensor.holders) for c in self._crossing
         )
 

@@ -13,7 +13,12 @@ REFUSED = [
     ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([a, 0.0])»\n", {}, "plain numbers"),
     ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([])»\n", {}, "empty"),
     ("stack_instead_of_tensor", "x = «f([a])»\n", {}, "does not make"),
-    ("stack_instead_of_tensor", "import torch\nx = «torch.tensor([[a], [b]])»\n", {"flat": True}, "have dimensions"),
+    (
+        "stack_instead_of_tensor",
+        "import torch\nx = «torch.tensor([[a], [b, c]])»\n",
+        {"flat": True},
+        "rows of one length",
+    ),
     ("pad_return", "def backward(c, g):\n    «return g, None»\n", {"count": 2}, "no return"),
     ("use_instead", "loss = f(«score»)\n", {"operand": "self.score", "name": "score"}, "is not read there"),
     ("fit_gradient", "def b(c, g):\n    w = None\n    «return g, w»\n", {"index": 1, "steps": ["t()"]}, "may be None"),
@@ -97,6 +102,12 @@ FIXED = [
     ),
     ("stack_instead_of_tensor", T + "x = «torch.tensor(y)» + 1\n", {}, T + "x = y + 1\n"),
     ("stack_instead_of_tensor", T + "x = «torch.tensor(ys)»\n", {"structure": "list"}, T + "x = torch.stack(ys)\n"),
+    (
+        "stack_instead_of_tensor",
+        T + "x = «torch.tensor([[a], [b]])»\n",
+        {"flat": True},
+        T + "x = torch.stack([torch.stack([a]), torch.stack([b])]).reshape(2, -1)\n",
+    ),
     (
         "pad_return",
         "def backward(c, g):\n    «return g * 2»  # c\n",

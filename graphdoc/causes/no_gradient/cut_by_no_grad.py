@@ -17,6 +17,7 @@ from graphdoc.program.spans import code_at, distinct, innermost, place, span, wh
 from graphdoc.program.step_closures import unrecorded_call
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.grad_mode import scoped
+from graphdoc.remedies.no_recording import told_under_way
 from graphdoc.remedies.recorded_call import recorded_call, recorded_derivative
 from graphdoc.remedies.under_switch import meant_for_one
 from graphdoc.story.missing_graph import (
@@ -30,7 +31,6 @@ from graphdoc.story.missing_graph import (
     weigh,
     without_graph,
 )
-from graphdoc.story.no_recording import told_under_way
 
 TITLE = "Gradient recording was switched off while the loss was computed"
 

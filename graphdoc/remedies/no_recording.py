@@ -1,4 +1,4 @@
-"""Telling of a failure where nothing is recorded, by a block or within a Function's backward, and no more was seen."""
+"""A failure where nothing is recorded, by a block or within a Function's backward: told, and the latter recorded."""
 
 from __future__ import annotations
 
