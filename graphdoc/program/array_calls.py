@@ -46,7 +46,7 @@ class ArrayCall:
     @property
     def keeps_graphs(self) -> bool:
         """Whether a list holds entries with a graph that it need not have: a list of records, or one only shown."""
-        return self.holds == "nested" or (self.holds == "list" and self.shown)
+        return self.holds == "nested" or (self.holds == "list" and self.shown and not self.learned)
 
     @property
     def converts(self) -> bool:

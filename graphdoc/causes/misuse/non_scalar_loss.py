@@ -91,12 +91,13 @@ def _told(program: Program) -> Finding:
     name = bindings.text_of(output) if isinstance(output, ast.Name | ast.Attribute) else ""
     known = program.tensor_named(name)
     shape = next((n.shape for n in program.nodes if n.id == program.evidence.root), known.shape if known else [])
-    facts = (f"its shape is {list(shape)}",) if shape else ()
     op = known.op if known else ""
     what = bindings.text_of(output) if output is not None else ""
     trained = program.owners.parameters(o.id for o in program.owners.optimizers)
     trained |= {p.name for p in program.parameters if "." in p.name}  # those of a module
     what = what if len(what) <= LONGEST_NAME and "\n" not in what else name
+    facts = (f"its shape is {list(shape)}",) if shape and not what else ()
+    undefined = "and the gradient of several numbers is not defined without saying how they are weighed"
     return Finding(
         strength,
         confidence,
@@ -114,7 +115,7 @@ def _told(program: Program) -> Finding:
         ),
         facts,
         reduced(program.sources, frame, output, inner or reads_rows(program.sources, frame, trained), name, op),
-        because=f"`{what}` has shape {list(shape)}" if what and shape else "",
+        because=f"`{what}` has shape {list(shape)}, {undefined}" if what and shape else "",
     )
 
 
