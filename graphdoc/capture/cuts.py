@@ -78,10 +78,11 @@ class CutWatch(CutRecorder):
             trained = any(p.requires_grad and not p.buffer for p in evidence.parameters)
             # A value whose making was not seen may have come from the network after all, by a way round autograd.
             seen = not any(r.loose for r in chain)
-            if trained and not seen:  # the newest is the nearest to what this pass has put in the place of the loss
+            several = trained and not seen
+            if several:  # the newest is the nearest to what this pass has put in the place of the loss
                 made.sort(key=lambda r: -r.number)
-            for first, _ in apart(made)[: 3 if trained and not seen else 1]:
-                cut = self._cut(first, seen or not trained, autopsy, "constant" if trained else "input")
+            for first, _ in apart(made)[: 3 if several else 1]:
+                cut = self._cut(first, not several, autopsy, "constant" if trained else "input")
                 evidence.cuts.append(cut)
 
     def _fill_missed(self, evidence: Evidence, autopsy: Autopsy) -> None:

@@ -96,12 +96,12 @@ def _compared(
             how = how if ratio or how == _LINEAR else "distance"
             continue
         if op == _PRODUCT and against:
-            weak |= {_WEIGHED} - {_WEIGHED for m in against if order[m].op == _LOG_OF_DISTRIBUTION}
+            if not any(order[m].op == _LOG_OF_DISTRIBUTION for m in against):
+                weak.add(_WEIGHED)
             continue
         beside = [m for m in others if fresh[m] and m not in way]
         computed = bool(beside) and all(order[m].leaf is None for m in beside)
-        distance = op.startswith(COMPARING) and (not op.startswith(_DIFFERENCE) or bool(_turned(order, upper, n)))
-        if computed and distance:
+        if computed and op.startswith(COMPARING) and (not op.startswith(_DIFFERENCE) or _turned(order, upper, n)):
             weak.add(_ASIDE)
             continue
         if beside or not upper.get(n):

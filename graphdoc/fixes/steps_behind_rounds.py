@@ -8,6 +8,7 @@ Args:
     step: the ``step()`` in the loop's body.
     backward: the call of ``backward`` in the same loop.
     inputs: False leaves the call as it is (it reaches none of the parameters that are stepped too early).
+    frozen: True where some of what the round's optimizer holds requires no gradient, and can be no input.
     keepers: first names by which the stepped parameters can be reached.
 """
 
@@ -16,10 +17,10 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
+from graphdoc.fixes.own_inputs import has_inputs, own_inputs, refuse_weighed
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import repeatable
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
-from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
@@ -45,7 +46,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     text = f"{header}{source.lines.newline_at(1)}{inner}{text_of(source, step, inner)}"
     edits = [*delete(source, step), *place_text(source, loop, [text], after=True)]
     if args.get("inputs", True):
-        edits += _inputs(source, node, source.segment(optimizer))
+        refuse_weighed(node)
+        if not has_inputs(node):
+            edits += own_inputs(source, node, [source.segment(optimizer)], bool(args.get("frozen")))
     return edits
 
 
@@ -81,12 +84,3 @@ def _check(
         if unknown:
             text = source.segment(unknown[0]).split("\n")[0]
             raise CannotFix(f"`{text}` is called in the loop, and may use what the steps change")
-
-
-def _inputs(source: Source, node: ast.Call, optimizer: str) -> list[Edit]:
-    """``inputs=`` with the parameters of the round's own optimizer."""
-    if not isinstance(node.func, ast.Attribute) or node.func.attr != "backward" or node.args:
-        raise CannotFix("the backward call has a gradient of its own")
-    if any(k.arg == "inputs" for k in node.keywords):
-        return []
-    return set_keyword(source, node, "inputs", f'[p for g in {optimizer}.param_groups for p in g["params"]]')

@@ -25,8 +25,8 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
+from graphdoc.fixes.own_inputs import has_inputs, own_inputs, refuse_weighed
 from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
-from graphdoc.source.call_arguments import set_keyword
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, is_bare_call, method_of, opaque_calls
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
@@ -65,8 +65,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if args.get("inputs", True):
         if helpers and not _is_of_self(owner, helpers):
             raise CannotFix("the helper that calls backward may not know the optimizers by the same names")
-        asked = " if p.requires_grad" if args.get("frozen") else ""
-        edits += _inputs(at, node, other, owner, int(args.get("learners", 1)), "self" if helpers else "", asked)
+        root, learners = "self" if helpers else "", int(args.get("learners", 1))
+        edits += _inputs(at, node, other, owner, learners, root, bool(args.get("frozen")))
     return edits
 
 
@@ -204,16 +204,14 @@ class _Crossing:
 
 
 def _inputs(
-    at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str, asked: str
+    at: Source, node: ast.Call, source: Source, owner: ast.stmt, learners: int, root: str, frozen: bool
 ) -> list[Edit]:
-    """``inputs=`` with the parameters of the optimizers that step behind the statement that makes this call, of which
-    ``asked`` is asked.
+    """``inputs=`` with the parameters of the optimizers that step behind the statement that makes this call.
 
     ``root`` is the one name by which the function of the call knows them, too; empty where it is the same function.
     """
-    if not isinstance(node.func, ast.Attribute) or node.func.attr != "backward" or node.args:
-        raise CannotFix("the backward call has a gradient of its own")
-    if any(k.arg == "inputs" for k in node.keywords):
+    refuse_weighed(node)
+    if has_inputs(node):
         return []
     found = source.node_block(owner)
     stepping: list[str] = []
@@ -227,7 +225,4 @@ def _inputs(
             stepping.append(source.segment(optimizer))
     if len(stepping) < learners:
         raise CannotFix("which optimizers step with this loss's gradient cannot be seen there")
-    used = stepping[:learners]
-    groups = f"{used[0]}.param_groups" if len(used) == 1 else f"o in ({', '.join(used)}) for g in o.param_groups"
-    text = f'[p for {"g in " if len(used) == 1 else ""}{groups} for p in g["params"]{asked}]'
-    return set_keyword(at, node, "inputs", text)
+    return own_inputs(at, node, stepping[:learners], frozen)

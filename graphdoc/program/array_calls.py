@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,31 +80,30 @@ def array_call(program: Program, frame: Frame | None) -> ArrayCall | None:
 def _filled(sources: SourceTexts, frame: Frame, graphs: set[str]) -> dict[str, list[Frame]]:
     """The lists into which the frame's file puts tensors that have a graph there, and where each of these stands."""
     out: dict[str, list[Frame]] = {}
-    root = bindings.tree(sources, frame.file)
-    for call in ast.walk(root) if root is not None else ():
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-            continue
-        if call.func.attr in ("append", "insert"):
-            names = [n for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name) and n.id in graphs]
-            found = [bindings.frame_of(sources, frame.file, n, frame.function) for n in names]
-            if found:
-                out.setdefault(bindings.text_of(call.func.value), []).extend(found)
+    for kept, call in _filling(bindings.tree(sources, frame.file)):
+        names = [n for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name) and n.id in graphs]
+        found = [bindings.frame_of(sources, frame.file, n, frame.function) for n in names]
+        if found:
+            out.setdefault(bindings.text_of(kept), []).extend(found)
     return out
+
+
+def _filling(scope: ast.AST | None) -> Iterator[tuple[ast.expr, ast.Call]]:
+    """The calls that put something into a list, each with the list."""
+    for n in ast.walk(scope) if scope is not None else ():
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "insert"):
+            yield n.func.value, n
 
 
 def _read_before(sources: SourceTexts, frame: Frame, name: str) -> bool:
     """Whether the list is read above the call for anything but to put something in."""
     root = bindings.tree(sources, frame.file)
     scope = (bindings.function_around(root, frame.line) or root) if root is not None else None
-    filled = {
-        id(n.func.value)
-        for n in (ast.walk(scope) if scope is not None else ())
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in ("append", "insert")
-    }
-    reads = (n for n in (ast.walk(scope) if scope is not None else ()) if isinstance(n, ast.Name | ast.Attribute))
+    filled = {id(kept) for kept, _ in _filling(scope)}
     return any(
         bindings.text_of(n) == name and isinstance(n.ctx, ast.Load) and id(n) not in filled and n.lineno < frame.line
-        for n in reads
+        for n in (ast.walk(scope) if scope is not None else ())
+        if isinstance(n, ast.Name | ast.Attribute)
     )
 
 

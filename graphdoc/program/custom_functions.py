@@ -62,6 +62,11 @@ def used(extras: dict[str, Any]) -> Iterator[Used]:
         )
 
 
+def runs_backward(frame: Frame) -> bool:
+    """Whether the engine calls a custom Function's backward here (``torch.autograd.function``)."""
+    return frame.file.replace("\\", "/").endswith("torch/autograd/function.py") and frame.function.endswith("apply")
+
+
 def only_applied(extras: dict[str, Any]) -> list[Frame]:
     """Where the only Function of the user's that this graph goes through was applied; nothing where there are more."""
     found = list(used(extras))

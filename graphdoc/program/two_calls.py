@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from graphdoc.evidence import Event, Frame, SourceTexts
+from graphdoc.evidence import Event, SourceTexts
 from graphdoc.program.calls_in_order import Journal, Site, site
+from graphdoc.program.custom_functions import runs_backward
 from graphdoc.program.head_optimizers import only_heads_stepped
 
 
@@ -168,10 +169,5 @@ class TwoCalls:
 
 def _around(event: Event) -> Site:
     """The frames of the backward call below which a custom Function made this one; empty where none did."""
-    applied = [i for i, f in enumerate(event.stack) if _is_function(f)]
+    applied = [i for i, f in enumerate(event.stack) if runs_backward(f)]
     return site(event.stack[: applied[-1]]) if applied else ()
-
-
-def _is_function(frame: Frame) -> bool:
-    """Whether the engine calls a custom Function's backward here (``torch.autograd.function``)."""
-    return frame.file.replace("\\", "/").endswith("torch/autograd/function.py") and frame.function.endswith("apply")

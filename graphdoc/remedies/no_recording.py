@@ -7,6 +7,7 @@ import ast
 from graphdoc.evidence import Frame
 from graphdoc.finding import Finding
 from graphdoc.program import bindings
+from graphdoc.program.custom_functions import runs_backward
 from graphdoc.program.mode_under_way import mode_under_way
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
@@ -44,7 +45,7 @@ def told_under_way(program: Program) -> Finding | None:
 def _in_backward(program: Program) -> Frame | None:
     """The user's line in a Function's backward that the failing call was made from, where recording is off in it."""
     stack = program.raised.stack if program.raised is not None else []
-    runs = [i for i, f in enumerate(stack) if f.file.replace("\\", "/").endswith(_FUNCTION) and "apply" in f.function]
+    runs = [i for i, f in enumerate(stack) if runs_backward(f)]
     if not runs or recording_was_on(program.evidence.extras):
         return None
     return next((f for f in stack[runs[-1] + 1 :] if f.user), None)
@@ -83,6 +84,3 @@ def _told_in_backward(program: Program, line: Frame) -> Finding:
             last=place(line),
         ),
     )
-
-
-_FUNCTION = "torch/autograd/function.py"

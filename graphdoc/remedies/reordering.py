@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
@@ -176,12 +177,13 @@ def _last(program: Program, writers: list[Event], failing: Event) -> list[Remedy
         note += "what the others step with."
     first, *others = places.values()
     roots = sorted(keepers)
-    held = {p.name for p in program.parameters if not p.requires_grad} & program.owners.parameters(works_for)
+    held = program.owners.parameters(works_for)
+    frozen = any(p.name in held and not p.requires_grad for p in program.parameters)
+    helped: dict[str, Any] = {"frozen": True} if frozen else {}
     if not others and (own := _own_loop(program.sources, first, call, works_for, bool(reached), roots)):
-        return own
+        return [replace(r, args={**r.args, **helped}) for r in own]
     at = ", ".join(where(f) for f in places.values())
     level = in_function(users, first)
-    helped: dict[str, Any] = {"frozen": True} if held else {}
     if level is not None and level is not call:
         if reached and _is_for_others(program.sources, call):
             return []

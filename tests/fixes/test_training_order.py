@@ -498,3 +498,11 @@ def test_a_value_computed_anew_that_nothing_reads_is_used_instead(tmp_path: Path
 def test_another_value_is_not_used_instead(old: str, new: str, tmp_path: Path) -> None:
     kinds = {r.kind for r, _ in proposed(TWO + UNREAD.format(used="score").replace(old, new), tmp_path)}
     assert kinds and "use_instead" not in kinds
+
+
+def test_rounds_whose_optimizers_hold_frozen_parameters_ask_for_the_rest() -> None:
+    sick = SICK_ROUNDS.format(between="pass", behind="pass")
+    assert 'for p in g["params"] if p.requires_grad]' in fixed(
+        "steps_behind_rounds", sick, "backward", step="@1", frozen=True
+    )
+    assert 'for p in g["params"]]' in fixed("steps_behind_rounds", sick, "backward", step="@1")

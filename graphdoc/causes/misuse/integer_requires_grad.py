@@ -101,41 +101,24 @@ def _remedies(sources: SourceTexts, frame: Frame | None, call: ast.Call | None) 
     """
     name = bindings.text_of(call.func).rsplit(".", 1)[-1] if call is not None else ""
     if name == "Parameter":
-        written = bindings.argument(call, 0, "data") if call is not None else None
-        made = (
-            bindings.frame_of(sources, frame.file, written)
-            if frame is not None and written is not None and _is_inferred(written)
-            else None
-        )
+        written = bindings.argument(call, 0, "data")
+        made: Frame | None = None
+        if frame is not None and written is not None and _is_inferred(written):
+            made = bindings.frame_of(sources, frame.file, written)
         floats = "The numbers are the same, as floats, and can be trained, as a parameter is by itself."
-        return (
-            *remedy_at(
-                made,
-                "set_keyword",
-                "Make the parameter a float one",
-                "unsafe",
-                floats,
-                name="dtype",
-                value="torch.float32",
-            ),
-            *_left_whole(frame),
-        )
+        return (*_as_floats(made, "Make the parameter a float one", floats), *_left_whole(frame))
     if call is None or all(k.arg != "requires_grad" for k in call.keywords):
         return ()
     floats = "The numbers are the same, as floats, and can be trained."
     whole = "The numbers stay whole, as indices and labels have to be, and get no gradient."
     return (
-        *remedy_at(
-            frame,
-            "set_keyword",
-            "Make the tensor a float tensor",
-            "unsafe",
-            floats,
-            name="dtype",
-            value="torch.float32",
-        ),
+        *_as_floats(frame, "Make the tensor a float tensor", floats),
         *remedy_at(frame, "drop_keyword", "Leave the flag off", "unsafe", whole, name="requires_grad"),
     )
+
+
+def _as_floats(frame: Frame | None, title: str, note: str) -> tuple[Remedy, ...]:
+    return remedy_at(frame, "set_keyword", title, "unsafe", note, name="dtype", value="torch.float32")
 
 
 def _is_inferred(made: ast.expr) -> bool:

@@ -201,6 +201,7 @@ def _remedies(sources: SourceTexts, extras: dict[str, Any]) -> tuple[Remedy, ...
 
 
 def _connected(sources: SourceTexts, start: Frame, value: ast.expr, title: str) -> list[Remedy]:
+    """A zero of one of the arguments that the function around reads, in the place of a constant."""
     root = bindings.tree(sources, start.file)
     function = bindings.function_around(root, start.line) if root is not None else None
     if function is None:
