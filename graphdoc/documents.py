@@ -1,17 +1,38 @@
-"""Reading one JSON object from a file that may be anybody's: so many bytes at most, and one line on what is wrong.
+"""Reading a file that may be anybody's, and a JSON object from it: so many bytes at most, one line on what is wrong.
 
 Standard library only: ``graphdoc.evidence`` needs it, which the user's process loads.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from typing import Any
 
 
 class Unreadable(ValueError):
     """The text is one line, with the file's name."""
+
+
+def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
+    """The first ``most`` bytes of a regular file. Nobody is waited for at a pipe, and no device is read without end.
+
+    Raises:
+        OSError: it cannot be read, or is something else than a file.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        kind = os.fstat(handle).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        with open(handle, "rb", closefd=False) as stream:
+            return stream.read(most)
+    finally:
+        os.close(handle)
 
 
 def read_object(path: str | os.PathLike[str], most: int) -> dict[str, Any]:
@@ -21,8 +42,7 @@ def read_object(path: str | os.PathLike[str], most: int) -> dict[str, Any]:
         Unreadable: missing, longer, truncated, not JSON or not an object.
     """
     try:
-        with open(path, "rb") as stream:
-            text = stream.read(most + 1)
+        text = read_regular(path, most + 1)
         if len(text) > most:
             raise Unreadable(f"{path} is longer than {most // 1_000_000} MB, which nothing is that graphdoc writes")
         if not text.lstrip().startswith((b"{", b"[", b"null")):

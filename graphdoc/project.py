@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphdoc.documents import read_regular
 from graphdoc.errors import UsageError
 
 _MARKS = (".hg", "pyproject.toml", "setup.cfg", "setup.py", "pytest.ini", "tox.ini", "ruff.toml", ".ruff.toml")
 """What stands at the top of a project that is in no git repository; pytest and ruff look for the same."""
 _SETTINGS = "pyproject.toml"
+MOST_BYTES = 1_000_000
+"""Of a file of settings; nobody has written a longer one."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,11 @@ def settings_of(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     that table as it stands there.
 
     Raises:
-        UsageError: it cannot be read as TOML.
+        UsageError: it cannot be read as TOML, or is a pipe, a device or longer than any that is one.
     """
     for place in (folder, *folder.parents):
         file = place / _SETTINGS
-        try:
-            data = file.read_bytes()
-        except OSError:
-            data = b""
+        data = _settings_text(file)
         if b"tool.graphdoc" in data:
             import tomllib
 
@@ -75,6 +75,8 @@ def settings_of(folder: Path) -> tuple[Path | None, dict[str, Any]]:
                 tool = tomllib.loads(data.decode()).get("tool")
             except ValueError as e:
                 raise UsageError(f"{file} is not TOML: {e}") from e
+            except RecursionError as e:
+                raise UsageError(f"{file} cannot be read: its values are nested too deeply") from e
             table = tool.get("graphdoc") if isinstance(tool, dict) else None
             if isinstance(table, dict):
                 return file, table
@@ -83,8 +85,31 @@ def settings_of(folder: Path) -> tuple[Path | None, dict[str, Any]]:
     return None, {}
 
 
+def _settings_text(file: Path) -> bytes:
+    """What a file of settings holds; nothing where there is none, or what stands there is of no use and another's."""
+    try:
+        data = read_regular(file, MOST_BYTES + 1)
+        wrong = f"it is longer than {MOST_BYTES // 1_000_000} MB" if len(data) > MOST_BYTES else ""
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        return b""
+    except OSError as e:
+        wrong = e.strerror or str(e)
+    if not wrong:
+        return data
+    if _ours(file):
+        raise UsageError(f"cannot read {file}: {wrong}")
+    return b""
+
+
+def inside(path: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder, or is that folder, once all links are followed."""
+    real, top = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    return top == real or top in real.parents
+
+
 def _named_root(folder: Path) -> Path | None:
-    """What the settings call the project's root, if there is such a folder and the settings are the user's own."""
+    """What the settings call the project's root, if there is such a folder beside or below them, and they are the
+    user's own."""
     try:
         file, table = settings_of(folder)
     except UsageError:
@@ -93,7 +118,8 @@ def _named_root(folder: Path) -> Path | None:
     if file is None or not isinstance(root, str) or not _ours(file):
         return None
     named = Path(os.path.realpath(file.parent / root))
-    return named if named.is_dir() and len(named.parts) > 2 else None  # nothing as wide as / or /home
+    wide = len(named.parts) < 3  # as / and /home are
+    return named if named.is_dir() and inside(named, file.parent) and not wide else None
 
 
 def working_directory() -> Path:

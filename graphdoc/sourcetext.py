@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
-import stat
 import tokenize
+
+from graphdoc.documents import read_regular
 
 MOST_BYTES = 16_000_000
 """Of a file that is read as source; nobody has written a longer one."""
@@ -29,16 +29,7 @@ def digest(data: bytes) -> str:
 def read_source(path: str) -> bytes | None:
     """The content of a regular file of ordinary size, or None."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        data = read_regular(path, MOST_BYTES + 1)
     except (OSError, ValueError):
         return None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-            return None
-        with open(handle, "rb", closefd=False) as stream:
-            return stream.read(MOST_BYTES)
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
+    return data if len(data) <= MOST_BYTES else None

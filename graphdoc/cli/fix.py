@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, parse_reports, put, say, write_reports
+from graphdoc.cli.output import REPORT_HELP, put, say, write_reports
+from graphdoc.cli.report_files import parse_reports
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:

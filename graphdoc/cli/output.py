@@ -1,53 +1,20 @@
-"""Where reports go: ``--report FORMAT[:FILE]``, the terminal, and GitHub Actions when we run there."""
+"""Writing reports: those that were asked for, the terminal's, and GitHub Actions' when we run there."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from graphdoc.errors import UsageError
 
 if TYPE_CHECKING:
+    from graphdoc.cli.report_files import Wanted
     from graphdoc.model import Report
 
 FORMATS_HELP = "json, sarif, github, gitlab, markdown or html"
 REPORT_HELP = f"Write a report as well: {FORMATS_HELP}, to stderr or FILE; may be given several times."
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """One ``--report``: a format, and the file it goes to (None: stderr)."""
-
-    format: str
-    file: Path | None = None
-
-
-def parse_reports(values: Sequence[str]) -> list[Wanted]:
-    """Read the values of ``--report``.
-
-    Raises:
-        UsageError: a format does not exist, or the file's folder does not.
-    """
-    wanted = []
-    for value in values:
-        name, _, file = value.partition(":")
-        check_format(name)
-        if file and not Path(file).absolute().parent.is_dir():
-            raise UsageError(f"--report {value}: the folder {Path(file).parent} does not exist")
-        wanted.append(Wanted(name, Path(file) if file else None))
-    return wanted
-
-
-def check_format(name: str) -> None:
-    """Raises UsageError for a format that does not exist."""
-    from graphdoc.render import FORMATS
-
-    if name not in FORMATS:
-        raise UsageError(f"unknown report format {name!r}; the formats are {', '.join(FORMATS)}")
 
 
 def say(line: str) -> None:
@@ -92,14 +59,21 @@ def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:
 def write_reports(report: Report, wanted: Sequence[Wanted]) -> None:
     """Write each report that was asked for; one that cannot be written costs a line on stderr, not the others."""
     from graphdoc.files import write_whole
-    from graphdoc.render import render
+    from graphdoc.render import is_report, render
 
     for one in wanted:
         if one.file is None:
             show(report, one.format, sys.stderr)
             continue
+        why = one.refusal(report.sources)
+        if why:
+            say(f"cannot write {one.file}: {why}")
+            continue
+        text = render(report, one.format)
+        if text and not is_report(text):  # notes alone: the next run is to know whose file it is
+            text = f"graphdoc: no diagnosis\n\n{text}"
         try:
-            write_whole(one.file, render(report, one.format).encode("utf-8", "backslashreplace"))
+            write_whole(one.file, text.encode("utf-8", "backslashreplace"))
         except OSError as e:
             say(f"cannot write {one.file}: {e.strerror or e}")
 

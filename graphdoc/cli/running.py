@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphdoc.cli.arguments import Asked
-from graphdoc.cli.output import Wanted, parse_reports, say, show, tell_github, write_reports
+from graphdoc.cli.output import say, show, tell_github, write_reports
+from graphdoc.cli.report_files import Wanted, parse_reports
+from graphdoc.cli.settings import reports as settings_reports
 from graphdoc.errors import UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
 
@@ -27,14 +29,16 @@ if TYPE_CHECKING:
 def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) -> int:
     """Run the program, keep what was recorded, print and write the reports; returns the status to end with.
 
-    ``words`` is the program and its arguments, ``reports`` are values of ``--report``. If the program died by a
+    ``words`` is the program and its arguments, ``reports`` are values of ``--report``; without one the project's
+    settings say which reports are written. If the program died by a
     signal, so does this process.
 
     Raises:
         UsageError: the program cannot be started, or a report is of no known format. Nothing has been written.
     """
-    wanted = parse_reports(reports)
     request = Request(list(words), kind, cwd=os.getcwd(), mode=asked.mode)
+    script = request.command[:1] if kind == "script" else []
+    wanted = parse_reports(reports, sources=script) if reports else settings_reports(Path.cwd())
     if request.kind == "script":
         check_script(request.command[0])
     _take_back()

@@ -7,21 +7,26 @@
     audit = "all"
     strict = true
     verify-time = 120                   # of `graphdoc fix`, in seconds
-    root = "src"                        # files below it may be changed; from the folder of the file
+    root = "src"                        # files below it may be changed; in the folder of the file
 
-Read from the nearest pyproject.toml upwards that has such a table, as far as the top of the repository.
+Read from the nearest pyproject.toml upwards that has such a table, as far as the top of the repository. Such a file may
+be a stranger's, in a cloned repository: what it names lies in its own folder, and its reports replace only reports.
 """
 
 from __future__ import annotations
 
+import reprlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphdoc.cli.arguments import AUDITS, NANS, WITH_VALUE, split
 from graphdoc.errors import UsageError
-from graphdoc.project import settings_of
+from graphdoc.project import inside, settings_of
+
+if TYPE_CHECKING:
+    from graphdoc.cli.report_files import Wanted
 
 _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "report": ("run", (str, list)),
@@ -37,7 +42,8 @@ _CHOICES = {"nan": NANS, "audit": AUDITS}
 
 
 def with_settings(words: Sequence[str]) -> list[str]:
-    """The command line with the project's settings in it; ``run --show-settings`` prints them and ends the process.
+    """The command line with the project's settings in it, but for its reports, which no word of the user's names;
+    ``run --show-settings`` prints them and ends the process.
 
     Raises:
         UsageError: a setting does not exist or has a value that it cannot have.
@@ -50,9 +56,17 @@ def with_settings(words: Sequence[str]) -> list[str]:
     if command == "run" and "--show-settings" in ours:
         _show(file, settings)
         sys.exit(0)
-    if any(word.partition("=")[0] == "--report" for word in ours):
-        settings = {key: value for key, value in settings.items() if key != "report"}
     return [command, *(w for k, v in settings.items() if _KINDS[k][0] == command for w in _options(k, v)), *words[1:]]
+
+
+def reports(folder: Path) -> list[Wanted]:
+    """The reports that the settings name, for someone who stands in ``folder``.
+
+    Raises:
+        UsageError: one cannot be written where they have it, or a setting is wrong.
+    """
+    file, settings = find(folder)
+    return [] if file is None else _reports(file, settings)
 
 
 def find(folder: Path) -> tuple[Path | None, dict[str, Any]]:
@@ -69,35 +83,52 @@ def find(folder: Path) -> tuple[Path | None, dict[str, Any]]:
 
 def _check(file: Path, table: dict[str, Any]) -> None:
     for key, value in table.items():
+        shown = reprlib.repr(value)  # however long or deep it is
         if key not in _KINDS:
-            raise UsageError(f"{file}: there is no setting {key!r}; the settings are {', '.join(_KINDS)}")
+            raise UsageError(f"{file}: there is no setting {reprlib.repr(key)}; the settings are {', '.join(_KINDS)}")
         kind = _KINDS[key][1]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise UsageError(f"{file}: {key} cannot be {value!r}")
+            raise UsageError(f"{file}: {key} cannot be {shown}")
         if key in _CHOICES and value not in _CHOICES[key]:
-            raise UsageError(f"{file}: {key} is one of {', '.join(_CHOICES[key])}, not {value!r}")
+            raise UsageError(f"{file}: {key} is one of {', '.join(_CHOICES[key])}, not {shown}")
         if isinstance(value, list) and not all(isinstance(one, str) for one in value):
-            raise UsageError(f"{file}: {key} cannot be {value!r}")
+            raise UsageError(f"{file}: {key} cannot be {shown}")
         if isinstance(value, int | float) and key == "verify-time" and not value >= 1:
-            raise UsageError(f"{file}: {key} is at least 1, not {value!r}")
-        if isinstance(value, str) and key == "root" and not (file.parent / value).is_dir():
-            raise UsageError(f"{file}: {key} names no folder: {value!r}")
+            raise UsageError(f"{file}: {key} is at least 1, not {shown}")
+        if isinstance(value, str) and key == "root":
+            _check_root(file, value)
+
+
+def _check_root(file: Path, root: str) -> None:
+    if "\0" in root or not (file.parent / root).is_dir():
+        raise UsageError(f"{file}: root names no folder: {reprlib.repr(root)}")
+    if not inside(file.parent / root, file.parent):
+        raise UsageError(f"{file}: root leads out of {file.parent}: {reprlib.repr(root)}")
+
+
+def _reports(file: Path, settings: dict[str, Any]) -> list[Wanted]:
+    from graphdoc.cli.report_files import parse_reports
+
+    value = settings.get("report", [])
+    try:
+        return parse_reports(value if isinstance(value, list) else [value], file.parent)
+    except UsageError as e:
+        raise UsageError(f"{file}: {e}") from e
 
 
 def _options(key: str, value: Any) -> list[str]:
     """A setting as words of the command line."""
-    if isinstance(value, bool):
-        return [f"--{'' if value else 'no-'}{key}"]
-    values = value if isinstance(value, list) else [value]
-    return [word for one in values for word in (f"--{key}", str(one))]
+    if key == "report":
+        return []
+    return [f"--{'' if value else 'no-'}{key}"] if isinstance(value, bool) else [f"--{key}", str(value)]
 
 
 def _show(file: Path | None, settings: dict[str, Any]) -> None:
     import json
 
-    from graphdoc.cli.output import check_format, put
+    from graphdoc.cli.output import put
 
-    for word in _options("report", settings.get("report", []))[1::2]:
-        check_format(word.partition(":")[0])
+    if file is not None:
+        _reports(file, settings)
     lines = [f"# {file}" if file is not None else "# no pyproject.toml here has [tool.graphdoc]"]
     put("\n".join([*lines, *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]) + "\n", sys.stdout)

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, check_format, parse_reports, put, say, show, write_reports
+from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, put, say, show, write_reports
+from graphdoc.cli.report_files import check_format, parse_reports
 
 
 def command(

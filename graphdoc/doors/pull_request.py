@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphdoc.sourcetext import read_source
 from graphdoc.unified_diff import parse
 
 _DIFF = ("-c", "core.quotePath=off", "diff", "--merge-base", "--no-ext-diff", "--no-color", "--no-renames", "-U0")
@@ -35,10 +36,10 @@ class PullRequest:
 
     def _text(self, path: str) -> list[str]:
         try:
-            data = git(self.top, "show", f"{self.commit}:{path}") if self.commit else (self.top / path).read_bytes()
+            data = git(self.top, "show", f"{self.commit}:{path}") if self.commit else read_source(str(self.top / path))
         except (OSError, subprocess.CalledProcessError):
             return []
-        return data.decode("utf-8", "replace").split("\n")
+        return (data or b"").decode("utf-8", "replace").split("\n")
 
 
 def pull_request(base: str, commit: str, folder: Path) -> PullRequest:

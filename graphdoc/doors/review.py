@@ -16,10 +16,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from graphdoc.documents import Unreadable, read_object
 from graphdoc.doors.posting import PLACE, PostError, post
 from graphdoc.doors.pull_request import PullRequest, pull_request
 from graphdoc.unified_diff import Change, parse
 
+MOST_BYTES = 100_000_000
+"""Of a report; what is longer was not written here."""
 BODY = "graphdoc: a patch for the autograd error of this pull request, on the lines that it changes."
 
 
@@ -72,7 +75,7 @@ def main(words: list[str] | None = None) -> int:
     if chosen.post is not None and not chosen.commit:
         parser.error("--post needs --commit")
     try:
-        report = json.loads(chosen.report.read_text(encoding="utf-8"))
+        report = read_object(chosen.report, MOST_BYTES)
         found = comments(report, pull_request(chosen.base, chosen.commit, Path.cwd()))
         told = {"commit_id": chosen.commit, "event": "COMMENT", "body": BODY, "comments": found}
         print(json.dumps(told if chosen.commit else found, indent=2))
@@ -83,8 +86,9 @@ def main(words: list[str] | None = None) -> int:
     except subprocess.CalledProcessError as e:
         print(f"graphdoc: {(e.stderr.decode('utf-8', 'replace').strip() or str(e)).splitlines()[0]}", file=sys.stderr)
         return 2
-    except (OSError, ValueError, KeyError, PostError) as e:
-        print(f"graphdoc: {e if isinstance(e, PostError) else f'{type(e).__name__}: {e}'}", file=sys.stderr)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, PostError) as e:
+        line = str(e) if isinstance(e, PostError | Unreadable) else f"{type(e).__name__}: {e}"
+        print(f"graphdoc: {line}", file=sys.stderr)
         return 2
     return 0 if found else 1
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from graphdoc.documents import read_regular
 from graphdoc.errors import UsageError
 from graphdoc.files import write_private
 from graphdoc.launch.interpreter import hook_works, options
@@ -46,6 +47,8 @@ DISABLED = "GRAPHDOC_DISABLE is set"
 NOT_STARTED = "Python was started with -I, -E or -S, which keep graphdoc's start-up hook out"
 OBSERVE = "GRAPHDOC_OBSERVE"
 """Names the folder that programs are to be observed into which nobody can start with ``graphdoc run``."""
+MOST_TROUBLE = 100_000
+"""Bytes that are read of what the hook of one process had to say."""
 _VARIABLES = (
     OBSERVE,
     "GRAPHDOC_OUT",
@@ -256,7 +259,7 @@ def troubles(out: Path) -> list[str]:
     found: list[str] = []
     for file in sorted(out.glob("trouble-*.txt")):
         try:
-            found += file.read_text(encoding="utf-8", errors="replace").splitlines()
+            found += read_regular(file, MOST_TROUBLE).decode("utf-8", "replace").splitlines()
         except OSError as e:
             found.append(f"{file.name} cannot be read: {e.strerror}")
     return list(dict.fromkeys(line.strip() for line in found if line.strip()))

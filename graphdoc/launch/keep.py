@@ -112,12 +112,15 @@ def last_run(cwd: Path) -> Kept:
         UsageError: there is none, or what is left of it cannot be read.
     """
     pointer = cwd / PLACE / "last.json"
+    if pointer.parent.is_symlink():
+        raise UsageError(f"{pointer.parent} is a symbolic link, and what it leads to is not read")
     if not pointer.exists():
         raise UsageError("no run is kept in this folder yet: start the program with `graphdoc run` first")
     name = _read(pointer).get("runs")
-    if not isinstance(name, str) or not RUN_NAME.fullmatch(name) or not (cwd / PLACE / name).is_dir():
+    folder = cwd / PLACE / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
+    if folder is None or folder.is_symlink() or not folder.is_dir():
         raise UsageError(f"{pointer} names a run that is no longer there: start the program with `graphdoc run` again")
-    return open_run(cwd / PLACE / name, cwd)
+    return open_run(folder, cwd)
 
 
 def open_run(place: Path, cwd: Path) -> Kept:

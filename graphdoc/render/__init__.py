@@ -1,4 +1,4 @@
-"""Output formats: every module of this package that defines ``NAME`` and ``render`` is one format."""
+"""Output formats: every module of this package that defines ``NAME``, ``BEGINS`` and ``render`` is one format."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ FORMATS: tuple[str, ...]
 MIN_WIDTH = 80
 MAX_WIDTH = 160
 DEFAULT_WIDTH = 100
+HEAD = 4096
+"""Bytes at the beginning of a file that tell whether it is a report."""
 
 
 @cache
@@ -45,3 +47,8 @@ def render(report: Report, fmt: str, *, width: int | None = None, color: bool = 
     cells = DEFAULT_WIDTH if width is None else max(MIN_WIDTH, min(MAX_WIDTH, width))
     text: str = module.render(report, width=cells, color=color)
     return text
+
+
+def is_report(text: str) -> bool:
+    """Whether a text begins as one that a format here has written, whichever that is."""
+    return any(module.BEGINS.match(text[:HEAD]) for module in _modules().values())

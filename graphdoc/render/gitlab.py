@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 from graphdoc.model import Confidence, Diagnosis, Report
@@ -11,6 +12,7 @@ from graphdoc.render.json import document
 from graphdoc.render.text import flat
 
 NAME = "gitlab"
+BEGINS = re.compile(r'\[\s*(\{\s*"description": "(GD\d{3}|graphdoc): |\]\s*\Z)')
 
 _SEVERITY: dict[str, dict[Confidence, str]] = {
     "error": {"certain": "critical", "likely": "major", "possible": "minor"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable
 from html import escape
 from importlib import resources
@@ -23,6 +24,7 @@ from graphdoc.render.text import flat
 from graphdoc.render.underlines import Row
 
 NAME = "html"
+BEGINS = re.compile(r"<!doctype html>\n.{0,600}<title>graphdoc: ", re.DOTALL)
 
 _WIDTH = 140  # cells; the page scrolls sideways where a window is narrower
 _PARTS = (("curves", "curves"), ("graph", "graph"), ("source", "source"), ("story", "what to do"), ("calls", "calls"))

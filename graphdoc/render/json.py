@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from graphdoc.model import Report
 
 NAME = "json"
+BEGINS = re.compile(r'\{\s*"schema_version": \d+,\s*"run": \{\s*"command": \[')
 
 
 def render(report: Report, *, width: int, color: bool) -> str:

@@ -12,6 +12,7 @@ from graphdoc.render.snippet import gutter_width
 from graphdoc.render.text import flat, neutralise, split_lines
 
 NAME = "markdown"
+BEGINS = re.compile(r"### (error|warning) GD\d{3}: ")
 
 _CODE = re.compile(r"`[^`]+`")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#!|~$@&])")

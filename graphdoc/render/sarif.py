@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ from graphdoc.unified_diff import Change, parse
 from graphdoc.version import __version__
 
 NAME = "sarif"
+BEGINS = re.compile(r'\{\s*"\$schema": "https://json\.schemastore\.org/sarif.{0,200}"name": "graphdoc"', re.DOTALL)
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT = "%SRCROOT%"

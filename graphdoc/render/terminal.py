@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from graphdoc.model import Diagnosis, Fix, Report
 from graphdoc.render import story
 from graphdoc.render.change import change_rows
@@ -12,6 +14,7 @@ from graphdoc.render.text import wrap
 from graphdoc.render.underlines import Row
 
 NAME = "terminal"
+BEGINS = re.compile(r"(error|warning)\[GD\d{3}\]: |graphdoc: ")
 
 _PROSE = 104  # cells; longer lines of prose are hard to read, however wide the terminal is
 _HANG = len("note: ")  # all later lines of a paragraph stand below the first word of a note

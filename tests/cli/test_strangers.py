@@ -214,3 +214,37 @@ def test_an_interrupted_patch_that_somebody_has_planted_changes_nothing(reposito
     (place / "applying.json").write_text(json.dumps({"files": files, "seal": "0" * 64}))
     repository("run", "--no-rerun", "train.py")
     assert script.read_text() == SCRIPT
+
+
+@pytest.mark.parametrize("name", ["run.json", "evidence-1.json", "trouble-1.txt", "last.json"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_neither_waited_for_nor_read(repository: Repository, name: str, kind: str) -> None:
+    run = repository.plant(["true"])
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, "outcome": None}))
+    file = (run.parent if name == "last.json" else run) / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file) if kind == "pipe" else file.symlink_to("/dev/zero")
+    for words in (["show"], ["fix", "--diff"]):
+        done = repository(*words)
+        assert name.startswith("trouble") or "regular file" in done.stderr + done.stdout, done
+        assert "internal error" not in done.stderr and done.returncode < 3
+
+
+def test_a_link_in_the_place_of_the_runs_is_not_followed(repository: Repository, tmp_path: Path) -> None:
+    """It may lead to a run that the user has made elsewhere, whose seal holds there."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "train.py").write_text(SCRIPT)
+    repository("run", "--no-rerun", "train.py", cwd=other)
+    place = repository.folder / ".graphdoc"
+    place.symlink_to(other / ".graphdoc")
+    done = repository("fix", "--unsafe", "--no-verify")
+    assert done.returncode == 2 and "is a symbolic link" in done.stderr
+    place.unlink()
+    place.mkdir()
+    (name,) = (run.name for run in (other / ".graphdoc").iterdir() if run.is_dir())
+    (place / name).symlink_to(other / ".graphdoc" / name)
+    shutil.copy(other / ".graphdoc" / "last.json", place)
+    assert repository("fix", "--unsafe", "--no-verify").returncode == 2
+    assert (other / "train.py").read_text() == SCRIPT

@@ -18,7 +18,7 @@ from sample_reports import FILES, NASTY, PPO, QUIET, REPORTS, SOURCELESS
 from graphdoc import causes
 from graphdoc.causes.base import Cause, Page
 from graphdoc.model import Diagnosis, Fix, Report, Run, Span
-from graphdoc.render import FORMATS, render
+from graphdoc.render import FORMATS, is_report, render
 
 PLACE_AT = {"type": "object", "required": ["line"], "properties": {"line": {"type": "integer", "minimum": 1}}}
 LINES = {"required": ["lines"], "properties": {"lines": {"required": ["begin"]}}}
@@ -63,6 +63,17 @@ def report(*diagnoses: Diagnosis, **changes: object) -> Report:
 
 def test_the_formats() -> None:
     assert FORMATS == ("github", "gitlab", "html", "json", "markdown", "sarif", "terminal")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report_is_known_for_one(name: str) -> None:
+    assert all(is_report(render(REPORTS[name], fmt)) for fmt in FORMATS)
+
+
+def test_what_others_have_written_is_not() -> None:
+    others = ["# error GD101: x", "import torch", '{"runs": []}', "[1]", "<!doctype html>\n<title>a</title>", "- note"]
+    assert not [text for text in others if is_report(text)]
+    assert not is_report(Path(__file__).read_text())
 
 
 def test_an_unknown_format_is_named_with_the_known_ones() -> None:

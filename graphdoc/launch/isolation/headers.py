@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphdoc.sourcetext import read_source
+
 if TYPE_CHECKING:
     from graphdoc.launch import Request
 
@@ -51,7 +53,10 @@ def _files(request: Request) -> list[Path]:
 def _text(file: Path, texts: Mapping[Path, str]) -> str | None:
     try:
         resolved = file.resolve()
-        return texts[resolved] if resolved in texts else file.read_text(encoding="utf-8")
+        if resolved in texts:
+            return texts[resolved]
+        data = read_source(str(resolved))
+        return None if data is None else data.decode("utf-8")
     except (OSError, ValueError, RuntimeError):
         return None
 
