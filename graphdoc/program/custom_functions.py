@@ -90,12 +90,22 @@ def forward_of(sources: SourceTexts, file: str, backward: ast.FunctionDef) -> as
     return None
 
 
-def inputs_of(forward: ast.FunctionDef) -> list[str]:
+def inputs_of(forward: ast.FunctionDef, with_ctx: bool = True) -> list[str]:
     """The names of forward's arguments after ``ctx``; empty where their number is not fixed."""
     a = forward.args
     if a.vararg or a.kwonlyargs or a.kwarg:
         return []
-    return [x.arg for x in (*a.posonlyargs, *a.args)][1:]
+    return [x.arg for x in (*a.posonlyargs, *a.args)][int(with_ctx) :]
+
+
+def takes_ctx(sources: SourceTexts, file: str, forward: ast.FunctionDef) -> bool:
+    """Whether forward is given ``ctx``; in a class that has a ``setup_context`` only that is."""
+    return not any(
+        isinstance(node, ast.ClassDef)
+        and forward in node.body
+        and any(isinstance(n, ast.FunctionDef) and n.name == "setup_context" for n in node.body)
+        for node in ast.walk(bindings.tree(sources, file) or ast.Module([], []))
+    )
 
 
 def mark(function: ast.FunctionDef) -> ast.expr | None:

@@ -29,6 +29,7 @@ REFUSED = [
         "does not tell",
     ),
     ("pad_return", "def backward(c, g):\n    «return *g,»\n", {"count": 2}, "cannot be read"),
+    ("return_values", "«g = h»\n", {"values": ["g"]}, "no return"),
     ("make_leaf", "x = «torch.randn(3) * 2»\n", {}, "no single tensor"),
     ("to_numpy", "y = «x.detach().numpy()»\n", {}, "already"),
     ("reduce_loss", "«loss.backward(g)»\n", {}, "each element"),
@@ -131,6 +132,19 @@ FIXED = [
         "def b(c, g):\n    w = x.t() @ g\n    «return g, w»\n",
         {"index": 1, "steps": ["t()"], "product": True},
         "def b(c, g):\n    w = x.t() @ g\n    return g, w.t()\n",
+    ),
+    (
+        "return_values",
+        "def b(c, g):\n    «return (None, g)»  # c\n",
+        {"values": ["g", "None"]},
+        "def b(c, g):\n    return g, None  # c\n",
+    ),
+    ("return_values", "def b(c, g):\n    «return»\n", {"values": ["g"]}, "def b(c, g):\n    return g\n"),
+    (
+        "return_values",
+        "«def b(c, g)»:\n    h = g\n    if c:\n        return g, h\n\n\nx = 1\n",
+        {"values": ["g", "h"]},
+        "def b(c, g):\n    h = g\n    if c:\n        return g, h\n    return g, h\n\n\nx = 1\n",
     ),
     ("pad_return", "def b(c, g):\n    «return (g, (g))»\n", {"count": 3}, "def b(c, g):\n    return (g, (g), None)\n"),
     (

@@ -83,6 +83,42 @@ CASES = [
         """,
     ),
     Case(
+        "return_values",
+        start="""\
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        body, weight = nn.Linear(3, 5), nn.Parameter(torch.randn(5))
+        nets, x = [body, nn.ParameterList([weight])], torch.randn(4, 3)
+        opt = torch.optim.SGD([*body.parameters(), weight], lr=0.1)
+        """,
+        sick="""\
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, weight):
+                ctx.save_for_backward(x, weight)
+                return x * weight
+
+            @staticmethod
+            def backward(ctx, grad):
+                x, weight = ctx.saved_tensors
+                d_weight = (grad * x).sum(0)
+                d_x = grad * weight
+
+        for step in range(3):
+            opt.zero_grad()
+            Scale.apply(body(x), weight).square().mean().backward()
+            opt.step()
+        """,
+        right="""\
+        for step in range(3):
+            opt.zero_grad()
+            (body(x) * weight).square().mean().backward()
+            opt.step()
+        """,
+    ),
+    Case(
         "add_statement",
         start=FROZEN_ENCODER,
         sick="""\

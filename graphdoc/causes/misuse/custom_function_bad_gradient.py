@@ -13,11 +13,12 @@ from graphdoc.messages.recognise import Match
 from graphdoc.model import Span
 from graphdoc.program import bindings, custom_functions
 from graphdoc.program.exception import called_by_autograd
+from graphdoc.program.input_gradients import reaches_end, returned_values
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span
 from graphdoc.remedies.fitted_gradient import fitted_gradient
-from graphdoc.remedies.fix_places import remedy_at
+from graphdoc.remedies.returned_gradients import Returned, padded, returned_gradients
 
 TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
 
@@ -129,11 +130,10 @@ def _function(said: Match) -> str:
 def _told(program: Program, said: Match) -> Finding:
     cls = re.sub(r"Backward\d*$", "", _function(said).removesuffix(".backward"))
     strength, confidence = program.weight(0.95, Proof.RAISED.confidence)
-    seen = [f for f in custom_functions.used(program.evidence.extras) if f.name == cls]
+    seen = [f for f in custom_functions.used(program.evidence.extras) if cls in (f.name, "")]
     function = seen[0] if len(seen) == 1 else None
     at = _backward(program.sources, cls, function)
-    expected, got = (int(said.fields["expected"]), int(said.fields["got"])) if said.id == _COUNT else (0, 0)
-    returns = _returns(program.sources, at, got)
+    returns = _returns(program.sources, at, _count(said, "got"))
     forward = custom_functions.forward_of(program.sources, *at) if at else None
     applied = function.apply if function is not None else None
     checked = "noticed when this backward runs" if said.id == _SIGNATURE else _CHECKED
@@ -151,8 +151,7 @@ def _told(program: Program, said: Match) -> Finding:
             )
         ),
         (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
-        _remedies(returns, function, forward, expected, got)
-        or (fitted_gradient(program.raised, returns) if said.id == _SHAPE else ()),
+        _remedies(program, said, at, returns, function),
     )
 
 
@@ -179,8 +178,14 @@ def _marks(program: Program, said: Match, at: Method | None, returns: list[Frame
     label = "these are the gradients that do not fit" if len(returns) == 1 else "the gradients may come from here"
     if said.id == _COUNT and len(returns) == 1:
         label = f"{_counted(int(said.fields['got']), 'value')} returned"
-    if at is not None and not any(isinstance(n, ast.Return) and n.value is not None for n in bindings.shallow(at[1])):
-        label = "no value is returned here"  # None, which the message counts as one
+    own = [n for n in _return_statements(at[1]) if n.lineno == returns[0].line] if at is not None else []
+    if any(_is_list(n) for n in own):
+        label = "a list counts as one value; it has to be a tuple"
+    if any(n.value is None for n in own):
+        label = "no value is returned here"
+    if at is not None and returns and returns[0].line == bindings.frame_of(program.sources, *at, "backward").line:
+        some = any(n.value is not None for n in _return_statements(at[1]))
+        label = "it can end without a return" if some else "no value is returned here"  # None, counted as one
     frame = program.raised_at
     if not returns and frame is not None and frame.function == "backward":
         return [span("cause", frame, "raised in this backward", program.sources)]
@@ -194,7 +199,8 @@ def _arguments(sources: SourceTexts, said: Match, at: Method | None, forward: as
     head = replace(bindings.frame_of(sources, at[0], forward, "forward"), column=0)
     label = "the arguments"
     if said.id == _COUNT:
-        label = f"forward has {_counted(int(said.fields['expected']), 'argument')} after `ctx`"
+        after = " after `ctx`" if custom_functions.takes_ctx(sources, at[0], forward) else ""
+        label = f"forward has {_counted(int(said.fields['expected']), 'argument')}{after}"
     return [span("related", head, label, sources)]
 
 
@@ -211,7 +217,7 @@ def _counted(number: int, what: str) -> str:
 def _explain(name: str, said: str) -> str:
     if said == _COUNT:
         return (
-            f"`{name}.backward` has to return one value for each argument of `{name}.forward` after `ctx`, in the same "
+            f"`{name}.backward` has to return one value for each argument that `{name}.apply` is given, in the same "
             "order: a gradient, or None for what has none."
         )
     if said == _OTHER:
@@ -229,50 +235,57 @@ def _explain(name: str, said: str) -> str:
 
 
 def _remedies(
-    returns: list[Frame],
-    function: custom_functions.Used | None,
-    forward: ast.FunctionDef | None,
-    expected: int,
-    got: int,
+    program: Program, said: Match, at: Method | None, returns: list[Frame], function: custom_functions.Used | None
 ) -> tuple[Remedy, ...]:
-    """None for the missing gradients, where there is one return statement and too few values in it.
-
-    It is safe where the run shows that the arguments without a value were no tensors.
-    """
-    if got >= expected or len(returns) != 1:
+    """What the one place that returns is to return; nothing where the source does not show what it does return."""
+    if at is None or len(returns) != 1 or said.id == _SIGNATURE:
         return ()
-    missing = set(range(got, expected))
-    known = custom_functions.inputs_of(forward) if forward is not None else []
-    which = [f"`{known[i]}`" for i in sorted(missing) if i < len(known)]
-    told = ", ".join(which) if len(which) == len(missing) else "the arguments that have no gradient"
-    plain = function is not None and len(function.needs) == expected and missing <= function.numbers
-    if function is not None and any(i < len(function.needs) and function.needs[i] for i in missing):
-        return ()  # one of them is to learn: None at its place would end the error and its gradient with it
-    note = "These arguments get no gradient through this Function; right for constants and for what is no tensor."
-    if plain:
-        verb = "is" if len(missing) == 1 else "are"
-        note = (
-            f"{told[0].upper()}{told[1:]} {verb} no tensor in any call of this run, so there is no gradient to return."
-        )
-    return remedy_at(
-        returns[0],
-        "pad_return",
-        f"Return None for {told}",
-        "safe" if plain else "unsafe",
-        note,
-        count=expected,
-    )
+    backward = at[1]
+    statement = next((n for n in _return_statements(backward) if n.lineno == returns[0].line), None)
+    values = returned_values(statement)
+    if _count(said, "got") not in (0, len(values) if values and not _is_list(statement) else 1):
+        return ()
+    inputs = _inputs(program.sources, at, function, _count(said, "expected"))
+    found = Returned(returns[0], backward, statement, inputs, function)
+    if said.id == _SHAPE:
+        return returned_gradients(found) or fitted_gradient(program.raised, returns)
+    no_tensor = int(said.fields["index"]) - 1 if said.id == _OTHER else -1
+    return returned_gradients(found, no_tensor) or (padded(found) if said.id == _COUNT else ())
+
+
+def _inputs(sources: SourceTexts, at: Method, function: custom_functions.Used | None, expected: int) -> tuple[str, ...]:
+    """The names of the arguments that forward was given, empty ones where it does not name them."""
+    forward = custom_functions.forward_of(sources, *at)
+    names: list[str] = []
+    if forward is not None:
+        names = custom_functions.inputs_of(forward, custom_functions.takes_ctx(sources, at[0], forward))
+    count = expected or (len(function.needs) if function is not None else 0) or len(names)
+    return tuple(names[:count] if len(names) >= count else [""] * count)
+
+
+def _count(said: Match, name: str) -> int:
+    return int(said.fields[name]) if said.id == _COUNT else 0
+
+
+def _is_list(statement: ast.Return | None) -> bool:
+    return statement is not None and isinstance(statement.value, ast.List)
+
+
+def _return_statements(function: ast.FunctionDef) -> list[ast.Return]:
+    return sorted((n for n in bindings.shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
 
 
 def _returns(sources: SourceTexts, at: Method | None, got: int) -> list[Frame]:
-    """The returns of a backward; where the number of values is known, without those that write out another number."""
+    """What in a backward returns so many values, where their number is known; the backward itself for its end."""
     if at is None:
         return []
     file, function = at
-    nodes = sorted((n for n in bindings.shallow(function) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
+    nodes = _return_statements(function)
     fitting = [n for n in nodes if not (got and isinstance(n.value, ast.Tuple) and len(n.value.elts) != got)]
-    found = [bindings.frame_of(sources, file, n, function.name) for n in fitting or nodes]
-    return found or [bindings.frame_of(sources, file, function, "backward")]
+    end = [bindings.frame_of(sources, file, function, "backward")]
+    if not fitting and got == 1 and reaches_end(function.body):
+        return end
+    return [bindings.frame_of(sources, file, n, function.name) for n in fitting or nodes] or end
 
 
 CAUSE = Cause(

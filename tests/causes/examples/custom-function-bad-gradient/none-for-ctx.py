@@ -1,0 +1,24 @@
+"""A value too many: the author counted `ctx` among the arguments."""
+
+import torch
+
+
+class Outer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, u, v):
+        ctx.save_for_backward(u, v)
+        return torch.outer(u, v)
+
+    @staticmethod
+    def backward(ctx, grad):
+        u, v = ctx.saved_tensors
+        du, dv = grad @ v, u @ grad
+        return None, du, dv
+
+
+torch.manual_seed(0)
+u, v = torch.randn(3, requires_grad=True), torch.randn(2, requires_grad=True)
+Outer.apply(u, v).square().sum().backward()
+
+# told at: return None, du, dv
+# fails: returned an incorrect number of gradients (expected 2, got 3)
