@@ -23,8 +23,11 @@ def fails_alike(original: Evidence, later: Evidence, back: Back) -> bool:
     """
     if not same_failure(original, later) or fails_elsewhere(original, later, back):
         return False
-    was = damage(original.nodes, original.stale, [*original.older_edges, *original.earlier_edges], lambda line: line)
-    left = damage(later.nodes, later.stale, [*later.older_edges, *later.earlier_edges], back)
+    was = damage(original.nodes, original.stale, _edges(original), lambda line: line)
+    left = damage(later.nodes, later.stale, _edges(later), back)
+    if not was:
+        # No edge leads into what was freed where all of the graph was: then the node at which the engine stopped tells.
+        was, left = met(original.failing_node, lambda line: line), met(later.failing_node, back)
     if original.probe and original.probe == later.probe:
         was, left = was | cuts_of(original.cuts, lambda line: line), left | cuts_of(later.cuts, back)
     return was <= left
@@ -39,17 +42,24 @@ def fails_elsewhere(original: Evidence, later: Evidence, back: Back) -> bool:
 def damage(
     nodes: list[Node], overwritten: list[Stale], edges: list[OlderEdge], back: Back
 ) -> frozenset[tuple[object, ...]]:
-    """What the failing graph needs and no longer has: overwritten tensors by where they are used, and the edges into
-    parts that were freed, by where both ends were made.
+    """What the failing graph needs and no longer has: overwritten tensors by where they are used and by each line that
+    wrote them, where these are known, and the edges into parts that were freed, by where both ends were made.
     """
     found: set[tuple[object, ...]] = set()
     for stale in overwritten:
-        found.add(("overwritten", stale.tensor.name, _made(node_with(nodes, stale.node), back)))
+        used = _made(node_with(nodes, stale.node), back)
+        for writer in {_innermost(w.stack, back) for w in stale.writes} or {None}:
+            found.add(("overwritten", stale.tensor.name, used, writer))
     for carry in edges:
         if carry.dead:
             ends = (_made(node_with(nodes, n), back) for n in (carry.consumer, carry.producer))
             found.add(("freed", *ends))
     return frozenset(found)
+
+
+def met(node: Node | None, back: Back) -> frozenset[tuple[object, ...]]:
+    """The node at which a failing call stopped, by what it is and where it was made."""
+    return frozenset() if node is None else frozenset({("met", node.op, _made(node, back))})
 
 
 def cuts_of(cuts: list[Cut], back: Back) -> frozenset[tuple[object, ...]]:
@@ -70,7 +80,15 @@ def _call(failing_call: Event | None, raised: Raised | None) -> Line | None:
     return (frame.file, frame.line) if frame is not None else None
 
 
+def _edges(evidence: Evidence) -> list[OlderEdge]:
+    return [*evidence.older_edges, *evidence.earlier_edges]
+
+
 def _made(node: Node | None, back: Back) -> Line | None:
     """The user's innermost line that made a node."""
-    frame = next((f for f in reversed(node.stack) if f.user), None) if node is not None else None
+    return _innermost(node.stack, back) if node is not None else None
+
+
+def _innermost(stack: list[Frame], back: Back) -> Line | None:
+    frame = innermost_user(stack)
     return back((frame.file, frame.line)) if frame is not None else None

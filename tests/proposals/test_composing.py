@@ -373,3 +373,85 @@ def test_no_patch_is_put_together_of_two_draws_for_one_loss(again: str, twice: b
 )
 def test_a_patch_is_not_put_upon_itself(first: str, second: str, same: bool) -> None:
     assert _adds_the_same({"t.py": "a()\nb()\n"}, {"t.py": first}, {"t.py": second}) is same
+
+
+BEFORE_THE_LOOP = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+heads = nn.ModuleList([nn.Linear(5, 1), nn.Linear(5, 1)])
+optimizer = torch.optim.SGD(heads.parameters(), lr=0.1)
+x, y = torch.randn(8, 5), torch.randn(8, 1)
+guesses = [head(x) for head in heads]
+loss = sum((guess - y).pow(2).mean() for guess in guesses)
+for _ in range(4):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_what_a_loss_is_made_of_is_the_next_thing_to_mend_at_the_same_message_and_line(tmp_path, monkeypatch):
+    """At first all of the graph is used up, and no edge leads into what is; behind the first patch one does."""
+    _, report = tried(tmp_path, monkeypatch, BEFORE_THE_LOOP)
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert "+    guesses = [" in best.diff and "+    loss = sum" in best.diff
+    alone = next(f for f in report.diagnoses[0].fixes if f is not best and f.diff)
+    assert "still fails in the same way" not in alone.verification["summary"]
+
+
+TWO_WRITERS = """\
+import torch
+from torch import nn
+
+
+class Cart:
+    def __init__(self):
+        self.speed = torch.zeros(2, 5)
+
+    def push(self, force):
+        self.speed = moved(self.speed, force).clamp(-9, 9)
+
+    def stop(self, which):
+        self.speed[:, which] = torch.zeros(2)
+
+    @property
+    def seen(self):
+        return self.speed.T
+
+
+def moved(speed, force):
+    for _ in range(2):
+        speed += force * 0.1
+    return speed
+
+
+torch.manual_seed(0)
+cart, driver = Cart(), nn.Linear(2, 2)
+optimizer = torch.optim.SGD(driver.parameters(), lr=0.1)
+for episode in range(3):
+    loss = torch.zeros(())
+    for tick in range(3):
+        cart.push(driver(cart.seen + 1).T)
+        loss = loss + cart.seen.norm(dim=1).sum()
+        if episode and tick == 1:
+            cart.stop(2)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    cart.speed = cart.speed.detach().clone()
+"""
+
+
+@pytest.mark.slow
+def test_two_writes_of_what_one_line_has_saved_are_two_things_to_mend(tmp_path, monkeypatch):
+    """The same tensor of the same line is found overwritten, and another line has written it."""
+    _, report = tried(tmp_path, monkeypatch, TWO_WRITERS)
+    best = report.diagnoses[0].fixes[0]
+    assert best.verified is True, [f.verification for f in report.diagnoses[0].fixes]
+    assert "+        speed = speed + force * 0.1" in best.diff and "self.speed = self.speed.clone()" in best.diff
+    assert len(best.verification["chain"]) == 1
+    assert not any("still fails in the same way" in f.verification["summary"] for f in report.diagnoses[0].fixes)
