@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from types import FrameType
 
 
 def _here() -> str:
@@ -20,14 +23,19 @@ if __name__ == "__main__" and sys.path[:1] == [_here()] and not sys.flags.safe_p
 
 
 def main() -> None:
-    """Run the command line; ends with status 2 and one line on stderr where the input, or graphdoc, is at fault."""
-    from graphdoc.cli.arguments import quick
-    from graphdoc.cli.settings import with_settings
-    from graphdoc.errors import UsageError, missing_dependency
+    """Run the command line; ends with status 2 and one line on stderr where the input, or graphdoc, is at fault, and
+    with one line and 130 after Ctrl-C."""
+    from graphdoc.errors import Interrupted, UsageError, missing_dependency
 
-    if not _here():
-        _end("the working directory is no longer there")
     try:
+        ours = threading.current_thread() is threading.main_thread()
+        if ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _interrupt)
+        from graphdoc.cli.arguments import quick
+        from graphdoc.cli.settings import with_settings
+
+        if not _here():
+            _end("the working directory is no longer there")
         sys.argv[1:] = with_settings(sys.argv[1:])
         wanted = quick(sys.argv[1:])
         if wanted is not None:
@@ -39,6 +47,8 @@ def main() -> None:
         app(prog_name="graphdoc")
     except UsageError as e:
         _end(str(e))
+    except Interrupted as e:
+        _end("interrupted", 128 + e.number)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # who reads has seen enough; the exit flushes once more
         sys.exit(1)
@@ -54,11 +64,18 @@ def main() -> None:
         _end(f"internal error: {type(e).__name__}: {e} (GRAPHDOC_DEBUG=1 shows where)")
 
 
-def _end(line: str) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    """Unlike a KeyboardInterrupt, which typer ends in words of its own."""
+    from graphdoc.errors import Interrupted
+
+    raise Interrupted(number)
+
+
+def _end(line: str, status: int = 2) -> None:
     from graphdoc.cli.output import say
 
     say(line)
-    sys.exit(2)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The errors that are not ours: a user's own input, told in a clear line and exit status 2, and a half installation."""
+"""What ends a command and is no error of ours: wrong input, told in a line and exit status 2; Ctrl-C; a half
+installation."""
 
 from __future__ import annotations
 
@@ -8,6 +9,14 @@ class UsageError(Exception):
 
     ``graphdoc.__main__.main`` prints it as ``graphdoc: LINE`` on stderr and ends with status 2.
     """
+
+
+class Interrupted(BaseException):
+    """The user wants no more of it: ``number`` is the signal's. No ``Exception``, so that nothing goes on behind it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("interrupted")
+        self.number = number
 
 
 def missing_dependency(error: BaseException) -> str:

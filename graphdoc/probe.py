@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.evidence import SECOND_LOOK, Evidence, EvidenceError, Process, Sign
-from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, check_ways, launch_apart, stoppable
+from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
@@ -93,6 +93,9 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     It runs once for a kept run: its outcome is kept beside ``evidence`` and read from there afterwards. If the second
     run does not fail in the same way, what is returned is the first evidence with a sentence about that in
     ``extras["second_run"]``.
+
+    Raises:
+        Interrupted: by a signal; what the run has left is lost.
     """
     known = deepened(kept, evidence.process)
     if known is not None:
@@ -120,9 +123,7 @@ def deepen(kept: Kept, evidence: Evidence, announce: Callable[[str], None] | Non
     except CannotIsolate as e:
         _tell_why(evidence.extras, str(e))
         return evidence
-    except Interrupted:
-        _tell_why(evidence.extras, "it was interrupted")
-        return evidence
+    stop.check()
     try:
         result.write(str(_companion(kept, evidence.process)))
     except OSError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,10 @@ from graphdoc.errors import UsageError
 if TYPE_CHECKING:
     from graphdoc.launch.keep import Kept
     from graphdoc.model import Fix, Report
+
+NOT_VERIFIED = 3
+"""The exit status of ``--diff`` where no trial has verified the patch that is printed: one was not run, or left it
+open."""
 
 
 def command(
@@ -54,8 +60,9 @@ def command(
 ) -> None:
     """Mend the program of the last run.
 
-    With --diff the patch is printed, for `git apply` or `patch -p1`; the exit status is 0 when there is one, 1 when
-    there is none and 2 after an error. Without it the patch is applied.
+    With --diff the patch is printed, for `git apply` or `patch -p1`; the exit status is 0 when it is verified, 3 when
+    it is not, 1 when there is none and 2 after an error. Without --diff the patch is applied. Ctrl-C prints and changes
+    nothing, and ends with 130.
     """
     wanted = parse_reports(report or [])
     from graphdoc.diagnose import report_for
@@ -87,13 +94,18 @@ def command(
             trying.only = _numbered([fix for d in standing.diagnoses for fix in d.fixes], choose)
         result = propose(kept, result, verify=verify is not False, trying=trying)
     fixes = [fix for d in result.diagnoses for fix in d.fixes]
+    interrupted = 128 + trying.interrupted if trying is not None and trying.interrupted else 0
     if list_:
         put(_listing(fixes, result.left_out), sys.stdout)
         write_reports(result, wanted)
-        raise typer.Exit(0 if fixes else 1)
+        raise typer.Exit(interrupted or int(not fixes))
     chosen = [f for f in fixes if trying is not None and trying.is_meant(f)] if choose is not None else []
     fix = _best(fixes) if choose is None else _numbered(chosen or fixes, 1 if chosen else choose)
+    patch = b""
     try:
+        if interrupted:
+            say(f"interrupted, so {'no patch is printed' if diff else 'nothing was changed'}")
+            raise typer.Exit(interrupted)
         if fix is None:
             say(_why_none(result))
             raise typer.Exit(1)
@@ -107,25 +119,17 @@ def command(
             for line in _passed_over(fix, fixes, told):
                 say(line)
         if diff:
-            say(_tried(fix))
-            _print_patch(diff_bytes(fix.diff, base), base)
-        elif trying is not None and trying.interrupted:
-            say(f"interrupted, so nothing was changed: {fix.title} (--diff prints it)")
-            raise typer.Exit(128 + trying.interrupted)
-        elif fix.safety == "display":
-            say(f"this fix is only shown, never applied: {fix.title} (--diff prints it)")
-            raise typer.Exit(1)
-        elif not kept.trusted:
-            say(f"not applied, because the run was not recorded here: {fix.title}. --diff prints it for you to judge")
-            raise typer.Exit(1)
-        elif fix.safety == "unsafe" and not unsafe:
-            note = f" {fix.note}" if fix.note else ""
-            say(f"not applied, because {_why_unsafe(fix)}: {fix.title}.{note} --unsafe applies it.")
+            patch = diff_bytes(fix.diff, base)
+        elif why_not := _why_not_applied(fix, kept.trusted, unsafe):
+            say(why_not)
             raise typer.Exit(1)
         else:
             _apply(fix, contents, base, root)
     finally:
         write_reports(result, wanted)
+    if diff:
+        _print_patch(fix, patch, base)
+        raise typer.Exit(0 if fix.verified else NOT_VERIFIED)
 
 
 def _tried(fix: Fix) -> str:
@@ -184,19 +188,25 @@ def _about_a_stranger(kept: Kept) -> str:
     return f"{told}, so its program is not run again and nothing is tried; --verify runs it: {words}"
 
 
-def _print_patch(data: bytes, base: Path) -> None:
+def _print_patch(fix: Fix, data: bytes, base: Path) -> None:
     """The patch on stdout, byte for byte; on a terminal with all that could command it spelled out."""
     from graphdoc.project import where_to_apply, working_directory
 
+    say(_tried(fix))
     where = where_to_apply(base, working_directory())
     if where:
         say(where)
-    sys.stdout.flush()
-    if sys.stdout.isatty():
+    _ignore_interrupts()  # whoever gets the patch gets its status with it
+    if sys.stdout is None or sys.stdout.isatty():
         put(data.decode("utf-8", "replace"), sys.stdout)
         return
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
+
+
+def _ignore_interrupts() -> None:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _changed_files(kept: Kept, root: Path) -> set[Path]:
@@ -229,6 +239,18 @@ def _numbered(fixes: list[Fix], number: int) -> Fix:
 def _best(fixes: list[Fix]) -> Fix | None:
     """The best fix with a patch that did not fail when it was tried."""
     return next((f for f in fixes if f.diff and f.safety != "display" and f.verified is not False), None)
+
+
+def _why_not_applied(fix: Fix, trusted: bool, unsafe: bool) -> str:
+    """One line on why a fix is only to be printed; empty where it may be applied."""
+    if fix.safety == "display":
+        return f"this fix is only shown, never applied: {fix.title} (--diff prints it)"
+    if not trusted:
+        return f"not applied, because the run was not recorded here: {fix.title}. --diff prints it for you to judge"
+    if fix.safety == "unsafe" and not unsafe:
+        note = f" {fix.note}" if fix.note else ""
+        return f"not applied, because {_why_unsafe(fix)}: {fix.title}.{note} --unsafe applies it."
+    return ""
 
 
 def _why_unsafe(fix: Fix) -> str:
@@ -291,6 +313,7 @@ def _apply(fix: Fix, contents: dict[Path, bytes], base: Path, root: Path) -> Non
     from graphdoc.render.text import statement
 
     here = working_directory()
+    _ignore_interrupts()  # half of it told would be worse than all of it done
     undo = os.path.relpath(apply_whole(contents, base, root), base)
     names = ", ".join(os.path.relpath(os.path.realpath(path), here) for path in contents)
     why = f" ({_summary(fix)})" if _summary(fix) else ""

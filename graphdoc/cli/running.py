@@ -18,7 +18,7 @@ from graphdoc.cli.arguments import Asked
 from graphdoc.cli.output import say, show, tell_github, write_reports
 from graphdoc.cli.report_files import Wanted, parse_reports
 from graphdoc.cli.settings import reports as settings_reports
-from graphdoc.errors import UsageError, missing_dependency
+from graphdoc.errors import Interrupted, UsageError, missing_dependency
 from graphdoc.launch import Ended, Kind, Request, end_like, launch
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(kind: Kind, words: Sequence[str], reports: Sequence[str], asked: Asked) 
     found = False
     try:
         found = _tell(request, ended, folder, trouble, wanted, rerun=asked.rerun)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         say("interrupted")
     except Exception as e:
         if os.environ.get("GRAPHDOC_DEBUG"):
@@ -174,9 +174,7 @@ def _diagnose(kept: Kept) -> Report:
     if not kept.evidence and kept.exit_status == 0:
         return bare_report(kept)
     try:
-        from graphdoc.diagnose import report_for
-
-        return with_patches(kept, report_for(kept, announce=say))
+        return with_patches(kept, diagnosed(kept))
     except Exception as e:
         if os.environ.get("GRAPHDOC_DEBUG"):
             sys.excepthook(*sys.exc_info())
@@ -184,6 +182,17 @@ def _diagnose(kept: Kept) -> Report:
 
         why = missing_dependency(e) or f"{type(e).__name__}: {e}"
         return replace(bare_report(kept), observed=Observed(False, True, f"the run could not be diagnosed: {why}"))
+
+
+def diagnosed(kept: Kept) -> Report:
+    """The report for a run; that of the first run alone where the second one is interrupted."""
+    from graphdoc.diagnose import report_for
+
+    try:
+        return report_for(kept, announce=say)
+    except Interrupted:
+        report = report_for(replace(kept, rerun=False))
+        return replace(report, notes=(*report.notes, "no second run has looked closer: it was interrupted"))
 
 
 def with_patches(kept: Kept, report: Report, *, recall: bool = False) -> Report:

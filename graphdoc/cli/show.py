@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, put, say, show, write_reports
+from graphdoc.cli.output import FORMATS_HELP, REPORT_HELP, put, show, write_reports
 from graphdoc.cli.report_files import check_format, parse_reports
 
 
@@ -29,12 +29,11 @@ def command(
     """Show the report of a kept run again, with its patches. Nothing is run without --rerun; torch is not needed."""
     check_format(fmt)
     wanted = parse_reports(report or [])
-    from graphdoc.cli.running import with_patches
-    from graphdoc.diagnose import report_for
+    from graphdoc.cli.running import diagnosed, with_patches
     from graphdoc.launch.keep import last_run, open_run
 
     kept = last_run(Path.cwd()) if evidence is None else open_run(evidence, Path.cwd())
-    result = with_patches(kept, report_for(replace(kept, rerun=rerun and kept.rerun), announce=say), recall=True)
+    result = with_patches(kept, diagnosed(replace(kept, rerun=rerun and kept.rerun)), recall=True)
     if fmt == "terminal" and not (result.diagnoses or result.notes):
         from graphdoc.render.story import not_observed, verdict
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from graphdoc.errors import Interrupted
 from graphdoc.evidence import Evidence
 from graphdoc.fixes.traits import NO_TRAITS, Traits, traits_of
-from graphdoc.launch.isolation import CannotIsolate, CannotStart, Interrupted, Stop, check_ways, stoppable
+from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
 from graphdoc.redaction import redact
@@ -107,23 +108,24 @@ def try_out(
             "(--verify-time)",
         )
         return further
-    with stoppable() as stop:
-        try:
+    try:
+        with stoppable() as stop:
             if not trying.asked:
                 check_ways(kept.request)
             if trying.announce is not None:
                 trying.announce(_announcement(kept, len(tried), trying.seconds))
             _try(kept, evidence, _Queue(tried, waiting, further, composer), trying, stop)
-        except CannotStart as e:
-            _leave(tried, str(e))
-        except CannotIsolate as e:
-            _leave(tried, f"{e} (--verify runs it all the same)")
-        except Interrupted as e:
-            trying.interrupted = e.number
-            _leave(tried, "interrupted")
-        finally:
-            if trying.progress is not None:
-                trying.progress("")
+        stop.check()
+    except CannotStart as e:
+        _leave(tried, str(e))
+    except CannotIsolate as e:
+        _leave(tried, f"{e} (--verify runs it all the same)")
+    except Interrupted as e:
+        trying.interrupted = e.number
+        _leave(tried, "interrupted")
+    finally:
+        if trying.progress is not None:
+            trying.progress("")
     return _told(further)
 
 

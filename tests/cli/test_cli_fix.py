@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -77,8 +79,12 @@ class Project:
     def __call__(self, *words: str) -> tuple[int, bytes, str]:
         """Exit status, stdout, stderr of one command."""
         self.monkeypatch.setattr(sys, "argv", ["graphdoc", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
+        on_interrupt = signal.getsignal(signal.SIGINT)
+        try:
+            with pytest.raises(SystemExit) as ended:
+                main()
+        finally:
+            signal.signal(signal.SIGINT, on_interrupt)
         out, err = self.streams.readouterr()
         return int(ended.value.code or 0), out, err.decode()
 
@@ -104,7 +110,7 @@ def test_diff_is_all_of_stdout_and_applies(project: Project) -> None:
 def test_diff_shows_an_unsafe_fix_too(project: Project) -> None:
     project.fixes = (fix("cut", "unsafe"),)
     status, out, _ = project("fix", "--diff", "--no-verify")
-    assert status == 0 and out.startswith(b"--- a/train.py\n")
+    assert status == 3 and out.startswith(b"--- a/train.py\n")
     assert project.verify == [False]
 
 
@@ -233,16 +239,41 @@ def test_what_a_trial_has_changed_of_the_report_is_said(project: Project) -> Non
     assert "another fix" not in project("fix", "--diff", "--choose", "2")[2]
 
 
-def test_after_an_interruption_the_untried_patch_is_printed_and_nothing_applied(project: Project) -> None:
+@pytest.mark.parametrize("fixes", [(fix("late", "safe"),), (fix("good", "safe", verified=True),), ()])
+def test_after_an_interruption_no_patch_is_printed_or_applied(project: Project, fixes: tuple[Fix, ...]) -> None:
     project.interrupted = 2
-    project.fixes = (fix("late", "safe", verification={"tried": False, "summary": "not tried: interrupted"}),)
-    status, out, err = project("fix", "--diff")
-    assert (status, err) == (0, "graphdoc: do late [safe, not tried]: interrupted\n")
-    assert out == project.fixes[0].diff.encode()
-    status, out, err = project("fix")
-    assert (status, out) == (130, b"")
-    assert err == "graphdoc: interrupted, so nothing was changed: do late (--diff prints it)\n"
+    project.fixes = fixes
+    assert project("fix", "--diff") == (130, b"", "graphdoc: interrupted, so no patch is printed\n")
+    assert project("fix") == (130, b"", "graphdoc: interrupted, so nothing was changed\n")
+    status, out, _ = project("fix", "--list")
+    assert status == 130 and out
     assert project.script.read_text() == OLD
+
+
+@pytest.mark.parametrize("where", ["report", "propose"])
+def test_an_interruption_at_any_other_time_is_one_line(project: Project, where: str) -> None:
+    def interrupt(*_: Any, **__: Any) -> Report:
+        os.kill(os.getpid(), signal.SIGINT)
+        return project.report(*_, **__)
+
+    place = graphdoc.diagnose if where == "report" else graphdoc.proposals.propose
+    project.monkeypatch.setattr(place, "report_for" if where == "report" else "propose", interrupt)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for words in (["fix", "--diff"], ["fix"], ["fix", "--list"]):
+        assert project(*words) == (130, b"", "graphdoc: interrupted\n")
+    assert project.script.read_text() == OLD
+
+
+def test_the_status_says_whether_the_patch_was_verified(project: Project) -> None:
+    for verified, measured, status in [
+        (True, {"summary": "it ran to its end"}, 0),
+        (None, {}, 3),
+        (None, {"summary": "the crash is gone, but it warns"}, 3),
+    ]:
+        project.fixes = (fix("cut", "unsafe", verified=verified, verification=measured),)
+        assert project("fix", "--diff")[:2] == (status, project.fixes[0].diff.encode())
+    project.fixes = (fix("wrong", "unsafe", verified=False),)
+    assert project("fix", "--diff", "--choose", "1")[0] == 3
 
 
 @pytest.mark.parametrize(

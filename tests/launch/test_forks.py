@@ -14,8 +14,9 @@ import pytest
 import torch
 from marks import below, have_namespaces, interrupted_when, kill_when, state
 
+from graphdoc.errors import Interrupted
 from graphdoc.launch import Request
-from graphdoc.launch.isolation import Forks, Interrupted, Stop, apart, launch_apart
+from graphdoc.launch.isolation import Forks, Stop, apart, launch_apart
 from graphdoc.launch.isolation.headers import imported_first
 
 pytestmark = pytest.mark.skipif(not have_namespaces(), reason="no namespaces here")

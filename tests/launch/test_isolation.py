@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from marks import BOTH, below, have_namespaces, interrupted_when, kill_when, state
 
+from graphdoc.errors import Interrupted
 from graphdoc.launch import Ended, Request
 from graphdoc.launch.folders import LOCK
-from graphdoc.launch.isolation import CannotIsolate, Interrupted, Stop, launch_apart
+from graphdoc.launch.isolation import CannotIsolate, Stop, launch_apart
 from graphdoc.launch.isolation.ways import SWITCH
 
 DEEDS = """

@@ -11,6 +11,6 @@ Three ways, the first that holds is taken:
 
 from graphdoc.launch.isolation.apart import CannotIsolate, CannotStart, check_ways, launch_apart
 from graphdoc.launch.isolation.forks import Forks
-from graphdoc.launch.isolation.stopping import Interrupted, Stop, stoppable
+from graphdoc.launch.isolation.stopping import Stop, stoppable
 
-__all__ = ["CannotIsolate", "CannotStart", "Forks", "Interrupted", "Stop", "check_ways", "launch_apart", "stoppable"]
+__all__ = ["CannotIsolate", "CannotStart", "Forks", "Stop", "check_ways", "launch_apart", "stoppable"]

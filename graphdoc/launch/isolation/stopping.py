@@ -8,15 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from graphdoc.errors import Interrupted
+
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-
-
-class Interrupted(Exception):
-    """The user wants no more of it. ``number`` is the signal's."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__("interrupted")
-        self.number = number
 
 
 class Stop:
@@ -32,7 +26,8 @@ class Stop:
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Note these signals instead of acting on them; who runs something looks at the result often.
+    """Note these signals instead of acting on them; who runs something looks at the result often, and once more behind
+    the block, where the last one may have come in.
 
     A signal that is ignored (``nohup``) stays so. Outside the main thread nothing is noted.
     """
