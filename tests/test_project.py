@@ -148,7 +148,7 @@ def test_a_project_started_from_a_subfolder_is_one_project(tree: Path, marked: b
     (tree / "model.py").write_text(MODEL)
     assert graphdoc(here, "run", "--no-rerun", "../train.py").returncode == 1
     done = graphdoc(here, "fix", "--diff", "--no-verify")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert "`git -C .. apply`" in done.stderr
     subprocess.run(["git", "-C", "..", "apply"], input=done.stdout, cwd=here, text=True, check=True)
     assert (tree / "model.py").read_text() != MODEL or (tree / "train.py").read_text() != CRASH.format(path=str(tree))

@@ -187,7 +187,7 @@ def test_a_strangers_patch_is_printed_and_not_applied(repository: Repository) ->
     alone = repository.folder / "artifact.json"
     repository.observed().write(str(alone))
     shown = repository("fix", str(alone), "--diff")
-    assert shown.returncode == 0 and shown.stdout.startswith("--- a/train.py")
+    assert shown.returncode == 3 and shown.stdout.startswith("--- a/train.py")
     assert repository("fix", str(alone), "--unsafe").returncode == 1
     assert (repository.folder / "train.py").read_text() == SCRIPT
 
