@@ -7,17 +7,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from graphdoc.evidence import Frame, SourceTexts
+from graphdoc.source.module import Function, Source, parsed
 from graphdoc.source.paths import covers
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-@lru_cache(maxsize=64)
-def parsed(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+_Function = Function | ast.Lambda
 
 
 def tree(sources: SourceTexts, file: str) -> ast.Module | None:
@@ -28,13 +21,12 @@ def tree(sources: SourceTexts, file: str) -> ast.Module | None:
 
 def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "") -> Frame:
     """A syntax node as a frame, columns in characters (Python counts them in UTF-8 bytes)."""
-    lines = sources[file].splitlines()
+    lines = Source(file, sources[file]).lines
     line = int(getattr(node, "lineno", 1))
     end = int(getattr(node, "end_lineno", None) or line)
 
     def column(number: int, offset: int) -> int:
-        raw = lines[number - 1] if 0 < number <= len(lines) else ""
-        return len(raw.encode("utf-8")[:offset].decode("utf-8", "ignore")) + 1
+        return lines.from_bytes(number, offset) - lines.start(number) + 1 if 0 < number <= len(lines) else 1
 
     start, stop = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None) or 0
     return Frame(file, line, column(line, start), end, column(end, stop), function, True)
@@ -42,18 +34,23 @@ def frame_of(sources: SourceTexts, file: str, node: ast.AST, function: str = "")
 
 def function_around(root: ast.AST, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     """The innermost ``def`` that contains the line."""
-    found: ast.FunctionDef | ast.AsyncFunctionDef | None = None
-    for node in ast.walk(root):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
+    found: Function | None = None
+    for node in _definitions(root)[0]:
         if covers(node, line) and (found is None or node.lineno >= found.lineno):
             found = node
     return found
 
 
+@lru_cache(maxsize=256)
+def _definitions(root: ast.AST) -> tuple[list[Function], list[ast.ClassDef]]:
+    """The functions and classes below a node, worked out once: most questions begin with the one around a line."""
+    nodes = list(ast.walk(root))
+    return [n for n in nodes if isinstance(n, Function)], [n for n in nodes if isinstance(n, ast.ClassDef)]
+
+
 def class_around(root: ast.AST, line: int) -> ast.ClassDef | None:
     """The innermost class that contains the line."""
-    around = (n for n in ast.walk(root) if isinstance(n, ast.ClassDef) and covers(n, line))
+    around = (n for n in _definitions(root)[1] if covers(n, line))
     return max(around, key=lambda n: n.lineno, default=None)
 
 

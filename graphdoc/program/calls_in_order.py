@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from graphdoc.evidence import Event, Frame
-from graphdoc.program.bindings import function_around, parsed
+from graphdoc.program.bindings import function_around
 from graphdoc.program.owners import Owners
 from graphdoc.program.spans import innermost_user
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, parsed
 from graphdoc.source.paths import covers
 
 Site = tuple[tuple[str, int, int], ...]

@@ -11,7 +11,7 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import events_before_failure
 from graphdoc.program.spans import innermost_user
 from graphdoc.source.gradient_uses import Use, use_of
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, parsed
 from graphdoc.source.places import Place
 
 _MODULES = ("autograd", "func", "torch")
@@ -90,7 +90,7 @@ def bare_read(sources: SourceTexts, at: Frame | None, stack: list[Frame]) -> tup
 
 def gradients_are_read(sources: Mapping[str, str]) -> bool:
     """Whether the program reads a gradient itself, so that more than its optimizers may use one."""
-    read = (n for text in sources.values() for n in _gradients(bindings.parsed(text)))
+    read = (n for text in sources.values() for n in _gradients(parsed(text)))
     return any(isinstance(n.ctx, ast.Load) for n in read)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 from graphdoc.evidence import Event, Frame, SourceTexts
 from graphdoc.finding import Remedy
-from graphdoc.program.bindings import parsed
 from graphdoc.program.graph_ways import takes_up_anew
 from graphdoc.program.loops import loop_of, rounds_are_alike
 from graphdoc.program.observed import Program
@@ -21,7 +20,7 @@ from graphdoc.program.update_function import Scene
 from graphdoc.program.whole_updates import update_and_earlier
 from graphdoc.remedies.written_fixes import applies
 from graphdoc.source.effects import built_objects, method_of, opaque_calls
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, parsed
 from graphdoc.source.paths import key, last_word
 from graphdoc.source.places import Place
 

@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from graphdoc.source.line_offsets import Lines, splice
 from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
@@ -17,21 +17,14 @@ Loop = ast.For | ast.AsyncFor | ast.While
 BOM = "\ufeff"
 
 
-class Source:
-    """A file's text and what it means. Every question has the answer None where there is none; nothing raises.
+class _Syntax:
+    """What a text means, whoever asks: worked out once and shared by every ``Source`` of the same text.
 
-    The methods whose names begin with ``node`` return syntax-tree nodes and are for ``graphdoc.fixes`` only.
-
-    Args:
-        file: the name that the frames of the evidence use.
-        text: the decoded text, with its line ends and byte order mark as they are.
+    Nobody changes its nodes.
     """
 
-    def __init__(self, file: str, text: str) -> None:
-        self.file = file
-        self.text = text
-        self.bom = BOM if text.startswith(BOM) else ""
-        self.code = text[len(self.bom) :]
+    def __init__(self, code: str) -> None:
+        self.code = code
 
     @cached_property
     def lines(self) -> Lines:
@@ -56,7 +49,7 @@ class Source:
         return found
 
     @cached_property
-    def _spans(self) -> dict[tuple[int, int, int, int], ast.expr]:
+    def spans(self) -> dict[tuple[int, int, int, int], ast.expr]:
         """Expressions by the parser's span; of several with one span the outermost."""
         found: dict[tuple[int, int, int, int], ast.expr] = {}
         in_strings: deque[ast.AST] = deque()
@@ -74,6 +67,53 @@ class Source:
                 begin = access.end_col_offset - len(access.attr.encode())
                 found.setdefault((access.end_lineno or 0, begin, node.end_lineno or 0, node.end_col_offset or 0), node)
         return found
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """Every statement in the order of the source, outer before inner."""
+        found = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)] if self.tree else []
+        return sorted(found, key=lambda n: (n.lineno, n.col_offset, -(n.end_lineno or 0), -(n.end_col_offset or 0)))
+
+
+@lru_cache(maxsize=64)
+def _syntax(code: str) -> _Syntax:
+    return _Syntax(code)
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The syntax tree of a text, the same one at every call; None where it does not parse."""
+    return _syntax(text.removeprefix(BOM)).tree
+
+
+class Source:
+    """A file's text and what it means. Every question has the answer None where there is none; nothing raises.
+
+    The methods whose names begin with ``node`` return syntax-tree nodes and are for ``graphdoc.fixes`` only.
+
+    Args:
+        file: the name that the frames of the evidence use.
+        text: the decoded text, with its line ends and byte order mark as they are.
+    """
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+        self.bom = BOM if text.startswith(BOM) else ""
+        self.code = text[len(self.bom) :]
+        self._syntax = _syntax(self.code)
+
+    @property
+    def lines(self) -> Lines:
+        return self._syntax.lines
+
+    @property
+    def tree(self) -> ast.Module | None:
+        """The parsed module, or None where it does not parse."""
+        return self._syntax.tree
+
+    @property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return self._syntax.parents
 
     # -- positions -----------------------------------------------------------------------------------------------
 
@@ -116,7 +156,7 @@ class Source:
             place.end_line,
             self.lines.to_bytes(place.end_line, place.end_column),
         )
-        node = self._spans.get(wanted)
+        node = self._syntax.spans.get(wanted)
         return node if node is not None and self._trusted(node) else None
 
     def _trusted(self, node: ast.expr) -> bool:
@@ -150,12 +190,7 @@ class Source:
 
     def node_statements(self) -> Iterator[ast.stmt]:
         """Every statement in the order of the source, outer before inner."""
-        return iter(self._statements)
-
-    @cached_property
-    def _statements(self) -> list[ast.stmt]:
-        found = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)] if self.tree else []
-        return sorted(found, key=lambda n: (n.lineno, n.col_offset, -(n.end_lineno or 0), -(n.end_col_offset or 0)))
+        return iter(self._syntax.statements)
 
     def node_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around this one, innermost first."""

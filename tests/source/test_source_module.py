@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, parsed
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, name_for
 
@@ -180,3 +180,8 @@ def test_a_parameter_hides_an_import():
 def test_adds_an_import(text, expected):
     source = Source("a.py", text)
     assert source.splice(name_for(source, "torch.no_grad").edits) == expected
+
+
+def test_a_text_is_parsed_once_for_all_who_ask() -> None:
+    text = "\ufeffx = 1\n"
+    assert Source("a.py", text).tree is Source("b.py", text).tree is parsed(text)
