@@ -4,6 +4,7 @@ Args:
     place: the expression: a call, a division (its divisor is meant) or a power (its base).
     guard: the method call to put behind the operand: ``clamp_min(1e-12)``. A ``clamp(a, b)`` of numbers that the
         operand already ends in is exchanged for one that is given as ``clamp(…)``.
+    function: the function of PyTorch's that runs there, where its operand is a later argument.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ KIND = "guard_operand"
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     guard = str(required(args, "guard"))
-    operand = operand_of(node)
+    operand = operand_of(node, str(args.get("function", "")))
     if operand is None:
         raise CannotFix("what the function is given does not stand in its own words there")
     if guard.startswith("clamp(") and _clamped_by_numbers(operand):

@@ -26,7 +26,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     edits: list[Edit] = []
     for branch in branches:
         source, node = expression(sources, branch["place"])
-        operand = operand_of(node)
+        operand = operand_of(node, str(branch.get("function", "")))
         if operand is None:
             raise CannotFix("what the branch is given does not stand in its own words there")
         where, taken = _choice(source, node)

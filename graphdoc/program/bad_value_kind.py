@@ -30,8 +30,9 @@ def kind_of(trouble: Trouble) -> str:
         return "nan-uninitialised-parameter"
     if born.kind == "given":
         return _of_given(born)
+    point = trouble.point(born)
     if born.kind == "constant":
-        return "nan-input-data"
+        return point.cause if point is not None else "nan-input-data"
     if any(abs(n) == float("inf") for n in born.facts.get("numbers") or ()):
         return "nan-masked-softmax"  # a mask multiplied with -inf
     if _left_out(trouble, born):
@@ -40,6 +41,8 @@ def kind_of(trouble: Trouble) -> str:
         return "exploding-gradients" if _exploded(born) else "nan-optimizer-update"
     if born.group in _SINGULAR and not _of_nothing(born):
         return _SINGULAR[born.group]
+    if point is not None and not _of_nothing(born):
+        return point.cause
     return _of_function(born) or _of_size(trouble, born)
 
 

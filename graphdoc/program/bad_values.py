@@ -11,8 +11,9 @@ from typing import Any
 
 from graphdoc.evidence import Frame, Raised, Sign, SourceTexts
 from graphdoc.program.bad_numbers import Numbers, base, frame_of, number_of
+from graphdoc.program.singular_points import Singular, singular_point
 from graphdoc.program.spans import code_at
-from graphdoc.source.operands import operand_of, parsed
+from graphdoc.source.operands import name_of, operand_of, parsed, position_of
 
 KIND = "nonfinite"
 HUGE = 1e12
@@ -20,13 +21,43 @@ HUGE = 1e12
 HALF = ("float16", "bfloat16")
 
 _OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("log", ("log", "log2", "log10", "log1p", "logit")),
+    ("log", ("log", "log2", "log10", "log1p", "logit", "xlogy", "special_xlog1py", "special_entr")),
     ("sqrt", ("sqrt", "rsqrt")),
-    ("division", ("div", "reciprocal", "true_divide", "mean", "nll_loss_forward", "nll_loss2d_forward", "remainder")),
+    (
+        "division",
+        (
+            "div",
+            "reciprocal",
+            "true_divide",
+            "mean",
+            "nll_loss_forward",
+            "nll_loss2d_forward",
+            "remainder",
+            "fmod",
+            "floor_divide",
+            "addcdiv",
+        ),
+    ),
     ("std", ("std", "var", "std_mean", "var_mean")),
-    ("exp", ("exp", "exp2", "expm1", "sinh", "cosh", "softplus", "logaddexp", "special_expm1")),
+    (
+        "exp",
+        (
+            "exp",
+            "exp2",
+            "expm1",
+            "sinh",
+            "cosh",
+            "softplus",
+            "logaddexp",
+            "special_expm1",
+            "i0",
+            "special_i1",
+            "special_erfcx",
+            "linalg_matrix_exp",
+        ),
+    ),
     ("pow", ("pow", "float_power")),
-    ("arc", ("acos", "asin", "acosh", "atanh")),
+    ("arc", ("acos", "asin", "acosh", "atanh", "erfinv", "special_ndtri")),
     ("ctc", ("_ctc_loss", "_cudnn_ctc_loss")),
     ("softmax", ("_softmax", "_log_softmax", "_safe_softmax", "logsumexp", "_logcumsumexp")),
     ("eigen", ("linalg_eigh", "_linalg_eigh", "linalg_svd", "_linalg_svd", "linalg_eig", "_linalg_eigvals")),
@@ -34,14 +65,14 @@ _OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Groups of operators by the name that PyTorch's dispatcher gives them, in-place ones without their underscore."""
 _NODES = (
-    ("norm", r"VectorNorm|^Norm|Cdist|EuclideanDist|Dist"),
-    ("log", r"^Log(2|10|1P|it)?Backward"),
+    ("norm", r"VectorNorm|^Norm|Cdist|EuclideanDist|Dist|^Hypot"),
+    ("log", r"^(Log(2|10|1P|it)?|Xlogy|SpecialXlog1Py|SpecialEntr)Backward"),
     ("sqrt", r"^R?[sS]qrtBackward"),
-    ("division", r"^(Div|Reciprocal|Mean|NllLoss|NllLoss2D)Backward"),
+    ("division", r"^(Div|Reciprocal|Mean|NllLoss|NllLoss2D|Addcdiv)Backward"),
     ("std", r"^(Std|Var)(Mean)?Backward"),
-    ("exp", r"^(Exp|Exp2|Expm1|Sinh|Cosh|Softplus)Backward"),
+    ("exp", r"^(Exp|Exp2|Expm1|Sinh|Cosh|Softplus|I0|SpecialI1)Backward"),
     ("pow", r"^Pow|FloatPower"),
-    ("arc", r"^(Acos|Asin|Acosh|Atanh)Backward"),
+    ("arc", r"^(Acos|Asin|Acosh|Atanh|Erfinv)Backward"),
     ("ctc", r"Ctc"),
     ("softmax", r"(LogSoftmax|Softmax|Logsumexp|ScaledDotProduct\w*)Backward"),
     ("eigen", r"Eig|Svd|Symeig"),
@@ -70,8 +101,8 @@ class Birth:
     def operation(self) -> str:
         """The function by its plain name, whichever pass it was in: ``log1p`` of ``log1p_`` and ``Log1PBackward0``."""
         if self.node and not self.inner:
-            return re.sub(r"Backward\d*$", "", self.node).lower()
-        return self.op.strip("_")
+            return re.sub(r"Backward\d*$", "", self.node).lower().removeprefix("special")
+        return self.op.strip("_").removeprefix("special_")
 
     @property
     def node(self) -> str:
@@ -111,6 +142,13 @@ class Birth:
         """What the node kept of the forward pass under one of these names."""
         kept = self.facts.get("saved") or {}
         return next((Numbers(kept[n]) for n in names if isinstance(kept.get(n), dict)), None)
+
+    @property
+    def operand(self) -> Numbers | None:
+        """The argument by which the function has no value: what a logarithm is taken of, what is divided by."""
+        second = position_of(self.operation)
+        kept = self.saved("other", "tensor2") if second else self.saved("self", "a", "x")
+        return kept or next(iter(self.inputs[second:]), None)
 
     @property
     def group(self) -> str:
@@ -166,6 +204,12 @@ class Trouble:
     def born(self) -> Birth | None:
         """The record that began it: the first that no constant of the program's explains."""
         return next((b for b in self.chain if not _meant(b)), None)
+
+    @property
+    def first(self) -> Birth | None:
+        """The record to tell of where no cause is known."""
+        found = self.born or self.turned or next(iter(self.chain), None)
+        return found if found is not None and found.place is not None else None
 
     @property
     def turned(self) -> Birth | None:
@@ -236,8 +280,18 @@ class Trouble:
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
         node = parsed(code_at(self.sources, birth.place))
-        found = operand_of(node) if node is not None else None
+        found = operand_of(node, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
+
+    def name(self, birth: Birth) -> str:
+        """The function's name as the program calls it, else the operator's."""
+        return name_of(parsed(code_at(self.sources, birth.place))) or birth.operation
+
+    def point(self, birth: Birth) -> Singular | None:
+        """What is known of the function's singular points; one that writes nan itself there is known by its name."""
+        if birth.kind != "constant" or birth.shows != "nan":
+            return singular_point(birth.operation)
+        return singular_point(name_of(parsed(code_at(self.sources, birth.place))))
 
     def code(self, birth: Birth) -> str:
         """The source text of the expression, on one line."""

@@ -8,7 +8,9 @@ from graphdoc.finding import Remedy
 from graphdoc.model import Safety
 from graphdoc.program.bad_value_kind import divisor_of
 from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.singular_points import singular_point
 from graphdoc.program.spans import place
+from graphdoc.source.operands import position_of
 
 
 def guarded(
@@ -20,7 +22,8 @@ def guarded(
     for one in alike:
         if one.place is None:
             continue
-        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **args}}
+        function = {"function": one.operation} if position_of(one.operation) else {}
+        edit = {"kind": "guard_operand", "args": {"place": place(one.place), "guard": guard, **function, **args}}
         if edit not in edits:
             edits.append(edit)
     if not edits:
@@ -46,18 +49,15 @@ def counts(birth: Birth) -> bool:
     return whole and not divisor.count("negative") and divisor.made_by("sum", "count_nonzero", "clone", "_to_copy")
 
 
-_HARMLESS = {"arc": "0.0", "acosh": "2.0"}
-"""A value that every function of a group has a finite derivative at; 1 for all others."""
-
-
 def branches(trouble: Trouble, birth: Birth) -> list[dict[str, Any]]:
     """The functions of the same iteration that have no value where a choice leaves them out."""
     out: list[dict[str, Any]] = []
     for one in (birth, *trouble.others):
-        if one.place is None or not one.group or (one.node and one.chosen is None):
+        point = singular_point(one.operation)
+        if one.place is None or not (one.group or point) or (one.node and one.chosen is None):
             continue
-        acosh = "acosh" in one.op or one.node.startswith("Acosh")
-        branch = {"place": place(one.place), "safe": _HARMLESS.get("acosh" if acosh else one.group, "1.0")}
+        branch = {"place": place(one.place), "safe": point.safe if point is not None else "1.0"}
+        branch |= {"function": one.operation} if position_of(one.operation) else {}
         if branch not in out:
             out.append(branch)
     return out

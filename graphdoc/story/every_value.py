@@ -23,7 +23,7 @@ def every_value(signs: list[Sign], extras: dict[str, Any], trouble: Trouble | No
     if not is_asked(signs):
         return []
     if trouble is not None:
-        birth = trouble.born or trouble.turned or next(iter(trouble.chain), None)
+        birth = trouble.first
         return [_first(trouble, birth)] if birth is not None and birth.place is not None else []
     if extras.get(NONE_MET):
         return [
@@ -41,9 +41,13 @@ def _first(trouble: Trouble, birth: Birth) -> str:
     told = [f"--nan all: {of} at {where(birth.place)} was the first that {verb} {birth.shows} ({name}"]
     shape = birth.output.facts.get("shape")
     told[0] += f", its result of shape {shape})" if shape else ")"
-    told.append(amount(birth.output, birth.shows))
+    told.append(what_went_in(birth))
+    return "; ".join(t for t in told if t) + ". No cause that is known explains it."
+
+
+def what_went_in(birth: Birth) -> str:
+    """How much of an operation's result is not finite, and how far the finite numbers reach that it was given."""
     bounds = [b for i in birth.inputs if (b := i.bounds) is not None]
     taken = [f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}" for low, high in bounds]
-    if taken:
-        told.append(f"of finite numbers {' and '.join(dict.fromkeys(taken[:3]))} went in")
-    return "; ".join(t for t in told if t) + ". No cause that is known explains it."
+    given = f"of finite numbers {' and '.join(dict.fromkeys(taken[:3]))} went in" if taken else ""
+    return "; ".join(t for t in (amount(birth.output, birth.shows), given) if t)

@@ -6,6 +6,7 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.finding import Finding
 from graphdoc.program.bad_values import HALF, Birth, Trouble
 from graphdoc.program.observed import Program
+from graphdoc.program.singular_points import singular_point
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import called, function, tell, trouble_with
 
@@ -59,8 +60,8 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
     if bounds is not None and (not ones or not at_edge):
         counted = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}"
     name = birth.operation
-    inside = name in ("acos", "asin", "atanh")
     margin = "1e-3" if birth.output.dtype in HALF else "1e-6"
+    point = singular_point(name)
     return tell(
         trouble,
         birth,
@@ -75,10 +76,12 @@ def _told(trouble: Trouble, birth: Birth) -> Finding:
         guarded(
             trouble,
             birth,
-            f"clamp(-1.0 + {margin}, 1.0 - {margin})" if inside else f"clamp_min(1.0 + {margin})",
+            point.guard.format(margin),
             f"Keep {operand} inside of the domain",
             "Within the margin the result is constant and no gradient flows.",
-        ),
+        )
+        if point is not None
+        else (),
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
 from graphdoc.program.bad_values import Birth, Trouble
 from graphdoc.program.observed import Program
+from graphdoc.program.singular_points import Singular, singular_point
+from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.remedies.guarded_value import guarded
 from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
 
@@ -59,12 +61,13 @@ def recognise(program: Program) -> Finding | None:
     if found is None:
         return None
     trouble, birth = found
-    return _shifted(trouble, birth) if birth.operation in _SHIFTED else _at_zero(trouble, birth)
+    point = singular_point(birth.operation)
+    return _shifted(trouble, birth, point) if point is not None else _at_zero(trouble, birth)
 
 
 def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
     operand = called(trouble, birth)
-    numbers = birth.saved("self") or next((i for i in birth.inputs if i.count("zeros") or i.count("negative")), None)
+    numbers = birth.operand
     negative = numbers is not None and bool(numbers.count("negative")) and birth.shows == "nan" and not birth.node
     kind = "negative" if negative else "zeros"
     what = "goes below zero" if negative else "reaches zero"
@@ -75,7 +78,8 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
         "the logarithm of a negative number is nan" if negative else "the logarithm of zero is -inf",
         amount(numbers, kind, operand),
         f"{function(trouble, birth)} has no finite value there.",
-        guarded(
+        _given_logarithms(trouble, birth)
+        or guarded(
             trouble,
             birth,
             "clamp_min(1e-7)",
@@ -85,24 +89,31 @@ def _at_zero(trouble: Trouble, birth: Birth) -> Finding:
     )
 
 
-_SHIFTED = {
-    "log1p": ("-1", "below -1", "clamp_min(-1.0 + 1e-6)"),
-    "logit": ("0 or 1", "outside of 0 to 1", "clamp(1e-6, 1.0 - 1e-6)"),
-}
-"""Logarithms that end elsewhere than at zero: where, how what lies beyond is called, and a guard."""
+def _given_logarithms(trouble: Trouble, birth: Birth) -> tuple[Remedy, ...]:
+    """For a divergence whose target has nothing above zero: it may be the logarithm of one."""
+    bounds = birth.operand.bounds if birth.operand is not None else None
+    if "kl_div" not in trouble.code(birth) or bounds is None or bounds[1] > 0:
+        return ()
+    return remedy_at(
+        birth.place,
+        "set_keyword",
+        "Say that the target is a logarithm",
+        "unsafe",
+        "`F.kl_div` then takes its target as log-probabilities, as it does its input.",
+        name="log_target",
+        value="True",
+    )
 
 
-def _shifted(trouble: Trouble, birth: Birth) -> Finding:
+def _shifted(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
     operand = called(trouble, birth)
-    edge, beyond, guard = _SHIFTED[birth.operation]
-    name = birth.operation
-    outside = not birth.node and birth.shows == "nan"
-    numbers = birth.saved("self") or next(iter(birth.inputs), None)
-    bounds = numbers.bounds if numbers is not None else None
+    edge, beyond, name = point.ends, point.beyond, birth.operation
+    bounds = birth.operand.bounds if birth.operand is not None else None
+    outside = not birth.node and bounds is not None and point.leaves(*bounds)
     return tell(
         trouble,
         birth,
-        f"{operand} lies {beyond}, where `{name}` is nan"
+        f"{operand} lies {beyond}, where `{name}` is {'nan' if birth.shows == 'nan' else 'infinite'}"
         if outside
         else f"{operand} reaches {edge}, and `{name}` "
         "is not finite" + (" there" if not birth.node else " or has no finite derivative there"),
@@ -112,7 +123,7 @@ def _shifted(trouble: Trouble, birth: Birth) -> Finding:
         guarded(
             trouble,
             birth,
-            guard,
+            point.guard,
             f"Keep {operand} inside of the domain",
             "The result is bounded; an element at the bound sends no gradient.",
         ),

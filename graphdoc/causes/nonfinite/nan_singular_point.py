@@ -1,0 +1,94 @@
+"""GD618: a special function at its pole, a matrix without an inverse."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.finding import Finding
+from graphdoc.program.bad_values import Birth, Trouble
+from graphdoc.program.observed import Program
+from graphdoc.program.singular_points import Singular
+from graphdoc.remedies.guarded_value import guarded
+from graphdoc.story.every_value import what_went_in
+from graphdoc.story.first_bad_value import amount, called, function, tell, trouble_with
+
+SLUG = "nan-singular-point"
+TITLE = "A function is taken where it has no finite value"
+
+PAGE = Page(
+    what_happened="""\
+Some functions end, or jump to infinity, at single points. `digamma`, `lgamma` and `polygamma` have a pole at zero and
+at every negative whole number; the Bessel functions of the second kind end at zero; `logdet` of a matrix whose
+determinant is zero is `-inf`, and its inverse, or a triangular solve with a zero on the diagonal, is infinite.
+""",
+    why="""\
+The concentration of a Dirichlet or Beta distribution, the count of a negative binomial one or the variance of a
+Student one goes through `lgamma`, and reaches zero by a `relu`, by rounding, or by a row that is empty. A covariance
+matrix of fewer samples than dimensions has no inverse.
+""",
+    example="""\
+concentration = torch.relu(head(h))
+normaliser = torch.lgamma(concentration).sum(-1)
+""",
+    use_instead="""\
+concentration = F.softplus(head(h)) + 1e-6
+normaliser = torch.lgamma(concentration).sum(-1)
+""",
+    fix_safety="""\
+Unsafe: `clamp_min` keeps what goes in above zero, and an element at the bound sends no gradient. `F.softplus` sends one
+everywhere. For a matrix, a little of the identity added to it (`a + 1e-6 * torch.eye(n)`) is the usual way.
+""",
+    not_this="""\
+- A logarithm, a root, a power, a quotient: each has a cause of its own in this group.
+- An inverse function at the edge of its domain, `erfinv` and `ndtri` among them: `nan-acos-boundary`.
+""",
+    references=(
+        ("torch.special", "https://docs.pytorch.org/docs/stable/special.html"),
+        ("torch.linalg.slogdet", "https://docs.pytorch.org/docs/stable/generated/torch.linalg.slogdet.html"),
+    ),
+)
+
+
+def recognise(program: Program) -> Finding | None:
+    """The first bad value is a special function at its pole, or of a matrix that it has no value for."""
+    found = trouble_with(program.trouble, SLUG)
+    point = found[0].point(found[1]) if found is not None else None
+    return _told(*found, point) if found is not None and point is not None else None
+
+
+def _told(trouble: Trouble, birth: Birth, point: Singular) -> Finding:
+    operand, name, numbers = called(trouble, birth), trouble.name(birth), birth.operand
+    value = "derivative" if birth.node else "value"
+    zeros = amount(numbers, "zeros", operand)
+    bounds = numbers.bounds if numbers is not None else None
+    within = f"{operand} lies between {bounds[0]:.8g} and {bounds[1]:.8g}" if bounds is not None else ""
+    seen = zeros or within if len(birth.inputs) == 1 else what_went_in(birth)
+    is_matrix = "matri" in point.ends
+    beyond = f" and {point.beyond}" if point.beyond else ""
+    return tell(
+        trouble,
+        birth,
+        f"`{name}` is given {point.ends}, where it has no finite {value}",
+        f"no finite {value} at {point.ends}{beyond}" if not is_matrix else f"no finite {value} for {point.ends}",
+        f"finite numbers went in, and {birth.shows} came out" if is_matrix else seen,
+        f"{function(trouble, birth)} has no finite {value} there.",
+        guarded(
+            trouble,
+            birth,
+            point.guard,
+            f"Keep {operand} above zero",
+            "Larger numbers stay as they are; at the bound no gradient flows.",
+        )
+        if point.guard
+        else (),
+        facts=(what_went_in(birth),) if not point.guard else (),
+    )
+
+
+CAUSE = Cause(
+    code="GD618",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

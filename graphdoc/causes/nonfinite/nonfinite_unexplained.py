@@ -1,0 +1,100 @@
+"""GD619: a loss or gradient that is not finite, by no cause that is known."""
+
+from __future__ import annotations
+
+from graphdoc.causes.base import Cause, Page
+from graphdoc.evidence import Event, Sign, SourceTexts
+from graphdoc.finding import Finding
+from graphdoc.program.bad_value_kind import kind_of
+from graphdoc.program.bad_values import KIND, Birth, Trouble
+from graphdoc.program.observed import Program
+from graphdoc.program.signs import first_sign
+from graphdoc.program.spans import innermost_user, span, where
+from graphdoc.story.every_value import what_went_in
+from graphdoc.story.first_bad_value import function, tell
+
+SLUG = "nonfinite-unexplained"
+TITLE = "A loss or a gradient is not finite, and no cause that is known explains it"
+
+PAGE = Page(
+    what_happened="""\
+The loss, or a gradient, is nan or infinite, and training has gone on with it. Where a second run has met it again, the
+report names the operation that made it of finite numbers. Where there was no second run, or it went another way, the
+report names the backward call alone.
+""",
+    why="""\
+PyTorch raises nothing for a value that is not finite. The loss that is printed is wrong from then on, and with the
+gradient every parameter that it reaches.
+""",
+    example="""\
+loss = my_extension(x).mean()   # nan of finite numbers
+loss.backward()
+""",
+    use_instead="""\
+y = my_extension(x)
+assert y.isfinite().all()   # see first for which numbers it has no value
+""",
+    fix_safety="""\
+Display only: nothing is proposed, for what the function can take is for its author to say.
+""",
+    not_this="""\
+- The function is one that graphdoc knows the singular points of: the other causes of this group.
+""",
+    references=(("torch.isfinite", "https://docs.pytorch.org/docs/stable/generated/torch.isfinite.html"),),
+)
+STRENGTH = 0.5
+
+
+def recognise(program: Program) -> Finding | None:
+    """A loss, gradient or parameter was not finite, and the operation that began it is none of those known."""
+    trouble = program.trouble
+    if trouble is not None and trouble.what != "value" and not kind_of(trouble) and trouble.first is not None:
+        return _made_by(trouble, trouble.first)
+    sign = first_sign(program.signs, KIND)
+    unseen = trouble is None and sign is not None and bool(sign.facts.get("roots")) and not sign.facts.get("scaler")
+    call = program.evidence.event(sign.event) if unseen and sign is not None else None
+    return _met_at(program.sources, sign, call) if sign is not None and call is not None else None
+
+
+def _made_by(trouble: Trouble, birth: Birth) -> Finding:
+    name = trouble.name(birth) or "an operation"
+    of = function(trouble, birth, f"`{name}`")
+    value = "infinite" if birth.shows == "inf" else "nan"
+    made = birth.kind in ("birth", "turn")
+    verb = "has a gradient that is" if birth.node else "is"
+    return tell(
+        trouble,
+        birth,
+        f"{of} {verb} {value}, and no cause that is known explains it" if made else f"{of} brings in {birth.shows}",
+        f"{'makes' if made else 'is the first that meets'} {birth.shows}",
+        "",
+        "no cause that is known explains it.",
+        confidence="likely",
+        facts=tuple(fact for fact in (what_went_in(birth),) if fact),
+    )
+
+
+def _met_at(sources: SourceTexts, sign: Sign, call: Event) -> Finding | None:
+    place = innermost_user(call.stack)
+    if place is None:
+        return None
+    again = f", and that of {sign.count - 1} more calls" if sign.count > 1 else ""
+    return Finding(
+        STRENGTH,
+        "likely",
+        "The loss is not finite, and what made it so was not seen",
+        f"The loss of the backward call at {where(place)} was nan or infinite{again}. "
+        "`graphdoc run` finds the operation in a second run, where there is one that goes the same way.",
+        (span("cause", place, "the loss that arrives here is nan or infinite", sources),),
+        because=f"the loss of this backward call was nan or infinite{again}",
+    )
+
+
+CAUSE = Cause(
+    code="GD619",
+    slug=SLUG,
+    title=TITLE,
+    page=PAGE,
+    recognise=recognise,
+    families=("silent", "invalid-gradient"),
+)

@@ -1,0 +1,81 @@
+"""PyTorch's functions that have a point without a finite value or derivative: where it lies, and which cause tells it.
+
+Data alone. What ends in a zero below a root, a norm or a quotient is known by the group of its operator, see
+``graphdoc.program.bad_values``; here stand the functions of which the reader has to be told where they end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOG = "nan-log-of-zero"
+INVERSE = "nan-acos-boundary"
+POINT = "nan-singular-point"
+
+
+@dataclass(frozen=True)
+class Singular:
+    """``ends``: the points themselves (``0 or 1``); ``beyond``: where there is no value at all (``outside of 0 to 1``),
+    from ``low`` down and from ``high`` up. ``guard``: a method call that keeps an operand inside. ``safe``: a value
+    that the function and its derivative are finite at."""
+
+    cause: str
+    ends: str
+    beyond: str = ""
+    guard: str = ""
+    low: float | None = None
+    high: float | None = None
+    safe: str = "1.0"
+
+    def leaves(self, smallest: float, largest: float) -> bool:
+        """Whether numbers between these bounds reach beyond its ends."""
+        return (self.low is not None and smallest < self.low) or (self.high is not None and largest > self.high)
+
+
+_POLES = Singular(POINT, "0 or a negative whole number", guard="clamp_min(1e-6)", safe="2.0")
+_ABOVE_ZERO = Singular(POINT, "0", "below zero", "clamp_min(1e-6)", low=0.0)
+_MATRIX = Singular(POINT, "a singular matrix")
+_UNIT = Singular(INVERSE, "-1 or 1", "outside of -1 to 1", "clamp(-1.0 + {0}, 1.0 - {0})", -1.0, 1.0, "0.0")
+
+FUNCTIONS: dict[str, Singular] = {
+    "log1p": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + 1e-6)", low=-1.0),
+    "xlog1py": Singular(LOG, "-1", "below -1", "clamp_min(-1.0 + 1e-6)", low=-1.0),
+    "logit": Singular(LOG, "0 or 1", "outside of 0 to 1", "clamp(1e-6, 1.0 - 1e-6)", 0.0, 1.0, "0.5"),
+    "entr": Singular(LOG, "0", "below zero", "clamp_min(1e-7)", low=0.0),
+    "acos": _UNIT,
+    "asin": _UNIT,
+    "atanh": _UNIT,
+    "erfinv": _UNIT,
+    "acosh": Singular(INVERSE, "1", "below 1", "clamp_min(1.0 + {0})", low=1.0, safe="2.0"),
+    "ndtri": Singular(INVERSE, "0 or 1", "outside of 0 to 1", "clamp({0}, 1.0 - {0})", 0.0, 1.0, "0.5"),
+    "digamma": _POLES,
+    "lgamma": _POLES,
+    "polygamma": _POLES,
+    "zeta": Singular(
+        POINT, "an exponent of at most 1, or a second argument of 0 or a negative whole number", safe="2.0"
+    ),
+    "igamma": Singular(POINT, "0", "below zero", low=0.0),
+    "igammac": Singular(POINT, "0", "below zero", low=0.0),
+    "bessely0": _ABOVE_ZERO,
+    "bessely1": _ABOVE_ZERO,
+    "modifiedbesselk0": _ABOVE_ZERO,
+    "modifiedbesselk1": _ABOVE_ZERO,
+    "scaledmodifiedbesselk0": _ABOVE_ZERO,
+    "scaledmodifiedbesselk1": _ABOVE_ZERO,
+    "logdet": Singular(POINT, "a matrix whose determinant is zero or negative"),
+    "linalgslogdet": Singular(POINT, "a matrix whose determinant is zero"),
+    "linalginvex": _MATRIX,
+    "linalgsolveex": _MATRIX,
+    "linalgsolvetriangular": _MATRIX,
+    "linalglusolve": _MATRIX,
+    "linalgqr": _MATRIX,
+    "linalgcholeskyex": Singular(POINT, "a matrix that is not positive definite"),
+    "choleskysolve": _MATRIX,
+    "choleskyinverse": _MATRIX,
+}
+"""By the name that the dispatcher or the graph node gives the function, without ``special`` and underscores."""
+
+
+def singular_point(operation: str) -> Singular | None:
+    """What is known of a function, by its name in either pass: ``special_entr``, ``specialentr``."""
+    return FUNCTIONS.get(operation.replace("_", "").removeprefix("special"))
