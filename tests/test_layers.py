@@ -114,8 +114,3 @@ def test_no_room_is_larger_than_a_quarter_of_the_house() -> None:
         lines[path.parent] += len(text.splitlines()) - pages
     largest, most = lines.most_common(1)[0]
     assert most <= sum(lines.values()) / 4, largest
-
-
-def test_no_two_modules_bear_one_name() -> None:
-    names = Counter(path.stem for path in ROOT.rglob("*.py") if path.stem != "__init__")
-    assert not [name for name, n in names.items() if n > 1]

@@ -65,6 +65,12 @@ def user_stack(raw: RawStack | Stack, cwd: str) -> list[dict[str, Any]]:
     return [vars(f) for f in frames_of(raw, cwd) if f.user][-6:]
 
 
+def library_frames(raw: RawStack | Stack, cwd: str) -> list[dict[str, Any]]:
+    """The frames of libraries that the innermost frame of the user's own called, outermost first, as plain data."""
+    stack = frames_of(raw, cwd)
+    return [vars(f) for f in stack[max((i for i, f in enumerate(stack) if f.user), default=len(stack)) + 1 :]]
+
+
 _TEXT = re.compile(r'  File "(.*)", line (\d+), in (.*)')
 
 

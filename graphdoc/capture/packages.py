@@ -75,6 +75,9 @@ def _stacks(evidence: Evidence) -> Iterator[list[Frame]]:
     if evidence.raised is not None:
         yield evidence.raised.stack
     yield from (e.stack for e in evidence.events if e.index == evidence.failing_event)
+    for sign in evidence.signs:  # of the functions that gave the first value that was not finite
+        for record in (sign.facts.get("look") or {}).get("chain") or ():
+            yield [Frame(**f) for f in record.get("called") or ()]
 
 
 def _package_of(folder: str, top: str, inner: str) -> Package:

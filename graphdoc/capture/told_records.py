@@ -7,7 +7,7 @@ from typing import Any
 
 from graphdoc.capture.birth_records import Record
 from graphdoc.capture.code_places import is_user_file
-from graphdoc.capture.frames import user_stack
+from graphdoc.capture.frames import library_frames, user_stack
 from graphdoc.capture.left_out import CHOOSING
 from graphdoc.capture.names import Census
 from graphdoc.capture.node_stacks import kept_in
@@ -49,6 +49,8 @@ class PlainRecords:
             if place in facts:
                 out[place] = user_stack(facts[place], self._cwd)
         out["inner"] = record.node != "" and not _in_engine(record.raw)
+        raw = record.made if record.node and not out["inner"] else record.raw
+        out["called"] = library_frames(raw, self._cwd) if raw is not None else []
         if record.node:
             out["made"] = user_stack(record.made, self._cwd) if record.made is not None else []
             out["chosen"] = self._chosen(record)

@@ -28,7 +28,7 @@ def picture_of(evidence: Evidence) -> Picture:
         optimizers=tuple((o.id, o.name or o.type) for o in evidence.optimizers),
         moments=told,
         before=before,
-        curves=curves(trouble_of(evidence.signs, evidence.sources, evidence.raised)),
+        curves=curves(trouble_of(evidence.signs, evidence.sources, evidence.raised, evidence.packages)),
         nodes=evidence.graph_size,
         gaps=tuple(canvas.gaps),
     )

@@ -38,7 +38,8 @@ def draw_cuts(canvas: Canvas) -> None:
 
 def draw_values(canvas: Canvas) -> bool:
     """The operations that handed a value on which is not finite, from the first; whether there are any."""
-    trouble = trouble_of(canvas.evidence.signs, canvas.evidence.sources, canvas.evidence.raised)
+    seen = canvas.evidence
+    trouble = trouble_of(seen.signs, seen.sources, seen.raised, seen.packages)
     told = [b for b in trouble.chain if b.place is not None][-MOST_VALUES:] if trouble is not None else []
     if not told:
         return False

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from graphdoc.evidence import Frame, Raised, Sign, SourceTexts
+from graphdoc.evidence import Frame, Package, Raised, Sign, SourceTexts
 from graphdoc.program.bad_numbers import Numbers, base, frame_of, number_of
+from graphdoc.program.installed import Deed, deed_of
 from graphdoc.program.singular_points import Singular, singular_point
 from graphdoc.program.spans import code_at
 from graphdoc.source.operands import name_of, operand_of, parsed, position_of
@@ -131,6 +132,11 @@ class Birth:
         return [f for f in (frame_of([x]) for x in frames or ()) if f is not None]
 
     @property
+    def called(self) -> list[Frame]:
+        """The frames of libraries that the user's expression called, down to the operation."""
+        return [f for f in (frame_of([x]) for x in self.facts.get("called") or ()) if f is not None]
+
+    @property
     def inputs(self) -> list[Numbers]:
         return [Numbers(i) for i in self.facts.get("inputs") or () if isinstance(i, dict)]
 
@@ -185,6 +191,7 @@ class Trouble:
     raised: Raised | None
     sign: Sign
     look: Mapping[str, Any]
+    packages: list[Package]
 
     @property
     def what(self) -> str:
@@ -277,33 +284,43 @@ class Trouble:
         first = min((call for call, _ in known), default=0)
         return sorted(name for call, name in known if call == first)
 
+    def deed(self, birth: Birth) -> Deed | None:
+        """The installed package, with its line, whose code called the function; None where the user's own did."""
+        place = birth.place
+        return deed_of(self.packages, [place, *birth.called]) if place is not None else None
+
     def operand(self, birth: Birth) -> str:
         """The source text of what the function was given: ``1 - p`` of ``torch.log(1 - p)``; empty if not plain."""
-        node = parsed(code_at(self.sources, birth.place))
+        node = parsed(self.code(birth))
         found = operand_of(node, birth.operation) if node is not None else None
         return " ".join(ast.unparse(found).split()) if found is not None else ""
 
     def name(self, birth: Birth) -> str:
         """The function's name as the program calls it, else the operator's."""
-        return name_of(parsed(code_at(self.sources, birth.place))) or birth.operation
+        return name_of(parsed(self.code(birth))) or birth.operation
 
     def point(self, birth: Birth) -> Singular | None:
         """What is known of the function's singular points; one that writes nan itself there is known by its name."""
         if birth.kind != "constant" or birth.shows != "nan":
             return singular_point(birth.operation)
-        return singular_point(name_of(parsed(code_at(self.sources, birth.place))))
+        return singular_point(name_of(parsed(self.code(birth))))
 
     def code(self, birth: Birth) -> str:
-        """The source text of the expression, on one line."""
+        """The source text of the expression, on one line; the package's own where it stands in one."""
+        deed = self.deed(birth)
+        if deed is not None:
+            return " ".join(code_at({deed.frame.file: deed.package.text(deed.frame.file)}, deed.frame).split())
         return " ".join(code_at(self.sources, birth.place).split())
 
 
-def trouble_of(signs: list[Sign], sources: SourceTexts, raised: Raised | None) -> Trouble | None:
+def trouble_of(
+    signs: list[Sign], sources: SourceTexts, raised: Raised | None, packages: list[Package]
+) -> Trouble | None:
     """The story of a run whose second run has found one, or None."""
     for sign in signs:
         look = sign.facts.get("look") if sign.kind == KIND else None
         if isinstance(look, dict):
-            return Trouble(sources, raised, sign, look)
+            return Trouble(sources, raised, sign, look, packages)
     return None
 
 

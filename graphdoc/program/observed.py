@@ -242,7 +242,7 @@ class Program:
     @cached_property
     def trouble(self) -> Trouble | None:
         """How the first value that is not finite came about, where the second run has found that."""
-        return trouble_of(self.signs, self.sources, self.raised)
+        return trouble_of(self.signs, self.sources, self.raised, self.packages)
 
     @cached_property
     def overwrite(self) -> Overwrite | None:

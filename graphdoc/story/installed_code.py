@@ -14,6 +14,7 @@ from graphdoc.evidence import Event, Frame, Package, SourceTexts
 from graphdoc.evidence.lookup import package_of
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
+from graphdoc.program.bad_values import Trouble
 from graphdoc.program.checkpoints import by_checkpoint
 from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
 from graphdoc.program.loop_owner import caller_of, inside, is_at, names_place
@@ -50,7 +51,7 @@ def assign(program: Program, slug: str, finding: Finding) -> Finding:
     elif slug.startswith("custom-function-"):
         finding = _function(program, finding)
     else:
-        finding = _beside(finding, _deeds(program, finding))
+        finding = _inside_a_function(program.trouble, _beside(finding, _deeds(program, finding)))
     return _in_the_loop(program, found if slug in OVERWRITES else None, finding)
 
 
@@ -138,6 +139,33 @@ def _function(program: Program, finding: Finding) -> Finding:
         spans=distinct((*calls, *finding.spans)),
         remedies=(*finding.remedies, *_newer(deed, "the Function's backward does not fit its forward")),
     )
+
+
+def _inside_a_function(trouble: Trouble | None, finding: Finding) -> Finding:
+    """A function that a package calls, at whose input the value or its derivative is not finite: its line is shown, and
+    nothing is done to what the user hands over, which is another value."""
+    born = (trouble.born or trouble.turned) if trouble is not None else None
+    deed = trouble.deed(born) if trouble is not None and born is not None else None
+    caller = deed.caller if deed is not None else None
+    if deed is None or caller is None or not any(s.role == "cause" and is_at(caller, s) for s in finding.spans):
+        return finding
+    label = f"{deed.package.told}, called here, computes it"
+    spans = [replace(s, label=label) if s.role == "cause" and is_at(caller, s) else s for s in finding.spans]
+    finding = replace(finding, spans=tuple(spans))
+    return replace(
+        _beside(finding, [deed_span("related", deed, "computed here")]),
+        explanation=f"{finding.explanation} It is computed at {deed.place} of {deed.package.told}.",
+        remedies=(
+            *(r for r in finding.remedies if not names_place(r.args, caller, exact=True)),
+            *(_other_input(deed, s) for s in finding.spans if s.role == "created"),
+            *_newer(deed, f"{deed.place} is not finite, or has no finite gradient, at this input"),
+        ),
+    )
+
+
+def _other_input(deed: Deed, made: Span) -> Remedy:
+    what = f"Give {deed.package.name} an input at which this value and its gradient are finite"
+    return Remedy("other_input", what, "display", f"The input was made at {made.file}:{made.line}.")
 
 
 def _newer(deed: Deed, what: str) -> list[Remedy]:

@@ -13,7 +13,7 @@ from graphdoc.model import Span
 from graphdoc.render import render
 
 BLOCKS = {
-    "tinyvol/__init__.py": "from .blocks import Activated, Net, Recurrent, picture, picture_, soften, twice\n",
+    "tinyvol/__init__.py": "from .blocks import *\n",
     "tinyvol/blocks.py": """\
         import torch
         from torch import nn
@@ -73,6 +73,14 @@ BLOCKS = {
 
         def twice(x):
             return Twice.apply(x)
+
+
+        def length(v):
+            return torch.sqrt((v * v).sum())
+
+
+        def squares(v):
+            return (v * v).sum()
 
 
         def soften(x):
@@ -137,6 +145,23 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
     loss = model(torch.randn(2, 4)).pow(2).mean()
     optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
+
+FROM_ZERO = (
+    ON_PATH
+    + """\
+import torch
+from tinyvol import length, squares
+
+p = torch.zeros(3, requires_grad=True)
+optimizer = torch.optim.SGD([p], lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    loss = (length(p) + 1).log()
     loss.backward()
     optimizer.step()
 """
@@ -267,6 +292,25 @@ def test_function_of_a_package_that_gives_a_bad_gradient(folder: Path) -> None:
     assert told.slugs[0] == "custom-function-bad-gradient"
     assert "return Twice.apply(x)" in packages_spans(told)
     assert not told.patches()
+
+
+def test_root_that_a_package_takes_of_what_it_is_given(folder: Path) -> None:
+    """What the user hands over is no operand of the root: a bound on it would end its training."""
+    told = observe(folder, FROM_ZERO)
+    assert told.slugs == ["nan-sqrt-at-zero"]
+    assert told.found[0].finding.title.startswith("`(v * v).sum()` is zero")
+    assert told.lines_of_user("cause") == ["loss = (length(p) + 1).log()"]
+    assert packages_spans(told) == {
+        "return torch.sqrt((v * v).sum())": ("related", "computed here, in tiny-volumes 0.3.1")
+    }
+    assert not told.patches()
+
+
+def test_root_of_the_users_own_beside_a_package(folder: Path) -> None:
+    told = observe(folder, FROM_ZERO.replace("length(p)", "torch.sqrt(squares(p))"))
+    assert told.slugs == ["nan-sqrt-at-zero"]
+    ((kind, texts),) = told.patches()
+    assert kind == "guard_operand" and "torch.sqrt(squares(p).clamp_min(1e-12))" in texts["train.py"]
 
 
 def test_state_that_a_package_keeps(folder: Path) -> None:
