@@ -34,6 +34,7 @@ __all__ = [
     "as_words",
     "collect",
     "end_like",
+    "is_disabled",
     "launch",
     "observes",
     "recorded",
@@ -57,6 +58,7 @@ _VARIABLES = (
     "GRAPHDOC_PYTHONPATH",
     "GRAPHDOC_PATCHES",
     "GRAPHDOC_LAYER",
+    "GRAPHDOC_KEEPER",
     "GRAPHDOC_SERVE",
     "GRAPHDOC_HOST",
 )
@@ -87,7 +89,7 @@ class Ended:
 
     ``troubles`` are lines about what could not be observed; ``evidence`` the files that its processes left. Of runs
     that graphdoc starts by itself: ``stopped`` when the program had shown enough, ``printed`` is the end of its output,
-    ``refused`` what it did that could not be kept from the user's files.
+    ``refused`` what it did that could not be kept from the user's files, ``open`` when it had these and the network.
     """
 
     exit_status: int
@@ -99,6 +101,7 @@ class Ended:
     stopped: bool = False
     printed: str = ""
     refused: str = ""
+    open: bool = False
 
 
 def launch(request: Request, out: Path | None) -> Ended:
@@ -155,7 +158,12 @@ def launch(request: Request, out: Path | None) -> Ended:
 
 def observes(out: Path | None) -> bool:
     """Whether a run with this folder for its evidence is observed."""
-    return out is not None and os.environ.get("GRAPHDOC_DISABLE", "0") in ("", "0")
+    return out is not None and not is_disabled()
+
+
+def is_disabled() -> bool:
+    """Whether the user wants nothing to be observed."""
+    return os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0")
 
 
 def collect(ended: Ended, out: Path, request: Request) -> None:

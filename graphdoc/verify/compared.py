@@ -69,8 +69,8 @@ class Outcome:
     """How the patched program ended, as far as traces do not tell: ``failure`` is its exception, ``same`` and
     ``autograd`` whether that is the original's and one of autograd's, ``clumsy`` whether the patch itself is at fault.
     ``stopped``: it was ended, having gone far enough behind the failure; ``refused`` is what it did that could not be
-    kept from the user's files, and ``printed`` the last line of its output. ``outside``: the exception is one about
-    files or the network. ``still``: what had been seen in the original, which went on, is seen in it too.
+    kept from the user's files, and ``printed`` the last line of its output. ``outside``: how a trial may be to blame
+    for the exception. ``still``: what had been seen in the original, which went on, is seen in it too.
     ``left`` is a doubt: something else of the same kind is still seen.
     ``next`` is the evidence of a failure of autograd's that is not the original's, ``elsewhere`` whether another call
     raised it, ``passed`` whether a later one did, and ``place`` names where, as the end of a sentence. ``later``: the
@@ -88,7 +88,7 @@ class Outcome:
     stopped: bool = False
     refused: str = ""
     printed: str = ""
-    outside: bool = False
+    outside: str = ""
     still: bool = False
     left: str = ""
     next: Evidence | None = None

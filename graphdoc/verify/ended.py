@@ -19,6 +19,7 @@ _CLUMSY = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "Syn
 _UNDEFINED = re.compile(r"^(?:NameError|UnboundLocalError): .*?'(\w+)'")
 """What names the variable that has no value; of this alone it depends whether a change is to blame."""
 _OUTSIDE = ("OSError", "PermissionError", "ConnectionError", "ConnectionRefusedError", "gaierror", "URLError")
+_PROCESSES = ("ProcessLookupError", "NoSuchProcess")
 
 
 def outcome_of(
@@ -59,8 +60,14 @@ def outcome_of(
     outcome.place = f" at {at.file}:{at.line}" if at is not None else ""
     outcome.later = _is_anothers(outcome, original, failed, before, texts, cwd)
     outcome.clumsy = raised.type in _CLUMSY and not outcome.later
-    outcome.outside = raised.type.rpartition(".")[2] in _OUTSIDE
+    outcome.outside = _outside(raised.type.rpartition(".")[2], ended)
     return outcome
+
+
+def _outside(name: str, ended: Ended) -> str:
+    if name in _PROCESSES:
+        return " (a trial reaches no other processes)"
+    return " (a trial has no network, and what it writes goes nowhere)" if name in _OUTSIDE and not ended.open else ""
 
 
 def _is_anothers(

@@ -61,7 +61,8 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
         "seconds": round(outcome.seconds, 2),
     }
     if outcome.refused:
-        return Verdict(None, f"not tried: the program {outcome.refused}", {"tried": False})
+        told = f"not tried: the program {outcome.refused} (--verify runs it all the same)"
+        return Verdict(None, told, {"tried": False})
     if outcome.failure and outcome.same:
         return Verdict(False, "the program still fails in the same way", data)
     if outcome.failure and outcome.autograd and outcome.traits.only_records and (outcome.elsewhere or outcome.passed):
@@ -73,8 +74,7 @@ def crashed(outcome: Outcome, trace: Trace | None) -> Verdict | None:
     if outcome.failure and outcome.clumsy:
         return Verdict(False, f"the changed program fails with {shortened(outcome.failure)}", data)
     if outcome.failure and not (outcome.later and trace is not None):
-        hint = " (a trial has no network, and what it writes goes nowhere)" if outcome.outside else ""
-        end = f"the program then ends with {shortened(outcome.failure)}{hint}"
+        end = f"the program then ends with {shortened(outcome.failure)}{outcome.outside}"
         return Verdict(None, end, {**data, "passed_crash": None})
     if outcome.still:
         return Verdict(False, "the program still shows the same", {**data, "passed_crash": None})

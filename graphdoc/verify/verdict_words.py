@@ -20,7 +20,8 @@ def fails_otherwise(outcome: Outcome) -> str:
 
 
 def _another(outcome: Outcome) -> str:
-    return f"another failure{outcome.place}, which no changed line leads to: {shortened(outcome.failure)}"
+    failure = f"{shortened(outcome.failure)}{outcome.outside}"
+    return f"another failure{outcome.place}, which no changed line leads to: {failure}"
 
 
 def unmeasured(data: dict[str, Any]) -> str:

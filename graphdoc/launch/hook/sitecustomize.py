@@ -25,6 +25,7 @@ _OURS = (
     "GRAPHDOC_KIND",
     "GRAPHDOC_PYTHONPATH",
     "GRAPHDOC_LAYER",
+    "GRAPHDOC_KEEPER",
     "GRAPHDOC_HOST",
 )
 
@@ -183,12 +184,12 @@ def _observe(out: str, mode: str) -> None:
         _install(out, mode)
 
 
-def _cover(scratch: str, out: str) -> None:
-    """Keep what this process writes from the user's files; a process that cannot be kept from them does not run."""
+def _cover(keeper: str, scratch: "str | None", out: str) -> None:
+    """Keep this process from others and, with ``scratch``, from the user's files; one that cannot be does not run."""
     try:
         folder = os.path.join(os.path.dirname(_HERE), "isolation", "inside")
         inside: Any = _load("_graphdoc_inside", os.path.join(folder, "__init__.py"), [folder])
-        inside.install(scratch, out)
+        inside.install(int(keeper), scratch, out)
     except BaseException as e:
         _trouble(out, RuntimeError(f"{type(e).__name__}: {e}"))
         os._exit(1)
@@ -218,8 +219,8 @@ def _start() -> None:
             _hide(settings)
         if not out:
             return
-        if settings["GRAPHDOC_LAYER"]:
-            _cover(settings["GRAPHDOC_LAYER"], out)
+        if settings["GRAPHDOC_KEEPER"]:
+            _cover(settings["GRAPHDOC_KEEPER"], settings["GRAPHDOC_LAYER"], out)
         if os.environ.get("GRAPHDOC_DISABLE", "0") not in ("", "0"):
             _leave(out, "disabled")
             return

@@ -31,6 +31,8 @@ _PATIENCE = 10.0
 
 _known: dict[str, bool] = {}
 """What has been found out about this system: whether namespaces can be had, and with process numbers of their own."""
+_reaching_out: set[tuple[str, ...]] = set()
+"""Programs that have done what a layer cannot keep from the user's files, by command line and folder."""
 
 
 class CannotIsolate(Exception):
@@ -65,20 +67,27 @@ def launch_apart(
 
     Its processes write their evidence into ``out``, and no other file of it is seen outside. It has no input and no
     terminal; the last of what it prints is in the result. With ``asked`` it is run with the user's real files where no
-    isolation holds. It comes out of ``forks`` where it can.
+    isolation holds, and where it does what cannot be kept from them. It comes out of ``forks`` where it can.
 
     Raises:
         CannotIsolate: nothing was run.
         Interrupted: ``stop`` was told to; everything below has ended.
         UsageError: the command does not exist.
     """
-    possible = ways(request)
+    program = (*as_words(request), request.cwd or "")
+    possible = [] if asked and program in _reaching_out else ways(request)
     why = _NO_WAY
+    there = set(os.listdir(out))
     for way in possible:
         for processes in (True, False) if way == "namespaces" else (False,):
             if not _known.get(f"{way}{processes}", True):
                 continue
             ended, refused = _run(request, out, stop, enough, way, processes, forks)
+            if not refused and ended.refused and asked:
+                _reaching_out.add(program)
+                for name in set(os.listdir(out)) - there:
+                    os.unlink(out / name)
+                return _run(request, out, stop, enough, "open", False, None)[0]
             if not refused:
                 return ended
             _known[f"{way}{processes}"] = False
@@ -138,6 +147,7 @@ def _run(
         finally:
             _end(keeper)
         ended.seconds = time.monotonic() - started
+        ended.open = way == "open"
         refused = out / "refused"
         if ended.exit_status == UNAVAILABLE and refused.exists() and refused.stat().st_size:
             return ended, refused.read_text(errors="replace")

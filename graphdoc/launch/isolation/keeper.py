@@ -56,15 +56,23 @@ def keep(given: dict) -> None:  # type: ignore[type-arg]
         global scratch, is_open
         scratch, is_open = given["scratch"], given["way"] == "open"
         _tie(given["parent"], signal.SIGTERM)
-        _start(given, lambda: None)
+        if sys.platform.startswith("linux"):
+            from landlock import hold_signals  # type: ignore[import-not-found]
+
+            _start(given, hold_signals)
+        else:
+            _start(given, lambda: None)
 
 
 def _apart(given: dict) -> None:  # type: ignore[type-arg]
     """The program behind layers of its own, with process numbers of its own where the system allows that as well."""
+    import landlock
     import layers  # type: ignore[import-not-found]
     import namespaces as ns  # type: ignore[import-not-found]
 
     processes = given["processes"]
+    if not processes and not landlock.can_hold_signals():
+        raise ns.Refused("no process numbers of its own")
     own = ns.separate(processes)
     # Taking on a namespace's powers forgets the signal for the parent's death (prctl(2)), so it is set afterwards.
     _tie(given["parent"], signal.SIGTERM)
@@ -75,6 +83,8 @@ def _apart(given: dict) -> None:  # type: ignore[type-arg]
 
     def give_up() -> None:
         ns.give_up_powers()
+        if not processes:
+            landlock.hold_signals()
         if not given["words"]:
             ns.drop_powers()
 
@@ -132,6 +142,8 @@ def _start(given: dict, before: object) -> None:  # type: ignore[type-arg]
         try:
             os.setsid()
             _tie(own, signal.SIGKILL)
+            if not given["processes"]:
+                os.environ["GRAPHDOC_KEEPER"] = str(own)  # for the start-up hook: who descends from it is the run's
             before()  # type: ignore[operator]
             os.chdir(given["cwd"])
             if not given["words"]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from graphdoc.launch import is_disabled
 from graphdoc.launch.interpreter import hook_works, options
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ SWITCH = "GRAPHDOC_ISOLATION"
 def ways(request: Request) -> list[Way]:
     """The ways to try for this request, in their order; empty where none can hold."""
     possible: list[Way] = ["namespaces"] if sys.platform.startswith("linux") else []
-    if _python_alone(request):
+    if _python_alone(request) and not is_disabled():  # else no hook is there to lay it
         possible.append("layer")
     wanted = os.environ.get(SWITCH)
     return [w for w in possible if w == wanted] if wanted else possible

@@ -1,4 +1,5 @@
-"""The layer inside a program that the system cannot set apart: its file calls go to a scratch folder.
+"""What keeps a program apart from inside, where the system cannot: its file calls go to a scratch folder, and it has no
+other processes.
 
 Loaded by the start-up hook from its place, before the program, in every Python process of such a run. Standard library
 only. What is written through Python or torch lands in the scratch folder and is read from there; what cannot be
@@ -12,12 +13,17 @@ import sys
 from typing import Any
 
 from .file_calls import cover_calls
+from .processes import Processes
 from .refusals import Refusals
 from .tree import Tree
 
 
-def install(scratch: str, out: str) -> None:
-    """Redirect this process's writes to ``scratch``; the run's own folder ``out`` stays as it is."""
+def install(keeper: int, scratch: str | None, out: str) -> None:
+    """Keep this process from all that do not descend from ``keeper``, and its writes in ``scratch``, if there is one;
+    the run's own folder ``out`` stays as it is."""
+    Processes(keeper).watch()
+    if scratch is None:
+        return
     tree = Tree(scratch, out)
     sys.dont_write_bytecode = True  # the import system writes past every function that could be exchanged
     cover_calls(tree)

@@ -19,7 +19,7 @@ _PATHS = {
 }  # fmt: skip
 """Events about the file system, and how many of their arguments are paths that change."""
 _PROGRAMS = frozenset(("os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn", "subprocess.Popen"))
-_HARMLESS = frozenset(("uname", "hostname", "lscpu", "nvidia-smi", "ldconfig", "sysctl", "sw_vers", "which"))
+_HARMLESS = frozenset(("uname", "hostname", "lscpu", "nvidia-smi", "ldconfig", "sysctl", "sw_vers", "which", "ps"))
 """Programs that only tell something; torch, platform and others ask them."""
 _KNOWN = frozenset(
     ("torch", "functorch", "numpy", "scipy", "pandas", "sklearn", "PIL", "matplotlib", "kiwisolver", "contourpy")
@@ -50,6 +50,7 @@ class Refusals:
             "socket.connect": self._connects,
             "socket.sendto": self._connects,
             "socket.sendmsg": self._connects,
+            "syslog.syslog": lambda _: self._refuse("writes to the system's log"),
         }
 
         def hook(event: str, args: Any) -> None:
