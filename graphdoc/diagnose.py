@@ -13,7 +13,7 @@ from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.seen import observed
-from graphdoc.messages.recognise import Match, recognise_exception
+from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.picture.portrait import picture_of
 from graphdoc.processes import Processes, read_processes
@@ -152,7 +152,7 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     inner = weigh(kept, diagnose(first))
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
     wanted = match is not None or inner.diagnoses or is_asked(first.signs)
-    about = (*inner.notes, *_second_run(first.extras)) if wanted else ()
+    about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
 
 
@@ -209,6 +209,15 @@ def _match(sources: SourceTexts, raised: Raised | None) -> Match | None:
             continue  # words that any program prints: something else must speak for autograd
         return match
     return None
+
+
+def _listed(sources: SourceTexts, raised: Raised | None) -> tuple[str, ...]:
+    """Where PyTorch raises a message that nothing more is known of; none where the program's own code raised it."""
+    if raised is None or not _raised_in_torch(sources, raised, raised.type):
+        return ()
+    files = [frame.file for frame in raised.stack[-1:-5:-1] if not frame.user]
+    match = listed_of(raised.type, raised.message, files)
+    return (match.means,) if match is not None else ()
 
 
 def _raised_in_torch(sources: SourceTexts, raised: Raised | None, kind: str) -> bool:

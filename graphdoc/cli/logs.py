@@ -35,6 +35,9 @@ def tell(failures: Sequence[Failure], folder: Path) -> list[Told]:
     known = [f for f in failures if f.match is not None and _of_torch(f)]
     errors = [f for f in known if f.match and f.match.kind == "error"]
     warnings = [f for f in known if f.match and f.match.kind != "error"]
+    # What only the list knows is told where there is nothing else.
+    if any(f.match and not f.match.listed for f in known):
+        errors, warnings = ([f for f in these if f.match and not f.match.listed] for these in (errors, warnings))
     return [_tell(f, folder) for f in (errors + warnings)[:_MOST]]
 
 
@@ -77,7 +80,7 @@ def _means(failure: Failure, explained: bool) -> str:
     match = failure.match
     if match is None:
         return ""
-    innocent = match.group == "other" and match.family != "anomaly" and not explained
+    innocent = not match.listed and match.group == "other" and match.family != "anomaly" and not explained
     return match.means + (" This is not a fault of the graph." if innocent and "graph" not in match.means else "")
 
 

@@ -9,7 +9,7 @@ from graphdoc.evidence import Frame
 from graphdoc.messages import traceback_lines as parse
 from graphdoc.messages.failure import Failure
 from graphdoc.messages.flat_text import clean
-from graphdoc.messages.recognise import Match, recognise, strongest
+from graphdoc.messages.recognise import Match, listed_of, recognise, strongest
 
 _MOST_FRAMES = 1000
 _MOST_WARNINGS = 20
@@ -21,11 +21,17 @@ _SILENCE = 5000
 _FOLLOWING = 8
 _LONG = {"ddp": 12, "checkpoint": 40, "compile": 12, "gradcheck": 12, "functorch": 8}
 _LONGEST_MESSAGE = 6000
+# Frames at the end of a traceback of which one can be torch's that raised: its helpers stand behind it.
+_DEEPEST = 4
 # Messages of unknown exceptions that are looked at again for words broken by a terminal's edge.
 _SQUEEZES = 200
 _CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
 # Python draws a line beside the members of an exception group.
 _MARGIN = re.compile(r" {0,36}\| ")
+
+
+def _written(text: str, squeezed: bool = False) -> list[Match]:
+    return [m for m in recognise(text, squeezed=squeezed) if not m.listed]
 
 
 class Assembler:
@@ -115,7 +121,7 @@ class Assembler:
     def _known(self, text: str, bare: bool = False) -> bool:
         """Whether it holds a known error; on a ``bare`` line, no exception's, the words have to be PyTorch's own."""
         matches = recognise(text[:_LONGEST_MESSAGE], squeezed=False)
-        return any(m.kind == "error" and not (bare and m.generic) for m in matches)
+        return any(m.kind == "error" and not (bare and (m.generic or m.listed)) for m in matches)
 
     def _note(self, line: str) -> None:
         """Keep a warning if it is a known one; each text is looked at once."""
@@ -193,7 +199,7 @@ class Assembler:
             self._start = self._seen
         self._type = kind or self._type
         self._lines = [first]
-        matches = recognise(first, squeezed=False)
+        matches = _written(first)
         self._room = max((_LONG.get(m.family, 0) for m in matches), default=_FOLLOWING)
         if not matches or any(m.partial for m in matches):
             self._room = max(self._room, _FOLLOWING)
@@ -216,15 +222,15 @@ class Assembler:
 
     def _finish(self) -> None:
         text = "\n".join(self._lines)[:_LONGEST_MESSAGE]
-        matches = recognise(text, squeezed=False)
+        matches = _written(text)
         if self._squeezes > 0 and len(self._lines) > 1 and all(m.partial for m in matches):
             self._squeezes -= 1
             joined = "".join(self._lines)[:_LONGEST_MESSAGE]
-            again = recognise(joined, squeezed=False)
+            again = _written(joined)
             if any(not m.partial for m in again):  # a terminal broke the line at its edge
                 text, matches = joined, again
             else:
-                matches = recognise(text)
+                matches = _written(text, squeezed=True)
         end = len(self._lines[0])
         # Only the first line, or what a terminal made of it, can begin the message.
         first = next((m for m in matches if m.start <= max(end, 200)), None)
@@ -236,6 +242,9 @@ class Assembler:
             match = strongest(parts, self._type)
             if not self._type:  # a logger's line: what stands before the message is not part of it
                 text, end = text[first.start :], end - first.start
+        if match is None and self._type:
+            match = listed_of(self._type, text, [f.file for f in self._frames[-1 : -1 - _DEEPEST : -1] if not f.user])
+            end = match.end if match else end
         self._hand_over(self._type or (match.exception if match else ""), text[:end], match)
         self._go(self._idle)
 

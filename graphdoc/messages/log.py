@@ -176,11 +176,13 @@ class _Book:
     def add_bare(self, text: str) -> None:
         """Known messages that stand in a paste without a traceback and were not read with one."""
         for match in recognise(text):
-            if match.kind == "warning" and self.failures:
+            if (match.kind == "warning" or match.listed) and self.failures:
                 continue
             # Words that any program prints are a message where they are all that was pasted, not among a log's lines.
-            around = text[: match.start].rpartition("\n")[0] + text[match.end :].partition("\n")[2]
-            if match.generic and around.strip():
+            # A listed one is often cut: more of it may follow.
+            after = "" if match.listed else text[match.end :].partition("\n")[2]
+            around = text[: match.start].rpartition("\n")[0] + after
+            if (match.generic or match.listed) and around.strip():
                 continue
             raw = clean(text[match.start : match.end])
             joined = raw.replace("\n", "")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from graphdoc.messages import listed
 from graphdoc.messages.flat_text import Flat, clean, flatten, squeeze
 from graphdoc.messages.known_messages import WORD, Entry, Wording, by_word, compiled, wordings
 
@@ -27,7 +28,8 @@ class Match:
     ``fields`` are the named parts (shape, dtype, op, version, expected, index, ...), neutralised for display.
     ``causes`` are the slugs that the message alone allows, likeliest first. ``start`` and ``end`` are places in the
     text as it was given. ``also`` names other entries with the same wording. ``generic`` says that other programs
-    print these words too.
+    print these words too. ``listed`` says that it is known from the list of PyTorch's own messages: where it comes from
+    is all there is to tell, and nothing follows for the graph.
     """
 
     id: str
@@ -43,6 +45,7 @@ class Match:
     partial: bool = False
     also: tuple[str, ...] = field(default=())
     generic: bool = False
+    listed: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ def recognise(text: str, limit: int = 20, squeezed: bool = True) -> list[Match]:
     White space, line wraps, colours and quote marks make no difference. Of overlapping matches the one that explains
     most of the text wins; a message that was cut off is found by its beginning. ``squeezed`` looks, where nothing
     whole was found, for words that a line wrap broke in two. Never raises for any text.
+
+    Where none of the messages with a meaning written for them is found, those of PyTorch's own list are looked for.
     """
     if len(text) <= _MOST_CACHED:
         return list(_cached(text, limit, squeezed))
@@ -69,11 +74,31 @@ def recognise(text: str, limit: int = 20, squeezed: bool = True) -> list[Match]:
 
 
 def recognise_exception(type_name: str, message: str) -> Match | None:
-    """The known message that an exception carries, or None.
+    """The known message that an exception carries, or None; one that is only listed counts for none.
 
     The first one counts; fields of further parts of the same message (the parameter list of a DDP error) are added.
     """
-    return strongest(recognise(message), type_name)
+    return strongest([m for m in recognise(message) if not m.listed], type_name)
+
+
+def listed_of(type_name: str, message: str, files: Iterable[str] = ()) -> Match | None:
+    """The message of PyTorch's own list that an exception carries; ``files`` are those of its innermost frames.
+
+    A message in few words is known only where one of them is the file of torch that raises it.
+    """
+    flat = flatten(message[:_REACH])
+    for file in files:
+        place = listed.raised_in(flat, file)
+        if place is not None:
+            return _as_listed(place, flat)
+    found = [m for m in recognise(message[:_REACH]) if m.listed and _can_be(m, type_name.rpartition(".")[2])]
+    return strongest(found, type_name)
+
+
+def _can_be(match: Match, name: str) -> bool:
+    """Whether a listed message can come as this exception: C++ maps its own, and some code chooses the class late."""
+    late = not match.exception.endswith(("Error", "Exception", "Warning", "Unsupported"))
+    return match.exception == name or late or not match.id.endswith(".py")
 
 
 def strongest(matches: list[Match], type_name: str) -> Match | None:
@@ -102,8 +127,36 @@ def _recognise(text: str, limit: int, squeezed: bool) -> list[Match]:
         flat = squeeze(flat)
         again = _select(_hits(flat, limit, tight=True), flat, limit)
         if not matches or any(not m.partial for m in again):
-            return again
-    return matches
+            matches = again
+    return matches or _listed(text, limit, squeezed)
+
+
+def _listed(text: str, limit: int, squeezed: bool) -> list[Match]:
+    flat = flatten(text)
+    found = listed.find(flat)
+    if not found and squeezed and flat.breaks and len(flat.text) <= _MOST_SQUEEZED:
+        flat = squeeze(flat)
+        found = listed.find(flat, tight=True)
+    return [_as_listed(place, flat) for place in found[:limit]]
+
+
+def _as_listed(place: listed.Place, flat: Flat) -> Match:
+    message = place.message
+    kind = "warning" if message.exception.endswith("Warning") else "error"
+    says = "warns of this" if kind == "warning" else "raises this"
+    return Match(
+        id=message.place,
+        kind=kind,
+        exception=message.exception,
+        family=message.area,
+        group="other",
+        fields={name: clean(value) for name, value in place.fields.items()},
+        causes=(),
+        means=f"PyTorch {says} in {message.place}. graphdoc knows the message and no cause for it.",
+        start=flat.original(place.start),
+        end=flat.original(place.end - 1) + 1,
+        listed=True,
+    )
 
 
 def _hits(flat: Flat, limit: int, tight: bool) -> Iterator[_Hit]:

@@ -1,28 +1,36 @@
-"""The inventory of what PyTorch says about autograd, taken from PyTorch itself.
+"""The list of what PyTorch says about autograd and its neighbours, taken from PyTorch itself.
 
-    python tests/messages/inventory.py PACKAGE...     (a folder that holds torch/: site-packages, an unpacked wheel)
+    python tests/messages/inventory.py PACKAGE     (a folder that holds torch/: site-packages, an unpacked wheel)
 
-Reads every check, raise and warning of autograd and its neighbours out of the Python sources, and the strings of the
-shared libraries, and adds what it finds to ``inventory.jsonl`` beside this file. What a new release adds or rewords
-shows as new lines in the diff, what it drops keeps an older ``last``. To begin anew, remove the file and name all the
-supported versions, oldest first.
-
-The file kept here is of the CPU builds of 2.6.0 and 2.15.0 for macOS (their wheels are the smallest) and of 2.13.0 for
-Linux: the Python sources are the same on every platform, what only the CUDA libraries say is missing.
+Reads every raise, check and warning of autograd and its neighbours out of the Python sources, and the strings of the
+shared libraries, and writes them to ``graphdoc/messages/listed.txt``. What a new release adds or rewords shows in the
+diff. A message there is recognised without more; its cause and what it means are written in ``patterns.json``.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from inventory_libraries import messages_in
 from inventory_sources import messages_of
 
-FILE = Path(__file__).with_name("inventory.jsonl")
+from graphdoc.messages.listed import FEW_WORDS, is_telling
+
+FILE = Path(__file__).parents[2] / "graphdoc" / "messages" / "listed.txt"
+_LONGEST = 170
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_QUOTED = re.compile(r"(['\"]).*?\1")
+# What torch says in the words of Python's own modules.
+_IMITATED = re.compile(r"attempted relative import|un\(deep\)copyable object")
+# Words of an expression that do not name the value.
+_NO_NAME = re.compile(
+    r"self|cls|str|len|type|repr|int|list|tuple|sorted|format|join|for|in|if|else|not|is|None|__\w+__|x|i"
+)
 
 # What the text of a message has to speak of, where it does not stand in a part of torch that is all autograd's.
 WANTED = re.compile(
@@ -36,82 +44,95 @@ WANTED = re.compile(
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """One message: a template with ``⟨expression⟩`` for what is put in, where it stands, and who has it.
+    """One message: a template with ``⟨name⟩`` for what is put in, and where it stands: a file, or a library's name."""
 
-    ``where`` are the places, ``file:function`` or the name of a library; ``first`` and ``last`` are the oldest and the
-    newest version of torch that were looked at and hold it.
-    """
-
+    place: str
     text: str
-    kind: str
     exception: str
-    where: tuple[str, ...]
-    first: str
-    last: str
-
-
-def read(path: Path = FILE) -> list[Message]:
-    """The inventory as it is kept."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [Message(**{**item, "where": tuple(item["where"])}) for item in map(json.loads, lines)]
-
-
-def write(messages: list[Message], path: Path = FILE) -> None:
-    """Keep the inventory: sorted by place, one line each, so that a diff shows what a release has changed."""
-    ordered = sorted(messages, key=lambda m: (m.where[0], m.text))
-    lines = (json.dumps(asdict(m), ensure_ascii=False) for m in ordered)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def version_of(package: Path) -> str:
-    """Major and minor version of the torch below ``package``, as 2.13."""
+    """The version of the torch below ``package``, as 2.13.0."""
     text = (package / "torch" / "version.py").read_text(encoding="utf-8")
-    found = re.search(r"__version__ = '(\d+\.\d+)", text)
+    found = re.search(r"__version__ = '(\d+\.\d+\.\d+)", text)
     if found is None:
         raise SystemExit(f"{package}: no version in torch/version.py")
     return found.group(1)
 
 
 def collect(package: Path, libraries: bool = True) -> list[Message]:
-    """Everything that the torch below ``package`` can say about autograd, each text once, with all its places."""
-    version = version_of(package)
-    first: dict[str, tuple[str, str]] = {}
-    places: dict[str, set[str]] = {}
-    for found in messages_of(package, WANTED):
-        first.setdefault(found.text, (found.kind, found.exception))
-        places.setdefault(found.text, set()).add(found.where)
+    """Everything that the torch below ``package`` can say about autograd and its neighbours."""
+    found: dict[tuple[str, str], Message] = {}
+    for one in messages_of(package, WANTED):
+        place = one.where.partition(":")[0]
+        if not _is_for_users(place, one.exception, one.text):
+            continue
+        message = Message(place, template(one.text), one.exception)
+        found.setdefault((message.place, message.text), message)
     for text, library in messages_in(package, WANTED) if libraries else ():
-        first.setdefault(text, ("text", ""))
-        places.setdefault(text, set()).add(library)
-    return [Message(t, *first[t], tuple(sorted(places[t])), version, version) for t in first]
+        message = Message(library, template(text), "RuntimeError")
+        found.setdefault((library, message.text), message)
+    return sorted(found.values())
 
 
-def merged(old: list[Message], new: list[Message]) -> list[Message]:
-    """Both, each text once, with the places of the newer one and the span of versions that hold it."""
-    whole = {m.text: m for m in old}
-    for m in new:
-        known = whole.get(m.text, m)
-        versions = sorted({known.first, known.last, m.first, m.last}, key=_number)
-        newest = m if m.last == versions[-1] else known
-        whole[m.text] = replace(newest, first=versions[0], last=versions[-1])
-    return list(whole.values())
+def _is_for_users(place: str, exception: str, text: str) -> bool:
+    """Whether it is not one of the compiler's checks of itself, nor one of Python's own that it imitates."""
+    if place.startswith(("torch/_dynamo/polyfills/", "torch/_numpy/")) or _IMITATED.match(text):
+        return False
+    return not (place.startswith("torch/_dynamo/") and exception == "AssertionError" and not WANTED.search(text))
 
 
-def _number(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+def template(text: str) -> str:
+    """The text as the list keeps it: each field by a short name, the end of a very long one left out."""
+    names: Counter[str] = Counter()
+
+    def field(found: re.Match[str]) -> str:
+        words = [w for w in _IDENTIFIER.findall(_QUOTED.sub("", found.group(1))) if not _NO_NAME.fullmatch(w)]
+        name = words[-1] if words else "value"
+        names[name] += 1
+        return f"⟨{name}{names[name] if names[name] > 1 else ''}⟩"
+
+    text = re.sub(r"⟨([^⟩]*)⟩", field, text)
+    text = re.sub(r"(?:⟨[^⟩]*⟩){2,}", lambda m: m.group().partition("⟩")[0] + "⟩", text)
+    if len(text) > _LONGEST:
+        text = text[: text.rfind(" ", 0, _LONGEST)]
+        if text.rfind("⟨") > text.rfind("⟩"):
+            text = text[: text.rfind("⟨")]
+    return text.strip()
+
+
+def known_by_words(text: str) -> bool:
+    return is_telling(tuple(re.split(r"⟨[^⟩]*⟩", text)))
+
+
+def written(messages: list[Message], version: str) -> str:
+    """The list as a text: for each place its name on a line, below it class and template of each message."""
+    lines = [f"# made by tests/messages/inventory.py from torch {version}"]
+    for place, own in groupby(messages, key=lambda m: m.place):
+        lines.append(place)
+        lines += [f"{m.exception}{'' if known_by_words(m.text) else FEW_WORDS}\t{m.text}" for m in own]
+    return "\n".join(lines) + "\n"
+
+
+def sizes(messages: list[Message]) -> str:
+    """How many there are, by area, and how many the rule on the amount of text leaves to the traceback."""
+    telling: Counter[str] = Counter()
+    all_of: Counter[str] = Counter()
+    for m in messages:
+        area = "/".join(m.place.split("/")[:3]) if m.place.endswith(".py") else m.place
+        all_of[area] += 1
+        telling[area] += known_by_words(m.text)
+    lines = [f"{n:6} {telling[area]:6}  {area}" for area, n in all_of.most_common()]
+    return "\n".join([f"{all_of.total():6} {telling.total():6}  all, and those known by their words alone", *lines])
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments:
+    if len(arguments) != 1:
         raise SystemExit(__doc__)
-    messages = read()
-    for package in arguments:
-        found = collect(Path(package))
-        messages = merged(messages, found)
-        print(f"{package}: torch {version_of(Path(package))}, {len(found)} messages; {len(messages)} in all")
-    write(messages)
+    package = Path(arguments[0])
+    messages = collect(package)
+    FILE.write_text(written(messages, version_of(package)), encoding="utf-8")
+    print(sizes(messages))
     return 0
 
 

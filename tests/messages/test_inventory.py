@@ -1,131 +1,98 @@
-"""Every message of the inventory is recognised, or there is a reason why it is not."""
+"""The list of PyTorch's messages: made by rule from the installed torch, found in logs, and nowhere else."""
 
 from __future__ import annotations
 
-import functools
+import io
+import random
 import re
 import sysconfig
+import textwrap
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from inventory import WANTED, Message, collect, merged, read, write
+from inventory import FILE, collect, template, version_of, written
 from inventory_filled import filled
-from inventory_sources import literal, messages_of_file
+from inventory_sources import messages_of_file
 
-from graphdoc.messages import recognise
-from graphdoc.messages.known_messages import wordings
+from graphdoc.messages import read_log, recognise
+from graphdoc.messages.listed import Listed, messages
 
-# Why a message needs no pattern: (reason, where it stands, its words).
-EXCUSED = (
-    (
-        "the profiler is not autograd",
-        r"torch/(autograd/profiler|profiler/)",
-        r"",
-    ),
-    (
-        "words that any program prints: a pattern would find them where torch is not at fault",
-        r"torch/",
-        r"to be callable but got|^Unknown (pass|backward) type|[(]⟨[^⟩]*⟩, ⟨[^⟩]*⟩[)] references|"
-        r"has invalid size|does not have a method|^Can't find ⟨|^Invalid parameter keys|no available devices|"
-        r"could not be determined|same number of keys|^Rank ⟨|Unsupported node op|strict mode is enabled|"
-        r"from disk$|implement forward|implement expr|Unknown metadata|couldn't be found|Empty bucket|"
-        r"[Pp]arameters are not in the module$|^dilation=|xs leaf$|exactly 1 leaf|"
-        r"non-empty (`params`|`tensors`|graph)|\)=⟨|^⟨e⟩|val must not|logger must not|MultiGraph",
-    ),
-    (
-        "saving and handing over tensors",
-        r"torch/_tensor\.py",
-        r"meta device under skip_data|stream",
-    ),
-    (
-        "a leaf of a tree of Python containers",
-        r"torch/(_dynamo/polyfills/pytree|utils/_pytree|fx/experimental)",
-        r"",
-    ),
-    (
-        "random numbers, which live in torch.func since 2.15",
-        r"torch/func/_random",
-        r"",
-    ),
-    (
-        "a search in a graph of another kind",
-        r"torch/_functorch/_activation_checkpointing/",
-        r"graph|flow|node",
-    ),
-    (
-        "says backward of something else",
-        r"",
-        r"ONNX|backwards?[- ]compat|backward jump",
-    ),
-    (
-        "a list of names of PyTorch's own stages",
-        r"torch/_decomp/|torch/autograd/__init__",
-        r"post_autograd|^cls isn't",
-    ),
-    (
-        "numerical gradients as NumPy has them, in NumPy's words",
-        r"torch/_numpy/",
-        r"",
-    ),
-    (
-        "an option of export or of matrix products",
-        r"torch/(_export|_higher_order_ops/flex_gemm)",
-        r"pre_dispatch_graph|FlexGEMM",
-    ),
-    (
-        "the tail of a message whose head is recognised",
-        r"^lib",
-        r"of a function being|, but gradOutput has|functional\.\{|C\+\+, add|inside of vmap|If unused|"
-        r"gradient is on$|reentrant backward when|please switch to|participate in the|we expect$|Please file|"
-        r"becomes part|vmap instead$|gradients from$|show up unexpectedly|is forbidden\.$|any inputs are$",
-    ),
-    (
-        "TorchScript's compiler and its parser, and lines for PyTorch's makers",
-        r"^lib",
-        r"guardDiff|symints in autograd|nested grad|Saved tensor to|autodiff|leaf guard|found_inf|"
-        r"requires_grad|cpu reducer|to differentiate|reset_backward_hooks|gamma|depthwise|Grad:dim|"
-        r"its updated value|valid gradient function|in backwards pass",
-    ),
-)
-# A check inside PyTorch that names nothing of autograd: its words are those of any program.
-UNSPECIFIC = "an internal check in words that any program prints"
+ALL = messages()
+DRAWN = random.Random(13).sample(ALL, 300)
 
 
-@functools.cache
-def _known_words() -> str:
-    """All literal parts of patterns, and all examples."""
-    texts = [re.sub(r"\\(.)", r"\1", w.pattern) for _, w in wordings()]
-    texts += [w.example for _, w in wordings()]
-    return "\n".join(" ".join(t.split()) for t in texts)
+def text_of(message: Listed) -> str:
+    pieces = [message.parts[0]]
+    for field, part in zip(message.fields, message.parts[1:], strict=True):
+        pieces += [f"⟨{field}⟩", part]
+    return filled("".join(pieces))
 
 
-def _is_part_of_a_known_one(message: Message) -> bool:
-    """Whether patterns hold all its words: it is recognised with other values, or together with its other pieces."""
-    pieces = [p.strip(" '\"`.,:;()[]") for p in re.split(r"⟨[^⟩]*⟩", message.text)]
-    long = [p for p in pieces if len(p) >= 10]
-    return sum(map(len, long)) >= 16 and all(p in _known_words() for p in long)
+def log_of(message: Listed, text: str) -> str:
+    """As a training job prints it."""
+    if message.exception.endswith("Warning"):
+        return f"epoch 3\n/home/me/train.py:31: {message.exception}: {text}\n  step()\nepoch 4\n"
+    place = message.place if message.place.endswith(".py") else "torch/_ops.py"
+    return (
+        'epoch 3\nTraceback (most recent call last):\n  File "/home/me/train.py", line 31, in <module>\n    step()\n'
+        f'  File "/home/me/env/lib/python3.12/site-packages/{place}", line 7, in check\n    check(x)\n'
+        f"{message.exception}: {text}\n"
+    )
 
 
-def _excuse(message: Message) -> str:
-    words = literal(message.text)
-    if message.exception == "AssertionError" and (len(" ".join(words.split())) < 25 or not WANTED.search(words)):
-        return UNSPECIFIC
-    for reason, where, pattern in EXCUSED:
-        if any(re.search(where, place) for place in message.where) and re.search(pattern, message.text):
-            return reason
-    return ""
+def is_known(log: str) -> bool:
+    return any(failure.match for failure in read_log(io.BytesIO(log.encode())))
 
 
-@functools.cache
-def _missed() -> tuple[Message, ...]:
-    return tuple(m for m in read() if not recognise(filled(m.text)) and not _is_part_of_a_known_one(m))
+@pytest.mark.parametrize("shape", ["whole", "wrapped", "ranks"])
+def test_a_message_is_recognised_in_a_log(shape: str) -> None:
+    missed = []
+    for message in DRAWN:
+        log = log_of(message, text_of(message))
+        if shape == "wrapped" and not message.exception.endswith("Warning"):
+            log = log_of(message, textwrap.fill(text_of(message), 72))
+        elif shape == "ranks":
+            log = "".join(f"[rank1]: {line}\n" for line in log.splitlines())
+        if not is_known(log):
+            missed.append(f"{message.place}: {text_of(message)}")
+    assert len(missed) <= 0.01 * len(DRAWN), "\n".join(missed)
 
 
-def test_every_message_is_recognised_or_excused() -> None:
-    missed = _missed()
-    without = [f"{m.where[0]}: {m.text[:150]}" for m in missed if not _excuse(m)]
-    assert not without, "\n".join(["no pattern and no reason:", *without])
+def test_a_message_is_recognised_alone_unless_its_words_are_few() -> None:
+    missed = [m for m in DRAWN if m.telling and not recognise(text_of(m))]
+    assert not missed
+    assert sum(m.telling for m in ALL) > 0.9 * len(ALL)
+
+
+def test_few_words_are_recognised_where_torch_has_raised_them() -> None:
+    few = next(m for m in ALL if m.parts == ("planner is None",))
+    log = log_of(few, text_of(few))
+    assert is_known(log)
+    assert not is_known(text_of(few)) and not is_known(f"{few.exception}: {text_of(few)}")
+    assert not is_known(log.replace("site-packages/torch/", "site-packages/planning/"))
+
+
+def _one(words: str) -> Listed:
+    return next(m for m in ALL if m.place.endswith(".py") and " ".join(m.parts).startswith(words))
+
+
+def test_another_class_of_exception_is_another_message() -> None:
+    words = _one("`dynamic` and `shapes_spec` cannot both be set").parts[0]
+    assert is_known(f"ValueError: {words}") and is_known(words)
+    assert not is_known(f"my.OtherError: {words}")
+
+
+def test_a_sentence_that_quotes_a_message_is_not_one() -> None:
+    words = _one("`dynamic` and `shapes_spec` cannot both be set").parts[0]
+    assert not recognise(f"we have seen that {words} once, but never again")
+
+
+def test_a_listed_message_says_where_it_comes_from_and_no_more() -> None:
+    told = _one("Flatten mesh with mesh_dim_name")
+    (match,) = recognise(text_of(told))
+    assert match.listed and not match.causes and match.fields
+    assert match.means == f"PyTorch raises this in {told.place}. graphdoc knows the message and no cause for it."
 
 
 # The parts of torch that decide what a message is about.
@@ -140,28 +107,23 @@ FAMILIES = (
     (r"torch/distributed/optim/", {"optimizer", "ddp"}),
     (r"torch/distributed/fsdp/sharded_grad_scaler", {"amp"}),
     (r"torch/distributed/fsdp/(?!sharded)", {"fsdp", "ddp", "optimizer", "nn-utils", "amp", "checkpoint"}),
-    (r"torch/nn/utils/(parametrize|_expanded_weights|clip_grad)", {"nn-utils"}),
+    (r"torch/nn/utils/(parametrize|_expanded_weights|clip_grad)", {"nn-utils", "legacy"}),
     (r"torch/_functorch/_aot_autograd/", {"compile", "checkpoint", "custom-function", "inplace-view"}),
     (r"torch/_dynamo/", {"compile", "no-graph", "forward-ad", "checkpoint", "custom-function", "functorch", "hooks"}),
     (r"torch/_functorch/(eager_transforms|vmap|apis|functional_call|make_functional)", {"functorch", "forward-ad"}),
 )
 
 
-def test_a_message_is_of_the_family_of_its_place() -> None:
+def test_a_message_with_a_meaning_is_of_the_family_of_its_place() -> None:
+    """Patterns speak before the list: what they take is theirs."""
     wrong = []
-    for message in read():
-        first = next(iter(recognise(filled(message.text))), None)
-        for where, families in FAMILIES:
-            if first and all(re.match(where, place) for place in message.where) and first.family not in families:
-                wrong.append(f"{first.id} ({first.family}): {message.where[0]}: {message.text[:120]}")
+    places = Counter(message.parts for message in ALL)
+    for message in (m for m in ALL if places[m.parts] == 1):
+        families = [known for where, known in FAMILIES if re.match(where, message.place)]
+        first = next(iter(recognise(text_of(message))), None) if families else None
+        if first and not first.listed and all(first.family not in known for known in families):
+            wrong.append(f"{first.id} ({first.family}): {message.place}: {text_of(message)[:120]}")
     assert not wrong, "\n".join(wrong)
-
-
-def test_few_are_excused_and_each_excuse_is_needed() -> None:
-    """An excuse that nothing needs any more goes; many of one kind would hide what users meet."""
-    reasons = Counter(_excuse(m) for m in _missed())
-    assert set(reasons) == {reason for reason, _, _ in EXCUSED} | {UNSPECIFIC}
-    assert sum(reasons.values()) < 0.09 * len(read())
 
 
 def test_messages_of_other_programs_are_not_autograd() -> None:
@@ -204,7 +166,13 @@ class Layer:
         assert n != 3, "three is not allowed here"
         torch._check(n != 4, lambda: f"n has to be another, not {n}")
         warnings.warn("the gradient may be wrong", FutureWarning, stacklevel=2)
-        raise TypeError(LONG)
+        if n == 5:
+            self.refuse(KeyError, f"no layer is called {n}")
+        why = f"too few layers for {n}" if n == 6 else "far too many layers"
+        raise TypeError(LONG if n == 7 else why)
+
+    def refuse(self, kind, message):
+        raise kind(message)
 """
 
 
@@ -217,52 +185,48 @@ def test_messages_are_found_by_syntax_with_their_values_as_placeholders() -> Non
         ("three is not allowed here", "error", "AssertionError"),
         ("n has to be another, not ⟨n⟩", "error", "RuntimeError"),
         ("the gradient may be wrong", "warning", "FutureWarning"),
+        ("no layer is called ⟨n⟩", "error", "KeyError"),
         ("a module's text about grad", "error", "TypeError"),
+        ("too few layers for ⟨n⟩", "error", "TypeError"),
+        ("far too many layers", "error", "TypeError"),
     ]
 
 
-def _release(folder: Path, version: str, source: str, library: bytes) -> Path:
-    for name, text in {"version.py": f"__version__ = '{version}'\n", "autograd/x.py": source, "io.py": source}.items():
-        path = folder / "torch" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    (folder / "torch" / "lib").mkdir()
-    (folder / "torch" / "lib" / "libtorch_cpu.so").write_bytes(library)
-    return folder
+def test_a_reason_not_to_compile_is_printed_with_its_explanation() -> None:
+    source = 'unimplemented(gb_type="No such call", context="", explanation=f"{name} is not traced", hints=[])'
+    (found,) = messages_of_file("torch/_dynamo/x.py", source)
+    assert found.text == "No such call Explanation: ⟨name⟩ is not traced" and found.exception == "Unsupported"
+
+
+def test_fields_have_the_names_of_the_values() -> None:
+    assert template("got ⟨len(self.groups)⟩ of ⟨type(x).__name__⟩ and ⟨other.groups⟩") == (
+        "got ⟨groups⟩ of ⟨value⟩ and ⟨groups2⟩"
+    )
 
 
 def test_a_new_release_shows_as_new_lines(tmp_path: Path) -> None:
-    old = _release(
-        tmp_path / "old", "2.6.0", SOURCE, b"\0the leaf needs a gradient here, or else\0_ZN5torch8autogradE\0"
-    )
-    new = _release(tmp_path / "new", "2.16.1+cpu", SOURCE.replace("twice", "three times"), b"\0")
-    kept = tmp_path / "inventory.jsonl"
-    write(merged([], collect(old)), kept)
-    before = kept.read_text(encoding="utf-8").splitlines()
-    assert any("the leaf needs a gradient here" in line for line in before) and not any(
-        "_ZN5" in line for line in before
-    )
-    write(merged(read(kept), collect(new)), kept)
-    after = {m.text: m for m in read(kept)}
-    assert after["cannot take the gradient of ⟨value⟩ three times"].first == "2.16"
-    assert after["cannot take the gradient of ⟨value⟩ twice"].last == "2.6"
-    same = after["three is not allowed here"]
-    assert (same.first, same.last, same.where) == ("2.6", "2.16", ("torch/autograd/x.py:Layer.forward",))
-    assert (
-        "the gradient may be wrong" in after
-        and after["the gradient may be wrong"].where[-1] == "torch/io.py:Layer.forward"
-    )
+    for name in ("autograd/x.py", "io.py"):
+        path = tmp_path / "torch" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "torch" / "version.py").write_text("__version__ = '2.16.1+cpu'\n", encoding="utf-8")
+    (tmp_path / "torch" / "lib").mkdir()
+    library = b"\0the leaf needs a gradient here, or else\0_ZN5torch8autogradE\0"
+    (tmp_path / "torch" / "lib" / "libtorch_cpu.so").write_bytes(library)
+    first, *lines = written(collect(tmp_path), version_of(tmp_path)).splitlines()
+    assert first.endswith("torch 2.16.1")
+    assert lines[:2] == ["libtorch_cpu", "RuntimeError\tthe leaf needs a gradient here, or else"]
+    assert "AssertionError?\tthree is not allowed here" in lines and "_ZN5" not in "".join(lines)
+    assert lines.count("FutureWarning\tthe gradient may be wrong") == 2
 
 
 @pytest.mark.slow
-def test_the_inventory_holds_all_that_the_installed_torch_can_say() -> None:
+def test_the_list_is_what_the_installed_torch_can_say() -> None:
     """After a new release: run inventory.py, and write patterns for what it adds."""
     import torch
 
-    kept = read()
-    version = ".".join(torch.__version__.split(".")[:2])
-    if version not in {v for m in kept for v in (m.first, m.last)}:
-        pytest.skip(f"torch {version} is not one of the versions of the inventory")
     package = Path(torch.__file__).parents[1]
-    missing = {m.text for m in collect(package, libraries=False)} - {m.text for m in kept}
-    assert not missing
+    kept = FILE.read_text(encoding="utf-8")
+    if not kept.partition("\n")[0].endswith(f"torch {version_of(package)}"):
+        pytest.skip(f"the list is of another release than {torch.__version__}")
+    assert written(collect(package), version_of(package)) == kept
