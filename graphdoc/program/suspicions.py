@@ -112,25 +112,33 @@ def _adds_a_value(sources: SourceTexts, sign: Sign) -> bool:
             continue
         if isinstance(node, ast.BinOp | ast.AugAssign):
             sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
-            return not any(_is_number(side, scope) for side in sides)
+            return bool(sign.facts.get("several")) or not any(_is_number(side, scope, node) for side in sides)
         if isinstance(node, ast.Call) and bindings.text_of(node.func) == "sum":
             return True
     return False
 
 
-def _is_number(node: ast.expr, scope: ast.AST) -> bool:
+def _is_number(node: ast.expr, scope: ast.AST, addition: ast.AST) -> bool:
+    """Whether one side of an addition is a plain number, as far as the source tells.
+
+    A name that begins as a number and has values added is one where the first of them is added, and a value behind.
+    """
     if isinstance(node, ast.UnaryOp):
-        return _is_number(node.operand, scope)
-    if isinstance(node, ast.Name):
-        given = [
-            n.value
-            for n in ast.walk(scope)
-            if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets)
-        ]
-        # A sum begins with a number and goes on from itself; what is given another value is no such start.
-        others = [v for v in given if not isinstance(v, ast.Constant)]
-        return len(others) < len(given) and all(node.id in bindings.names_in(v) for v in others)
-    return isinstance(node, ast.Constant)
+        return _is_number(node.operand, scope, addition)
+    if not isinstance(node, ast.Name):
+        return isinstance(node, ast.Constant)
+    starts: list[ast.Assign | ast.AugAssign] = []
+    adds: list[ast.Assign | ast.AugAssign] = []
+    for n in ast.walk(scope):
+        if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == node.id:
+            adds.append(n)
+        elif isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in n.targets):
+            if not isinstance(n.value, ast.Constant) and node.id not in bindings.names_in(n.value):
+                return False  # it is given another value
+            (starts if isinstance(n.value, ast.Constant) else adds).append(n)
+    adds = [n for n in adds if not isinstance(n.value, ast.Constant)]
+    first = min(adds, key=_line, default=None)
+    return bool(starts) and (first is None or any(n is addition for n in ast.walk(first)))
 
 
 def _loses(node: ast.AST) -> bool:

@@ -75,6 +75,7 @@ class Losses:
 
     def _suspect(self, noted: Noted, roots: list[Any]) -> None:
         """Note where the loss is a sum with something that has no graph: a plain number perhaps."""
+        here: dict[Any, int] = {}
         for node in sums_without_graph(roots):
             kept = node_stacks.kept_in(node)
             if isinstance(kept, stacks.Stack) and len(self._suspects) < MOST_SUSPECTS:
@@ -83,6 +84,9 @@ class Losses:
                     stack = frames_of(kept, self._witness.cwd)
                     self._suspects[at] = Sign("suspect-term", stack, event=noted[0], weak=True)
                 self._suspects[at].count += 1
+                here[at] = here.get(at, 0) + 1
+                if here[at] > 1:  # a sum that starts from a number has one such addition, the first
+                    self._suspects[at].facts["several"] = True
 
     def _is_covered(self, tensor: Any) -> bool:
         """Whether this is a loss that only asks for gradients: a plain zero is what a program puts where a batch has

@@ -16,7 +16,7 @@ from torch.overrides import _get_current_function_mode_stack
 
 from graphdoc.capture import stacks
 from graphdoc.capture.containers import elements, numbers_in
-from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES
+from graphdoc.capture.cut_recorder import CONVERSIONS, DETACHES, QUIET
 from graphdoc.capture.cut_records import Record, records_behind
 from graphdoc.capture.cuts import CutWatch, is_draw
 from graphdoc.capture.facts import grad_fn_of, is_leaf
@@ -28,8 +28,9 @@ from graphdoc.capture.switches import is_users
 if TYPE_CHECKING:
     from graphdoc.capture.witness import Witness
 
-MOST_OPERATIONS = 30_000
-"""Operations that are looked at; a rollout of thousands of steps ends the look."""
+MOST_OPERATIONS = 300_000
+"""Operations that are looked at, more than a second run has time for in most programs. Reading an attribute is none:
+the look itself reads some of every parameter."""
 MOST_STEPS = 4
 """Steps of optimizers until the look ends."""
 MOST_FOLLOWED = 2_000
@@ -112,7 +113,7 @@ class TermWatch(CutWatch):
     def _note(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if self.over:
             return
-        self._operations += 1
+        self._operations += getattr(func, "__name__", "") != "__get__" and self._name(func) not in QUIET
         if self._operations >= MOST_OPERATIONS:
             return
         super()._note(func, args, kwargs, result)
