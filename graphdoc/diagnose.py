@@ -10,14 +10,15 @@ from typing import Any
 from graphdoc.causes import all_causes
 from graphdoc.causes.base import Cause
 from graphdoc.evidence import Evidence, Node, Raised, SourceTexts
-from graphdoc.finding import Finding
+from graphdoc.finding import Finding, Remedy
+from graphdoc.fixes.traits import safety_of
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.seen import observed
 from graphdoc.messages.recognise import Match, listed_of, recognise_exception
 from graphdoc.model import CONFIDENCE_ORDER, Diagnosis, Fix, Outcome, Report, Run
 from graphdoc.picture.portrait import picture_of
 from graphdoc.processes import Processes, read_processes
-from graphdoc.program.exception import called_by_autograd, message_of, met_none
+from graphdoc.program.exception import called_by_autograd, can_go_on, message_of, met_none
 from graphdoc.program.installed import package_sources
 from graphdoc.program.observed import program_of
 from graphdoc.redaction import redact, redact_words
@@ -103,7 +104,7 @@ def diagnose(evidence: Evidence) -> Report:
         ),
         outcome=_outcome(evidence, bool(found), status),
         exception={"type": raised.type, "message": redact(raised.message)} if raised else None,
-        diagnoses=tuple(_diagnosis(f) for f in found),
+        diagnoses=tuple(_diagnosis(f, evidence) for f in found),
         notes=(*(notes if evidence.as_if is None else ()), *evidence.degraded),
         sources={**package_sources(evidence.packages), **evidence.sources},
         picture=_picture(evidence),
@@ -178,7 +179,14 @@ def _outcome(evidence: Evidence, found: bool, status: int) -> Outcome:
     return "other-failure" if status else "completed"
 
 
-def _diagnosis(found: Found) -> Diagnosis:
+def fix_of(remedy: Remedy, evidence: Evidence) -> Fix:
+    """A remedy as it is told: what it is called is what ``graphdoc fix`` will go by."""
+    safety = safety_of(remedy, evidence.went_on or can_go_on(evidence.raised))
+    called = remedy.safety if safety != remedy.safety else ""
+    return Fix(remedy.kind, remedy.title, safety, note=remedy.note, called=called)
+
+
+def _diagnosis(found: Found, evidence: Evidence) -> Diagnosis:
     finding = found.finding
     return Diagnosis(
         code=found.cause.code,
@@ -188,7 +196,7 @@ def _diagnosis(found: Found) -> Diagnosis:
         explanation=finding.explanation,
         spans=tuple(dict.fromkeys(finding.spans)),
         facts=finding.facts,
-        fixes=tuple(Fix(r.kind, r.title, r.safety, note=r.note) for r in finding.remedies),
+        fixes=tuple(fix_of(r, evidence) for r in finding.remedies),
         because=finding.because,
     )
 

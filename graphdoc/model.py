@@ -65,7 +65,8 @@ class Fix:
 
     ``diff`` has ``a/`` and ``b/`` headers and may touch several files; it is empty for a fix that is only described.
     ``note`` says in one sentence what then flows where. ``verified`` is None until the fix was tried. ``base`` is the
-    absolute path of the folder that the names in ``diff`` start from; empty for the working directory.
+    absolute path of the folder that the names in ``diff`` start from; empty for the working directory. ``called`` is
+    ``safe`` where only a comparison of gradients is missing that it be so.
     """
 
     id: str
@@ -76,13 +77,19 @@ class Fix:
     verified: bool | None = None
     verification: Mapping[str, Any] = field(default_factory=dict)
     base: str = ""
+    called: str = ""
+
+    @property
+    def offered(self) -> str:
+        """The diff for a report: none of a fix that has failed when it was tried."""
+        return "" if self.verified is False else self.diff
 
     @property
     def how_safe(self) -> str:
-        """``safe`` or ``unsafe``; where the trial of one that was called safe took that back, what it came to."""
-        if self.safety != "unsafe" or self.verification.get("called") != "safe":
+        """``safe`` or ``unsafe``; of one that is safe by its kind, what its gradients are known to be."""
+        if self.safety != "unsafe" or "safe" not in (self.called, self.verification.get("called")):
             return self.safety
-        untold = self.verification.get("unmeasured") or self.verification.get("without_reference")
+        untold = self.verification.get("unmeasured") or self.verification.get("without_reference") or self.called
         return "safe, but not compared" if untold else "not safe: other gradients"
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +98,7 @@ class Fix:
             "title": self.title,
             "safety": self.safety,
             "note": self.note,
-            "diff": self.diff,
+            "diff": self.offered,
             "verified": self.verified,
             "verification": dict(self.verification),
             **({"base": self.base} if self.base else {}),

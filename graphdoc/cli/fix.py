@@ -264,6 +264,8 @@ def _why_unsafe(fix: Fix) -> str:
         return f"there was nothing to compare its gradients with ({told.get('summary')})"
     if told.get("max_relative_difference", 0.0) > TOLERANCE:
         return f"its gradients are not those of the program as it is written ({told.get('summary')})"
+    if fix.called == "safe":
+        return "its gradients cannot be compared with those of the program as it is written"
     return "it decides what the gradients mean"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass, fields
 
+from graphdoc.finding import Remedy
 from graphdoc.fixes.fix_kind import Args
 from graphdoc.fixes.kinds import kinds
+from graphdoc.model import Safety
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Traits:
         only_records: it lets more be recorded or differentiated, and nothing less.
         only_forgets: it lets go of a value that is set anew; it can take no gradient away.
         clears: it, or a part of it, clears gradients on purpose.
+        only_shown: what it changes is printed and goes nowhere else, so that no gradient depends on it.
         of_caller: numbers may be others than in the original, which wrote into a tensor of its caller's.
     """
 
@@ -28,6 +31,7 @@ class Traits:
     only_records: bool = False
     only_forgets: bool = False
     clears: bool = False
+    only_shown: bool = False
     of_caller: bool = False
 
 
@@ -46,6 +50,15 @@ def traits_of(kind: str, args: Args) -> Traits:
     return Traits(**told)
 
 
+def safety_of(remedy: Remedy, compared: bool) -> Safety:
+    """What a fix may be called. ``compared``: its gradients have been, or can be, compared with those of the program as
+    it is written; without that only what no gradient depends on is safe.
+    """
+    if remedy.safety != "safe" or compared or traits_of(remedy.kind, remedy.args).only_shown:
+        return remedy.safety
+    return "unsafe"
+
+
 def _parts(kind: str, args: Args) -> list[tuple[str, Args]]:
     if kind != "several":
         return [(kind, args)]
@@ -53,8 +66,8 @@ def _parts(kind: str, args: Args) -> list[tuple[str, Args]]:
 
 
 def _says(kind: str, args: Args, trait: str) -> bool:
-    if trait == "of_caller":  # of any kind: the remedy knows whose tensor it was
-        return bool(args.get("caller"))
+    if trait in ("of_caller", "only_shown"):  # of any kind: the remedy knows what becomes of the tensor
+        return bool(args.get("caller" if trait == "of_caller" else trait))
     if kind not in kinds():
         return False
     module = importlib.import_module(f"graphdoc.fixes.{kind}")

@@ -18,6 +18,7 @@ LONGEST = 20_000
 
 SECOND_TIME = ("backward-second-time", "saved-tensor-access-after-free-ctx", "legacy-buffers-freed")
 VERSION = ("inplace-version-mismatch", "inplace-version-mismatch-anomaly")
+REFUSED_VIEW = ("view-multi-output-inplace", "view-base-modified-multi-output")
 NO_GRAPH = ("no-grad-fn", "legacy-no-graph-nodes")
 NON_LEAF_GRAD = ("nonleaf-grad", "legacy-nonleaf-grad-warning")
 SEVERAL_VIEWS = ("view-multi-output-inplace", "modify-views-inplace-single")
@@ -53,6 +54,12 @@ def called_by_autograd(raised: Raised | None) -> bool:
 def message_of(raised: Raised | None, *ids: str) -> Match | None:
     """The first of the known messages that is one of these, with its named fields; or None."""
     return next((m for m in messages(raised) if {m.id, *m.also} & {*ids}), None)
+
+
+def can_go_on(raised: Raised | None) -> bool:
+    """Whether the program as it is written can be made to go on behind this failure, with the gradients that it is to
+    have: what is freed is kept, and what is overwritten is copied before."""
+    return message_of(raised, *SECOND_TIME, *VERSION, *REFUSED_VIEW) is not None
 
 
 def field_of(raised: Raised | None, name: str, *ids: str) -> str:

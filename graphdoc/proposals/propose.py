@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdoc.diagnose import Found, findings_for
+from graphdoc.diagnose import Found, findings_for, fix_of
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Process
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
-from graphdoc.model import Diagnosis, Fix, Report
+from graphdoc.model import Diagnosis, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import is_installed, naming, project_root, working_directory
@@ -49,9 +49,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
     for diagnosis in report.diagnoses:
         candidates = [
             c
-            for c in _candidates(
-                kept, evidence.hashes, evidence.process, sources, found.get(diagnosis.cause), notes, left_out
-            )
+            for c in _candidates(kept, evidence, sources, found.get(diagnosis.cause), notes, left_out)
             if not any(c.texts and c.texts == other.texts for _, others in per_diagnosis for other in others)
         ]
         for candidate in candidates:
@@ -88,8 +86,7 @@ def evidence_of(kept: Kept) -> Evidence | None:
 
 def _candidates(
     kept: Kept,
-    hashes: dict[str, str],
-    process: Process,
+    evidence: Evidence,
     sources: Mapping[str, Source],
     found: Found | None,
     notes: list[str],
@@ -102,10 +99,10 @@ def _candidates(
     root = root_of(kept)
     here = _standing(kept, root)
     for remedy in found.finding.remedies:
-        fix = Fix(remedy.kind, remedy.title, remedy.safety, note=remedy.note)
+        fix = fix_of(remedy, evidence)
         try:
             texts = build(remedy.kind, sources, remedy.args)
-            paths = {file: _own_file(kept, hashes, process, file, root) for file in texts}
+            paths = {file: _own_file(kept, evidence.hashes, evidence.process, file, root) for file in texts}
         except CannotFix as e:
             if remedy.safety == "display":
                 candidates.append(Candidate(fix, remedy))

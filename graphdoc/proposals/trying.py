@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphdoc.errors import Interrupted
 from graphdoc.evidence import Evidence
-from graphdoc.fixes.traits import NO_TRAITS, Traits, traits_of
+from graphdoc.fixes.traits import NO_TRAITS, Traits, safety_of, traits_of
 from graphdoc.launch.isolation import CannotIsolate, CannotStart, Stop, check_ways, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.proposals.composing import told_of
@@ -194,7 +194,7 @@ def _try(kept: Kept, evidence: Evidence, queue: _Queue, trying: Trying, stop: St
             if trying.progress is not None:
                 number = next(i for i, c in enumerate(queue.tried) if c is candidate)
                 trying.progress(f"trying fix {number + 1} of {len(queue.tried)}: {candidate.fix.title}")
-            safe = candidate.fix.safety == "safe"
+            safe = _claimed(candidate) == "safe"
             verdict = trial.of(candidate.texts, safe, rest, _traits(candidate))
             results.keep(_key(candidate), verdict, trying.seconds)
             _note(candidate, verdict)
@@ -214,8 +214,21 @@ def _traits(candidate: Candidate) -> Traits:
 
 
 def _key(candidate: Candidate) -> str:
-    asked = candidate.remedy.safety if candidate.remedy is not None else candidate.fix.safety
-    return key_of(candidate.texts, asked == "safe", _traits(candidate).keeps_numbers)
+    return key_of(candidate.texts, _claimed(candidate) == "safe", _traits(candidate).keeps_numbers)
+
+
+def _claimed(candidate: Candidate) -> str:
+    """How safe it is by its kind; what it may be called depends on what is measured."""
+    return candidate.remedy.safety if candidate.remedy is not None else candidate.fix.safety
+
+
+def _is_safe(candidate: Candidate, verdict: Verdict) -> bool:
+    """Whether one that is safe by its kind is so after its trial."""
+    untold = verdict.unmeasured or verdict.without_reference
+    measured = candidate.fix.safety == "safe" or "max_relative_difference" in verdict.data
+    if candidate.remedy is None:
+        return verdict.equal and not untold
+    return verdict.equal and safety_of(candidate.remedy, measured and not untold) == "safe"
 
 
 def _note(candidate: Candidate, verdict: Verdict) -> None:
@@ -226,9 +239,11 @@ def _note(candidate: Candidate, verdict: Verdict) -> None:
     if verified and candidate.remedy is not None and candidate.remedy.open:
         verified, told["summary"] = None, f"{told['summary']}; but {candidate.remedy.open}"
     fix = replace(candidate.fix, verified=verified, verification=told)
-    if fix.safety == "safe" and (not verdict.equal or verdict.unmeasured or verdict.without_reference):
+    if _claimed(candidate) == "safe" and not _is_safe(candidate, verdict):
         # Called safe, and not measured to be: it must not be applied without the user's leave.
         fix = replace(fix, safety="unsafe", verification={**told, "called": "safe"})
+    elif _claimed(candidate) == "safe":
+        fix = replace(fix, safety="safe", called="")
     candidate.fix = fix
     candidate.settled = bool(verdict.verified) or verdict.unmeasured
 

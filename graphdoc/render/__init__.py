@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 
@@ -45,8 +46,16 @@ def render(report: Report, fmt: str, *, width: int | None = None, color: bool = 
     if module is None:
         raise ValueError(f"there is no format {fmt!r}; the formats are {', '.join(_modules())}")
     cells = DEFAULT_WIDTH if width is None else max(MIN_WIDTH, min(MAX_WIDTH, width))
-    text: str = module.render(report, width=cells, color=color)
+    text: str = module.render(_offered(report), width=cells, color=color)
     return text
+
+
+def _offered(report: Report) -> Report:
+    """The report without the patches that have failed when they were tried: what came of them is told."""
+    return replace(
+        report,
+        diagnoses=tuple(d.with_fixes(tuple(replace(f, diff=f.offered) for f in d.fixes)) for d in report.diagnoses),
+    )
 
 
 def is_report(text: str) -> bool:

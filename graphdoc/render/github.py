@@ -48,7 +48,8 @@ def _message(report: Report, diagnosis: Diagnosis) -> str:
     lines += [f"{diagnosis.confidence}: {sure}", *(f"note: {fact}" for fact in measured)]
     if diagnosis.fixes:
         best = diagnosis.fixes[0]
-        lines.append(f"help: {flat(best.title)} [{story.badge(best)}]" + (f": {flat(best.note)}" if best.note else ""))
+        note = f": {flat(best.note)}" if best.note else ""
+        lines.append(f"{story.head(best)}: {flat(best.title)} [{story.badge(best)}]{note}")
     lines.append("more: " + ", ".join(story.commands(report, diagnosis)))
     return "\n".join(lines)
 

@@ -115,7 +115,8 @@ def _rest(report: Report, diagnosis: Diagnosis, first: bool) -> str:
 
 def _fix(fix: Fix, number: int, main_file: str, gutter: int) -> str:
     badge = f"<span class=badge{' data-verified' if fix.verified else ''}>{story.badge(fix)}</span>"
-    parts = [f"<h3>{'help' if number == 0 else f'option {number + 1}'}: {prose(fix.title)} {badge}</h3>"]
+    head = story.head(fix) if number == 0 else f"option {number + 1}"
+    parts = [f"<h3>{head}: {prose(fix.title)} {badge}</h3>"]
     if fix.note:
         parts.append(element("p", fix.note))
     changed = change_rows(fix.diff, main_file, _WIDTH, gutter)

@@ -48,7 +48,7 @@ def _diagnosis(report: Report, diagnosis: Diagnosis, width: int) -> str:
 
 
 def _best_fix(fix: Fix) -> list[str]:
-    parts = [f"**Fix:** {_named(fix)}"]
+    parts = [f"**{'Tried' if story.head(fix) == 'tried' else 'Fix'}:** {_named(fix)}"]
     if fix.diff:
         parts.append(fence(fix.diff, "diff"))
     measured = "; ".join(story.measured(fix.verification))

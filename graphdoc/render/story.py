@@ -172,11 +172,16 @@ def level(report: Report) -> Literal["error", "warning"]:
     return "error" if report.outcome == "autograd-failure" else "warning"
 
 
+def head(fix: Fix) -> str:
+    """What the best fix is introduced by: one that has failed is no help."""
+    return "tried" if fix.verified is False else "help"
+
+
 def badge(fix: Fix) -> str:
     """``safe, verified`` and its like: whether the fix may be applied blindly and what became of the trial."""
     if fix.safety == "display":
         return "by hand"
-    if not fix.diff:
+    if not fix.diff and fix.verified is None:
         return f"{fix.how_safe}, no patch"
     open_ = "tried, not verified" if fix.verification.get("tried", bool(fix.verification)) else "not tried"
     trial = {True: "verified", False: "tried: does not hold", None: open_}[fix.verified]
@@ -217,12 +222,16 @@ def more(report: Report, diagnosis: Diagnosis) -> str:
     text = f"`graphdoc explain {diagnosis.code}`"
     others = len(diagnosis.fixes) - 1
     if patched(report) is not diagnosis:
-        return text
+        return f"{text}; what was tried: `{_FIX} --list`" if _failed(diagnosis) else text
     if report.run.fixed_by != _FIX:
         return f"{text}, `{report.run.fixed_by}`"
     if others < 1:
         return f"{text}, `{_FIX} --diff`"
     return f"{text}; {others} other fix{'es' if others > 1 else ''}: `{_FIX} --list`"
+
+
+def _failed(diagnosis: Diagnosis) -> bool:
+    return any(fix.verified is False for fix in diagnosis.fixes)
 
 
 def commands(report: Report, diagnosis: Diagnosis) -> list[str]:

@@ -77,7 +77,7 @@ def _best_fix(report: Report, diagnosis: Diagnosis, fix: Fix, width: int, gutter
     badge = story.badge(fix)
     command = story.offer(report, fix)
     tries = f": `{command}` tries it" if command else ""
-    rows = _paragraph("help: ", "help", f"{fix.title} [{badge}{tries}]", "", width)
+    rows = _paragraph(f"{story.head(fix)}: ", "help", f"{fix.title} [{badge}{tries}]", "", width)
     if fix.verified:
         text, _ = rows[-1].pop()
         title, bracket, told = text.rpartition("[")

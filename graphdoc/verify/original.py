@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphdoc.evidence import Event, Evidence, Raised, Sign
-from graphdoc.program.exception import SECOND_TIME, message_of
+from graphdoc.program.exception import REFUSED_VIEW, SECOND_TIME, message_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
@@ -37,7 +37,7 @@ def point_of_failure(events: list[Event], signs: list[Sign], failing: int) -> in
 
 def refused_views(raised: Raised | None) -> bool:
     """Whether the run ended with the refusal to write into one of several views that one call has returned."""
-    return message_of(raised, "view-multi-output-inplace", "view-base-modified-multi-output") is not None
+    return message_of(raised, *REFUSED_VIEW) is not None
 
 
 def own_graph(fresh_reaches: list[str], raised: Raised | None) -> frozenset[str]:

@@ -6,10 +6,12 @@ import hashlib
 import subprocess
 
 import pytest
+from commands import graphdoc as run_command
+from examples import FOLDER as EXAMPLES
 
 import graphdoc.diagnose
 from graphdoc.causes.base import Cause, Page
-from graphdoc.diagnose import report_for
+from graphdoc.diagnose import fix_of, report_for
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Frame, Process, Raised
 from graphdoc.finding import Finding, Remedy
@@ -25,6 +27,8 @@ MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
     "freed)."
 )
+
+NO_ARRAY = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
 
 SOURCE = """\
 import torch
@@ -183,6 +187,37 @@ def test_a_patch_is_not_called_verified_where_its_cause_leaves_a_question_open()
     _note(candidate, Verdict(True, "it ran", {}))
     assert candidate.fix.verified is None
     assert candidate.fix.verification["summary"] == "it ran; but which use is meant, no run tells"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown", "measured", "told", "tried"),
+    [
+        (MESSAGE, False, {"max_relative_difference": 0.0}, "safe", "safe"),
+        (MESSAGE, False, {"max_relative_difference": 0.5}, "safe", "not safe: other gradients"),
+        (MESSAGE, False, {"unmeasured": True}, "safe", "safe, but not compared"),
+        (NO_ARRAY, False, {"without_reference": True}, "safe, but not compared", "safe, but not compared"),
+        (NO_ARRAY, True, {"without_reference": True}, "safe", "safe"),
+    ],
+)
+def test_the_report_calls_safe_what_fix_applies(message, shown, measured, told, tried):
+    """Gradients can be compared only where the unpatched program can be made to go on behind its failure."""
+    remedy = Remedy("to_numpy", "Detach it", "safe", args={"only_shown": shown})
+    fix = fix_of(remedy, Evidence(process=Process(pid=1), raised=Raised("RuntimeError", message)))
+    assert (fix.how_safe, fix.safety) == (told, "safe" if told == "safe" else "unsafe")
+    candidate = Candidate(fix, remedy, {"train.py": ""})
+    _note(candidate, Verdict(True, "it ran", measured))
+    assert (candidate.fix.how_safe, candidate.fix.safety) == (tried, "safe" if tried == "safe" else "unsafe")
+
+
+@pytest.mark.slow
+def test_what_is_called_safe_is_applied(tmp_path):
+    source = (EXAMPLES / "numpy-on-grad-tensor" / "outputs-printed-in-the-loop.py").read_text()
+    (tmp_path / "train.py").write_text(source)
+    assert "[safe, not tried" in run_command(tmp_path, "run", "train.py").stderr
+    assert "[safe, verified]" in run_command(tmp_path, "fix", "--diff", "--verify-time", "240").stderr
+    assert "[safe, verified]" in run_command(tmp_path, "show").stdout
+    assert run_command(tmp_path, "fix").returncode == 0
+    assert (tmp_path / "train.py").read_text() == source.replace("[0].numpy", "[0].detach().cpu().numpy", 1)
 
 
 def test_what_went_past_the_failure_comes_before_what_was_not_tried():

@@ -99,6 +99,15 @@ def test_badges() -> None:
     assert badge(replace(fix, safety="display")) == "by hand"
 
 
+def test_a_patch_that_has_failed_is_no_help() -> None:
+    failed = Fix("x", "detach it", "unsafe", ONE_CHANGE, "note", False, {"summary": "the program still fails"})
+    lines = told(failed)
+    assert "tried: detach it [unsafe, tried: does not hold]" in lines
+    assert "  = measured: the program still fails" in lines
+    assert "`graphdoc fix --list`" in lines[-1] and "--diff" not in lines[-1]
+    assert not any(line.startswith("help: ") or line[3:4] in ("+", "-") for line in lines)
+
+
 def test_measurements_in_words() -> None:
     assert measured({"passes_crash": True, "largest_difference": 1.25e-7, "lost": [], "silent": ["a.w", "a.b"]}) == [
         "passes crash: yes",

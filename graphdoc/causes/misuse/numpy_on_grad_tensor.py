@@ -9,9 +9,11 @@ from graphdoc.causes import links
 from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Finding, Remedy
+from graphdoc.model import Safety
 from graphdoc.program import bindings
 from graphdoc.program.array_calls import ArrayCall, array_call
 from graphdoc.program.observed import Program
+from graphdoc.program.printed_values import goes_nowhere_else
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import code_at, distinct, place, span, where
 from graphdoc.remedies.fix_places import remedy_at
@@ -121,14 +123,16 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> tuple[Re
     goes_on = f"it is a tensor again at {where(back)}" if back else ""
     goes_on = goes_on or (f"the loss at {where(handed.loss)} is computed with it" if handed.loss else "")
     left = f"{goes_on}: whether it is to train what it was, no run tells" if goes_on else ""
-    back_in = f"Gradients end there, though {goes_on}." if goes_on else _NUMBERS
+    shown = not goes_on and not handed.learned and goes_nowhere_else(sources, frame)
+    back_in = f"Gradients end there, though {goes_on}." if goes_on else _PRINTED if shown else _NUMBERS
+    safety: Safety = "safe" if shown else "unsafe"
     detached = (
-        *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", "unsafe", back_in),
+        *remedy_at(_element(sources, frame, handed), "detach_expression", "Detach each element", safety, back_in),
         *remedy_at(
             _argument(sources, frame, handed),
             "detach_expression",
             "Detach each element" if handed.holds == "list" else "Detach the argument",
-            "unsafe",
+            safety,
             back_in,
             structure={"list": "tensor"} if handed.holds == "list" else "tensor",
         ),
@@ -136,11 +140,11 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> tuple[Re
             frame if handed.direct or handed.converts else None,
             "to_numpy",
             "Detach the tensor before NumPy gets it",
-            "safe" if handed.direct and not handed.learned and back is None else "unsafe",
+            "safe" if handed.direct and not handed.learned and back is None else safety,
             back_in,
         ),
     )
-    detached = tuple(replace(r, open=left) for r in detached)
+    detached = tuple(replace(r, open=left, args={**r.args, "only_shown": shown}) for r in detached)
     in_torch = remedy_at(
         None if handed.direct or handed.converts else frame,
         "torch_instead_of_numpy",
@@ -159,6 +163,7 @@ def _remedies(sources: SourceTexts, frame: Frame, handed: ArrayCall) -> tuple[Re
     return (*entries, *detached, *in_torch)
 
 
+_PRINTED = "The numbers are the same, and they are only printed: no gradient depends on them."
 _NUMBERS = "The numbers are the same. If they go back into a loss, no gradient flows through them."
 
 
