@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import typer
@@ -46,3 +48,41 @@ def test_a_python_without_torch_tries_nothing(tmp_path: Path) -> None:
     assert not (kept.parent / "trials").exists()  # where there is one, it is tried
     told = graphdoc(tmp_path, "fix", "--diff").stderr
     assert "the crash is gone" in told, told
+
+
+LOOP = """\
+m = torch.nn.Linear(4, 4); o = torch.optim.SGD(m.parameters(), lr=.1)
+for i in range(5):
+    y = m(torch.ones(2, 4)).exp()
+    if i == 1: y += 1
+    o.zero_grad(); y.sum().backward(); o.step()
+"""
+
+
+def test_what_is_said_of_verify_is_done(tmp_path: Path) -> None:
+    """Where it is only seen in the run that something cannot be kept from the user's files."""
+    (tmp_path / "train.py").write_text(
+        f"import subprocess, torch\nsubprocess.run(['sh', '-c', 'echo >> made'])\n{LOOP}"
+    )
+    graphdoc(tmp_path, "run", "--no-rerun", "train.py")
+    words = ("fix", "--diff", "--verify-time", "200")
+    told = graphdoc(tmp_path, *words, GRAPHDOC_ISOLATION="layer")
+    assert "starts another program (sh)" in told.stderr and "(--verify runs it all the same)" in told.stderr
+    assert (tmp_path / "made").read_text() == "\n"
+    told = graphdoc(tmp_path, *words, "--verify", GRAPHDOC_ISOLATION="layer")
+    assert "verified" in told.stderr and "not verified" not in told.stderr, told.stderr
+    assert len((tmp_path / "made").read_text()) > 1
+
+
+def test_a_patch_is_not_verified_by_a_signal_to_others(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"]) as side:
+        (tmp_path / "train.py").write_text(
+            "import os, sys, torch\nif os.environ.get('SIDE'): os.kill(int(os.environ['SIDE']), 15)\n" + LOOP
+        )
+        graphdoc(tmp_path, "run", "--no-rerun", "train.py")
+        told = graphdoc(
+            tmp_path, "fix", "--diff", "--verify-time", "200", GRAPHDOC_ISOLATION="layer", SIDE=str(side.pid)
+        )
+        alive = side.poll() is None
+        side.kill()
+    assert alive and "(a trial reaches no other processes)" in told.stderr, told.stderr
