@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from types import FrameType
 
 
 def _here() -> str:
@@ -25,6 +22,9 @@ if __name__ == "__main__" and sys.path[:1] == [_here()] and not sys.flags.safe_p
 def main() -> None:
     """Run the command line; ends with status 2 and one line on stderr where the input, or graphdoc, is at fault, and
     with one line and 130 after Ctrl-C."""
+    import signal
+    import threading
+
     from graphdoc.errors import Interrupted, UsageError, missing_dependency
 
     try:
@@ -64,7 +64,7 @@ def main() -> None:
         _end(f"internal error: {type(e).__name__}: {e} (GRAPHDOC_DEBUG=1 shows where)")
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: object) -> None:
     """Unlike a KeyboardInterrupt, which typer ends in words of its own."""
     from graphdoc.errors import Interrupted
 
