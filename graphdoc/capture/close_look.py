@@ -15,7 +15,7 @@ from graphdoc.capture.frames import user_stack
 from graphdoc.capture.in_threads import in_each_thread
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.names import Census
-from graphdoc.capture.number_facts import is_finite
+from graphdoc.capture.number_facts import is_finite, numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.search_roots import roots_of
 from graphdoc.capture.stacks import stack_here
@@ -90,7 +90,8 @@ class CloseLook:
             self._call = stack_here(4)  # root < _before < the function < backward
             bad = [t for t in outputs if isinstance(t, torch.Tensor) and not is_finite(torch, t)]
             if len(outputs) == 1 and isinstance(outputs[0], torch.Tensor) and outputs[0].numel() == 1:
-                self._history.append({"call": self._calls, "loss": float(outputs[0].detach())})
+                if (loss := numbers_of(outputs[0])) is not None:
+                    self._history.append({"call": self._calls, "loss": float(loss)})
                 del self._history[: max(0, len(self._history) - 2 * KEPT_STEPS)]
             self._calls += 1
             if bad and not (self._only and index < self._start):
@@ -106,13 +107,13 @@ class CloseLook:
         try:
             with torch.no_grad():
                 mine = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
-                each = [(p, float(p.grad.float().norm())) for p in mine if not p.grad.is_sparse]
+                each = [(p, _norm(p.grad)) for p in mine if not p.grad.is_sparse]
                 squares = sum(n * n for _, n in each)
                 number = self._optimizers.setdefault(optimizer, len(self._optimizers))
                 if self._history:
                     self._history[-1]["norm"] = squares**0.5
                     self._history[-1]["optimizer"] = number
-                    self._history[-1]["weights"] = sum(float(p.float().norm()) ** 2 for p in mine) ** 0.5
+                    self._history[-1]["weights"] = sum(_norm(p) ** 2 for p in mine) ** 0.5
                 step = stack_here(2)
                 for p, n in each:
                     self._steps[id(p)] = number, step
@@ -253,3 +254,9 @@ class CloseLook:
                 for optimizer, step in [self._steps[ident]]
             ],
         }
+
+
+def _norm(tensor: Any) -> float:
+    """Of this process's part, if it can be read."""
+    numbers = numbers_of(tensor)
+    return 0.0 if numbers is None else float(numbers.float().norm())

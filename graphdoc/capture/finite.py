@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture.autopsy import Autopsy
 from graphdoc.capture.frames import user_stack
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Evidence, Sign
 
@@ -92,7 +93,9 @@ class FiniteWatch:
 
     def _read(self, tensor: Any) -> float:
         dtype = tensor.dtype
-        number = self._readers[dtype].from_address(tensor.data_ptr()).value
+        if not (memory := tensor.data_ptr()):
+            return 0.0  # given back
+        number = self._readers[dtype].from_address(memory).value
         if dtype is self._torch.float16:
             return float(struct.unpack("<e", struct.pack("<H", number))[0])
         if dtype is self._torch.bfloat16:
@@ -189,10 +192,11 @@ class FiniteWatch:
         """Whether all elements are; True for what cannot be asked."""
         torch = self._torch
         try:
-            if not tensor.is_floating_point() or tensor.device.type == "meta" or not tensor.numel():
+            numbers = numbers_of(tensor) if tensor.is_floating_point() else None
+            if numbers is None:
                 return True
             with torch.no_grad():
-                return bool(torch.isfinite(tensor.detach()).all())
+                return bool(torch.isfinite(numbers).all())
         except Exception:
             return True
 

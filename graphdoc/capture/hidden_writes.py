@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphdoc.capture import stacks
 from graphdoc.capture.facts import parameters_of, storage_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.writes import WriteWatch
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class HiddenWrites(WriteWatch):  # type: ignore[no-untyped-call]
         return found
 
     def _differ(self, now: Any, before: Any) -> bool:
+        if now is None or before is None:
+            return False  # the memory has been given back
         if not now.is_floating_point():
             return not self._torch.equal(now, before)
         if not bool(self._torch.isfinite(now).all() & self._torch.isfinite(before).all()):
@@ -104,5 +107,8 @@ class _Before(NamedTuple):
 
 
 def _values(parameter: Any) -> Any:
-    flat = parameter.detach().reshape(-1)
+    numbers = numbers_of(parameter)
+    if numbers is None:
+        return None
+    flat = numbers.reshape(-1)
     return flat[:: max(1, flat.numel() // MOST_VALUES)].clone()

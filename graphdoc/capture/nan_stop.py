@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from graphdoc.capture.code_places import OURS
 from graphdoc.capture.hooks import hook_in
 from graphdoc.capture.journal import leaves_behind
+from graphdoc.capture.number_facts import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ class Stopping:
     def _is_nan(self, tensor: Any) -> bool:
         try:
             with self._torch.no_grad():
-                return bool(self._torch.isnan(tensor.detach()).any())
+                return numbers_of(tensor) is not None and bool(self._torch.isnan(tensor.detach()).any())
         except Exception:
             return False
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
+from graphdoc.capture.facts import extent_of
+
 MOST_ELEMENTS = 50_000_000
 """Of a tensor that is looked at."""
 
@@ -20,15 +24,40 @@ def local_of(tensor: Any) -> Any:
     return tensor
 
 
+def has_memory(tensor: Any) -> bool:
+    """Whether the numbers of a tensor can be read where it stands. Every reader of the capture asks this first.
+
+    Not on the meta device, of a fake or any other tensor whose class runs the operations (``__torch_dispatch__``), not
+    inside torch.func, while a CUDA graph is captured, or where the storage has been given back and the tensor kept
+    (``resize_(0)``, as FSDP does): a kernel does not check that, it reads address 0 and the process ends.
+    """
+    try:
+        if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            return False
+        if tensor.layout is not torch.strided or tensor.is_meta:
+            return False
+        extent = extent_of(tensor)
+        if extent is None or tensor.untyped_storage().nbytes() < extent[1] * tensor.element_size():
+            return False
+        return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+    except Exception:
+        return False
+
+
+def numbers_of(tensor: Any) -> Any:
+    """A tensor's numbers in this process, outside of the graph, or None where they cannot be read (``has_memory``)."""
+    tensor = local_of(tensor)
+    return tensor.detach() if has_memory(tensor) else None
+
+
 def looked_at(tensor: Any) -> bool:
-    """Whether a tensor has numbers that can be read: floating-point, dense, with memory, not of a subclass."""
+    """Whether a tensor has numbers that can be read and may be not finite: floating-point, not of a user's subclass."""
     try:
         return bool(
             type(tensor).__module__.startswith("torch")
             and tensor.is_floating_point()
-            and str(tensor.layout) == "torch.strided"
-            and tensor.device.type != "meta"
             and 0 < tensor.numel() <= MOST_ELEMENTS
+            and has_memory(tensor)
         )
     except Exception:
         return False
@@ -49,7 +78,7 @@ def describe(torch: Any, tensor: Any) -> dict[str, Any]:
         "n": int(tensor.numel()),
     }
     if not looked_at(tensor):
-        if tensor.dtype is torch.bool and tensor.numel():
+        if tensor.dtype is torch.bool and tensor.numel() and has_memory(tensor):
             out["true"] = int(tensor.sum())
         return out
     flat = tensor.detach()

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from graphdoc.capture.number_facts import has_memory, numbers_of
+
 WALK_LIMIT = 20_000
 """Nodes of a graph that are counted."""
 MOST_CLONED = 20_000_000
@@ -26,9 +28,8 @@ def absolute_sum(torch: Any, tensor: Any) -> float:
         value = tensor.detach()
         if value.layout != torch.strided:
             value = value.coalesce().values() if value.layout == torch.sparse_coo else value.to_dense()
-        if hasattr(value, "to_local"):
-            value = value.to_local()
-        return float(value.abs().sum(dtype=torch.float64))
+        value = numbers_of(value)
+        return 0.0 if value is None else float(value.abs().sum(dtype=torch.float64))
 
 
 def measured(torch: Any, tensor: Any) -> list[float]:
@@ -38,7 +39,7 @@ def measured(torch: Any, tensor: Any) -> list[float]:
     Lindenstrauss, 1984).
     """
     total = absolute_sum(torch, tensor)
-    if tensor is None or tensor.layout != torch.strided or hasattr(tensor, "to_local") or not tensor.numel():
+    if tensor is None or not tensor.numel() or not has_memory(tensor):
         return [total]
     with torch.no_grad():
         flat = tensor.detach().reshape(-1)
@@ -70,7 +71,7 @@ def gradients_now(torch: Any, leaves: Iterable[tuple[str, Any]]) -> dict[str, tu
     found: dict[str, tuple[Any, Any, float]] = {}
     for key, p in leaves:
         size += p.numel() if p.grad is not None else 0
-        kept = p.grad is not None and not p.grad.is_sparse and size <= MOST_CLONED
+        kept = p.grad is not None and numbers_of(p.grad) is not None and size <= MOST_CLONED
         found[key] = (p, p.grad.clone() if kept else None, absolute_sum(torch, p.grad))
     return found
 

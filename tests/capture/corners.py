@@ -24,6 +24,47 @@ import atexit
 atexit.register(dist.destroy_process_group)
 w = distribute_tensor(torch.randn(4, 3), init_device_mesh("cpu", (1,)), [Shard(0)]).requires_grad_()
 """
+# Memory that the program takes back while the tensor stays: by hand, as an offloading library does it, and by FSDP.
+GIVEN_BACK = """
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+scale = torch.nn.Parameter(torch.ones(4))
+kept = {}
+for step in range(16):
+    for p in net.parameters():
+        if p in kept:
+            p.untyped_storage().resize_(p.numel() * 4)
+            p.data.copy_(kept[p])
+    loss = (net(torch.randn(3, 4)) * scale).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    print(loss.item())
+    for p in net.parameters():
+        kept[p] = p.detach().clone()
+        p.untyped_storage().resize_(0)
+"""
+FSDP2 = """
+import tempfile
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import init_device_mesh
+dist.init_process_group("gloo", init_method="file://" + tempfile.mktemp(), rank=0, world_size=1)
+mesh = init_device_mesh("cpu", (1,))
+inner = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh(), torch.nn.Linear(4, 4))
+net = torch.nn.Sequential(inner, torch.nn.Linear(4, 1))
+fully_shard(inner, mesh=mesh, reshard_after_forward=True)
+fully_shard(net, mesh=mesh)
+opt = torch.optim.AdamW(net.parameters())
+for _ in range(8):
+    loss = net(torch.randn(3, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    opt.step()
+    print(loss.item())
+dist.destroy_process_group()
+"""
 # aot_eager goes through the whole of torch.compile but the compiler of machine code.
 COMPILED = """
 net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
@@ -38,6 +79,8 @@ for _ in range(3):
 """
 
 HEALTHY = {
+    "given-back": GIVEN_BACK,
+    "fsdp2": FSDP2,
     "compiled": COMPILED,
     "dtensor": DTENSOR + "for _ in range(3):\n    (w * 2).tanh().sum().backward()\nprint(w.grad.full_tensor())\n",
     "training": STATE

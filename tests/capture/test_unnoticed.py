@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corners import FAILING, HEALTHY
-from observed import both, script
+from corners import FAILING, FSDP2, GIVEN_BACK, HEALTHY
+from observed import both, run, script
 
 ENGINE = {"twice", "twice-anomaly", "create-graph", "version", "no-graph", "unused", "chained", "in-custom-backward"}
 ENGINE |= {"thread-twice", "dtensor", "compiled-twice"}
@@ -37,3 +37,11 @@ def test_a_failing_program_fails_the_same(name: str, tmp_path: Path) -> None:
         assert seen.only.raised is not None
         assert seen.only.raised.uncaught
         assert seen.only.raised.stack
+
+
+@pytest.mark.parametrize("mode", ["writes", "hidden", "cuts", "product", "nonfinite", "nonfinite:0:all"])
+@pytest.mark.parametrize("source", [GIVEN_BACK, FSDP2], ids=["given-back", "fsdp2"])
+def test_a_second_look_reads_no_memory_that_was_given_back(source: str, mode: str, tmp_path: Path) -> None:
+    seen = run(script(tmp_path, source), mode=f"probe:{mode}")
+    assert seen.result.status == 0, seen.result.stderr
+    assert not seen.troubles

@@ -14,6 +14,7 @@ from graphdoc.capture.audit.hidden import inside
 from graphdoc.capture.code_places import is_user_file, shown_file
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import BYPASSED, Sign
 
@@ -46,8 +47,8 @@ class Bypassed:
             return
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
             for p in parameters_of(optimizer):
-                if id(p) in met:
-                    total = float(p.detach().double().abs().sum())
+                if id(p) in met and (numbers := numbers_of(p)) is not None:
+                    total = float(numbers.double().abs().sum())
                     known, count = self._values.get(id(p), (total, 0))
                     self._values[id(p)] = (total, count + 1 if known == total else -ENOUGH)
         still = {i for i in met if self._values.get(i, (0.0, 0))[1] >= ENOUGH}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks, stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, optimizer_functions
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -89,12 +90,9 @@ class Clearing:
     def _state(self, parameter: Any) -> tuple[int, int, float] | None:
         """Identity, version and sum of magnitudes of a gradient; None where there is none, or none that can be read."""
         grad = parameter.grad
-        torch = self._audit.torch
-        if type(grad) is not torch.Tensor or grad.layout is not torch.strided or grad.is_inference():
+        if type(grad) is not self._audit.torch.Tensor or grad.is_inference() or (numbers := numbers_of(grad)) is None:
             return None
-        if grad.is_cuda and torch.cuda.is_current_stream_capturing():
-            return None
-        flat = grad.detach().reshape(-1)
+        flat = numbers.reshape(-1)
         return id(grad), grad._version, float(flat[:: max(1, flat.numel() // MOST_ELEMENTS)].abs().double().sum())
 
     def zeroed(self, optimizer: Any, seen: Seen) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import stacks
 from graphdoc.capture.frames import frames_of
 from graphdoc.capture.inserted_calls import CannotInsert, insert_calls
+from graphdoc.capture.number_facts import has_memory
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -95,7 +96,8 @@ class Clips:
             return  # what is only measured
         with Unseen(audit.torch, audit.witness.anomaly, None):
             found = any(p.grad is not None for p in every)
-            known = float(norm) if found and isinstance(norm, audit.torch.Tensor) and norm.is_cpu else None
+            plain = isinstance(norm, audit.torch.Tensor) and norm.is_cpu and has_memory(norm)
+            known = float(norm) if found and plain else None
         here = stacks.stack_of_frame(_getframe(3))  # _note < _clipping < PyTorch's function
         ids = {id(p) for p in every}
         clip = _Clip(here, audit.journal.count, ids, audit.witness.scaler_calls())

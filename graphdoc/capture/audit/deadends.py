@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import event_stacks, node_stacks, stacks, walk
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -101,7 +102,8 @@ class DeadEnds:
         if not mine:
             return
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
-            zero = all(p.grad is not None and not bool(p.grad.any()) for p in mine)
+            grads = [numbers_of(p.grad) if p.grad is not None else None for p in mine]
+            zero = all(g is not None and not bool(g.any()) for g in grads)
         if not zero:
             self._refs = {}  # another loss gives them gradients
             return

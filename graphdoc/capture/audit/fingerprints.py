@@ -7,7 +7,7 @@ from ctypes import string_at
 from typing import Any
 from zlib import crc32
 
-import torch
+from graphdoc.capture.number_facts import has_memory
 
 WHOLE = 64 * 1024
 """Bytes of a parameter that are read: all of them, or blocks from all over it."""
@@ -27,13 +27,13 @@ class Fingerprint:
 
     def again(self, parameter: Any) -> None:
         """Read it anew."""
-        self._memory, self._version = parameter.data_ptr(), parameter._version
-        self._print = _read(self._memory, self._size)
+        self._memory, self._version = memory_of(parameter), parameter._version
+        self._print = _read(self._memory, self._size) if self._memory else 0
 
     def moved(self) -> Any:
         """The parameter, if other numbers stand in the same memory and the version is the same; else None."""
         parameter = self.ref()
-        if parameter is None or not is_readable(parameter) or parameter.data_ptr() != self._memory:
+        if parameter is None or not self._memory or memory_of(parameter) != self._memory:
             return None  # memory that has been given up is never read
         if parameter._version != self._version or _read(self._memory, self._size) == self._print:
             return None
@@ -48,11 +48,14 @@ def fingerprints(parameters: list[Any]) -> list[Fingerprint]:
 
 def is_readable(parameter: Any) -> bool:
     """Whether a parameter has memory of its own on the processor, which no other process writes to."""
-    if not parameter.is_cpu or parameter.layout is not torch.strided or not parameter.is_contiguous():
+    if not parameter.is_cpu or not has_memory(parameter) or not parameter.is_contiguous() or not parameter.numel():
         return False
-    storage = parameter.untyped_storage()
-    end = (parameter.storage_offset() + parameter.numel()) * parameter.element_size()
-    return bool(storage.nbytes() >= end > 0 and not storage.is_shared())
+    return not parameter.untyped_storage().is_shared()
+
+
+def memory_of(parameter: Any) -> int:
+    """Where a parameter that is readable begins; 0 for any other."""
+    return int(parameter.data_ptr()) if is_readable(parameter) else 0
 
 
 def _read(memory: int, size: int) -> int:

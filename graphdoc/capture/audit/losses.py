@@ -17,6 +17,7 @@ from graphdoc.capture.calls import Glimpse
 from graphdoc.capture.cut_recorder import COPIES
 from graphdoc.capture.facts import grad_fn_of, is_leaf, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import sums_without_graph
 from graphdoc.evidence import NO_GRAPH, Evidence, Sign
@@ -97,10 +98,8 @@ class Losses:
         if tensor._backward_hooks or getattr(tensor, "_post_accumulate_grad_hooks", None):
             return False
         with Unseen(torch, self._witness.anomaly, None):
-            try:
-                return float(tensor.detach()) != 0.0
-            except (RuntimeError, NotImplementedError):
-                return False  # without a number of its own: fake, wrapped by torch.func
+            number = numbers_of(tensor)
+            return number is not None and float(number) != 0.0
 
     def _often(self, what: Any) -> bool:
         self._counts[what] = self._counts.get(what, 0) + 1

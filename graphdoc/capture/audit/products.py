@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, node_stacks, stacks
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.roots import roots_of_call
 from graphdoc.capture.walk import nodes_behind
@@ -75,8 +76,8 @@ class Products:
         self.waits = False
         audit, torch = self._audit, self._audit.torch
         with Unseen(torch, audit.witness.anomaly, None), torch.no_grad():
-            sizes = [r.detach().abs().max() for r in results if r is not None and r.numel()]
-            zero = bool(sizes) and all(float(s) <= NOTHING for s in sizes)
+            numbers = [numbers_of(r) for r in results if r is not None and r.numel()]
+            zero = bool(numbers) and all(n is not None and float(n.abs().max()) <= NOTHING for n in numbers)
         if not zero:
             self._over = True  # somewhere it bends
             return

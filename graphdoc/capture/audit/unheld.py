@@ -17,6 +17,7 @@ from graphdoc.capture.audit.hidden import unregistered
 from graphdoc.capture.code_places import is_users, shown_file
 from graphdoc.capture.facts import grad_fn_of, parameters_of, user_frames
 from graphdoc.capture.frames import frames_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.evidence import Sign
 
@@ -45,7 +46,7 @@ class _Candidate:
     def __init__(self, parameter: Any) -> None:
         self.ref = weakref.ref(parameter)
         self.version = parameter._version
-        self.values = parameter.detach().reshape(-1)[:FIRST_VALUES].clone()
+        self.values = _first_values(parameter)
         self.count = 0
         self.is_weight = False
 
@@ -54,7 +55,14 @@ class _Candidate:
         p = self.ref()
         if p is None or not p.requires_grad or p.grad is None or p._version != self.version:
             return None
-        return p if torch.equal(p.detach().reshape(-1)[:FIRST_VALUES], self.values) else None
+        values = _first_values(p)
+        same = values is not None and self.values is not None and torch.equal(values, self.values)
+        return p if same else None
+
+
+def _first_values(parameter: Any) -> Any:
+    numbers = numbers_of(parameter)
+    return None if numbers is None else numbers.reshape(-1)[:FIRST_VALUES].clone()
 
 
 class Unheld:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphdoc.capture import stacks
 from graphdoc.capture.facts import parameters_of
 from graphdoc.capture.frames import frames_of, optimizer_functions
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.source_texts import lines_with
 from graphdoc.evidence import Sign
@@ -52,14 +53,14 @@ class Unstepped:
         """A few numbers of each parameter: a program that updates them by itself may do so by ``.data``, of which the
         version counter knows nothing."""
         audit = self._audit
-        plain = (audit.torch.Tensor, audit.torch.nn.Parameter)
         out: list[float] = []
         with Unseen(audit.torch, audit.witness.anomaly, None), audit.torch.no_grad():
             for p in parameters[:MOST_SAMPLED]:
-                if type(p) not in plain or not p.is_floating_point() or p.layout is not audit.torch.strided:
-                    out.append(0.0 if p.is_inference() else float(p._version))  # others may ask other processes
+                numbers = numbers_of(p) if p.is_floating_point() else None
+                if numbers is None:
+                    out.append(0.0 if p.is_inference() else float(p._version))
                     continue
-                flat = p.detach().reshape(-1)
+                flat = numbers.reshape(-1)
                 out.append(float(flat[:: max(1, flat.numel() // 16)].double().sum()))
         return out
 

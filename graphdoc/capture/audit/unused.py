@@ -14,6 +14,7 @@ from graphdoc.capture import event_stacks
 from graphdoc.capture.audit.terms import TermWatch
 from graphdoc.capture.facts import grad_fn_of, parameters_of
 from graphdoc.capture.frames import frames_of, site_of
+from graphdoc.capture.number_facts import numbers_of
 from graphdoc.capture.quiet import Unseen
 from graphdoc.capture.summands import terms_of
 from graphdoc.capture.walk import DEEP, nodes_behind
@@ -102,7 +103,10 @@ class Unused:
     def _is_clear(self, parameter: Any) -> bool:
         with Unseen(self._audit.torch, self._audit.witness.anomaly, None), self._audit.torch.no_grad():
             grad = parameter.grad
-            return grad is None or (grad.device.type != "cuda" and not bool(grad.any()))
+            if grad is None:
+                return True
+            numbers = numbers_of(grad) if grad.device.type != "cuda" else None
+            return numbers is not None and not bool(numbers.any())
 
     def stepped(self, optimizer: Any, seen: Seen) -> None:
         """An optimizer has stepped."""
