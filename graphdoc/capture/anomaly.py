@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
-from graphdoc.capture import node_stacks
+from graphdoc.capture import node_stacks, stacks
+from graphdoc.capture.hooks import look_alike
 from graphdoc.capture.walk import DEEP, NO_SEQUENCE, nodes_behind
 
 MOST_SPANS = 50
@@ -37,12 +38,27 @@ class UsersView:
 
     def show(self) -> None:
         """Let the program see its own setting."""
-        torch = self._torch
-        torch.set_anomaly_enabled = self._users_set
-        torch.is_anomaly_enabled = self._users_is
-        torch.is_anomaly_check_nan_enabled = self._users_check
 
-    def _users_set(self, enabled: bool, check_nan: bool = True) -> None:
+        def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+            self._users_set(enabled, check_nan)
+
+        def is_anomaly_enabled() -> bool:
+            return self.wanted
+
+        def is_anomaly_check_nan_enabled() -> bool:
+            return self.check_nan
+
+        self._put(
+            look_alike(set_anomaly_enabled, self._set),
+            look_alike(is_anomaly_enabled, self._is),
+            look_alike(is_anomaly_check_nan_enabled, self._is_check),
+        )
+
+    def _put(self, *functions: Any) -> None:
+        for place in (self._torch, self._torch._C):
+            place.set_anomaly_enabled, place.is_anomaly_enabled, place.is_anomaly_check_nan_enabled = functions
+
+    def _users_set(self, enabled: bool, check_nan: bool) -> None:
         before = self.wanted
         self.wanted, self.check_nan = bool(enabled), bool(check_nan)
         self._apply()
@@ -51,13 +67,9 @@ class UsersView:
         elif before and not self.wanted and self._spans:
             self._spans[-1][1] = self._sequence_nr()
 
-    def _users_is(self) -> bool:
-        return self.wanted
-
-    def _users_check(self) -> bool:
-        return self.check_nan
-
     def _apply(self) -> None:
+        # The user's own anomaly mode fails at the recursion limit as it does without us.
+        stacks.give_way[0] = bool if self.wanted else self._set
         if self.off:
             self._set(self.wanted, self.check_nan)
         else:
@@ -85,15 +97,19 @@ class UsersView:
         self.paused = False
         self._apply()
 
+    def again(self) -> None:
+        """Go on recording if that was given up at Python's recursion limit."""
+        if not (self._is() or self.paused or self.off):
+            self._apply()
+
     def switch_off(self) -> None:
         """Leave anomaly mode to the user for the rest of the run (torch.compile refuses it)."""
         self.off = True
         self._apply()
 
     def undo(self) -> None:
-        torch = self._torch
-        torch.set_anomaly_enabled, torch.is_anomaly_enabled = self._set, self._is
-        torch.is_anomaly_check_nan_enabled = self._is_check
+        stacks.give_way[0] = bool
+        self._put(self._set, self._is, self._is_check)
         self._set(self.wanted, self.check_nan)
 
 

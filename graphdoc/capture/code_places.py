@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import linecache
 import os
 import re
 import site
@@ -13,6 +12,7 @@ from types import CodeType
 from typing import Any
 
 from graphdoc.capture import notebook_cells
+from graphdoc.capture.lines import line_of
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Our own folder."""
@@ -106,7 +106,7 @@ def characters(file: str, line: int, byte_column: int) -> int:
     """A 1-based column in characters from a 0-based UTF-8 byte offset (0 where unknown)."""
     if byte_column < 0:
         return 0
-    text = linecache.getline(file, line)
+    text = line_of(file, line)
     if text.isascii():
         return byte_column + 1
     return len(text.encode("utf-8", "surrogatepass")[:byte_column].decode("utf-8", "replace")) + 1

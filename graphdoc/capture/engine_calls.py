@@ -45,6 +45,13 @@ class _AnomalyMessage:
             return False
         return not self._view.wanted
 
+    def forget(self) -> None:
+        """The call is over. What Python keeps of a warning that it was to ignore was not there without us."""
+        registry = vars(graph).get("__warningregistry__", ()) if self.node and not self._view.wanted else ()
+        if set(registry) == {"version"}:
+            del vars(graph)["__warningregistry__"]
+        self.node = ""
+
 
 class EngineCalls:
     """One for each witness. ``code`` is the function that calls the engine, ``token`` the local name under which it
@@ -89,6 +96,7 @@ class EngineCalls:
                 remember_modules()
                 seen = journal.look[kind](3)  # before < PyTorch's function < backward or grad
                 stacks.another_call()
+                self._anomaly.again()
                 first = root_of(outputs[0]) if outputs else None
                 sequence, op = -1, ""
                 top: tuple[str, ...] = ()
@@ -173,7 +181,8 @@ class EngineCalls:
         except Exception as e:
             witness.trouble(e)
         finally:
-            self.failing, self._message.node = None, ""
+            self._message.forget()
+            self.failing = None
 
     def after(self, call: Any) -> None:
         """The call is over, whether it has failed or not."""

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 
 def hook_in(module: Any, name: str, hook: Callable[..., Any]) -> Callable[[], None]:
-    """Put the hook in the place of ``module.name``; returns what puts the old one back, where ours still stands."""
+    """Put the hook in the place of ``module.name``; returns what puts the old one back, where ours still stands.
+
+    Where Python keeps its own hook under another name too (``sys.__excepthook__``), and it is the one that stood there,
+    the program finds ours under both: to compare them is how one asks whether anybody has put a hook in.
+    """
     told = getattr(module, name)
+    names = [n for n in (name, f"__{name}__") if getattr(module, n, None) is told]
+    look_alike(hook, told)
 
     def undo() -> None:
-        if getattr(module, name) is hook:
-            setattr(module, name, told)
+        for n in names:
+            if getattr(module, n, None) is hook:
+                setattr(module, n, told)
 
-    setattr(module, name, hook)
+    for n in names:
+        setattr(module, n, hook)
     return undo
+
+
+def look_alike(ours: Callable[..., Any], theirs: Any) -> Callable[..., Any]:
+    """Give a function of ours the name, module, documentation and signature of the one in whose place it stands."""
+    wraps(theirs)(ours)
+    for name in ("__annotations__", "__kwdefaults__") if not hasattr(theirs, "__code__") else ():
+        setattr(ours, name, {} if name == "__annotations__" else None)
+    return ours

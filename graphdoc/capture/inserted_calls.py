@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
+from graphdoc.capture.lines import lines_of
+
 _PREFIX = "_graphdoc_"
 
 
@@ -37,7 +39,8 @@ def insert_calls(
         after: called with the token when the call ends, either way. Given together with ``failed``, or neither.
         gave: called with the token and what the function is about to return; gives that back.
 
-    The callbacks must not raise.
+    The callbacks must not raise. Where Python's recursion limit leaves no room for one, the call goes on without it and
+    the token is None.
 
     Raises:
         CannotInsert: nothing was changed.
@@ -68,14 +71,15 @@ _rewritten: dict[tuple[int, bool, bool], tuple[CodeType, CodeType]] = {}
 def _new_code(function: FunctionType, guarding: bool, giving: bool) -> CodeType:
     """Raises CannotInsert."""
     try:
-        lines, first = inspect.getsourcelines(function)
+        first = function.__code__.co_firstlineno
+        lines = inspect.getblock(lines_of(function.__code__.co_filename)[first - 1 :])
         tree = ast.parse(textwrap.dedent("".join(lines)))
         definition = tree.body[0]
         if not isinstance(definition, ast.FunctionDef):
             raise CannotInsert(f"{function.__qualname__} is not a plain function")
         indent = len(lines[0]) - len(lines[0].lstrip())
         return _compile(definition, function, first, indent, guarding, giving)
-    except (OSError, TypeError, SyntaxError, ValueError) as e:
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError) as e:
         raise CannotInsert(str(e)) from e
 
 
@@ -114,19 +118,19 @@ def _compile(
         ast.Name("BaseException", ast.Load()),
         error,
         [
-            ast.Expr(call("_failed", [ast.Name(token, ast.Load()), ast.Name(error, ast.Load())])),
+            _if_there_is_room(ast.Expr(call("_failed", [ast.Name(token, ast.Load()), ast.Name(error, ast.Load())]))),
             # A bare raise in the same frame adds no traceback entry: the original line stays.
             ast.Raise(),
         ],
     )
     if giving:
-        for given in [n for part in body for n in ast.walk(part) if isinstance(n, ast.Return) and n.value is not None]:
-            value = given.value
-            assert value is not None
-            given.value = ast.copy_location(call("_gave", [ast.Name(token, ast.Load()), value]), value)
-    guarded = ast.Try(body, [handler], [], [ast.Expr(call("_after", [ast.Name(token, ast.Load())]))])
-    start = ast.Assign([ast.Name(token, ast.Store())], call("_before", values))
-    alone = ast.Expr(call("_before", values))
+        block = ast.Module(body, [])
+        body = _Giving(token, lambda value: call("_gave", [ast.Name(token, ast.Load()), value])).visit(block).body
+    after = _if_there_is_room(ast.Expr(call("_after", [ast.Name(token, ast.Load())])))
+    guarded = ast.Try(body, [handler], [], [after])
+    none = ast.Assign([ast.Name(token, ast.Store())], ast.Constant(None))
+    start = _if_there_is_room(ast.Assign([ast.Name(token, ast.Store())], call("_before", values)), none)
+    alone = _if_there_is_room(ast.Expr(call("_before", values)))
     definition.body = [*head, start, guarded] if guarding else [*head, alone, *body]
     anchor = body[0]
     for new in (start, alone, guarded, handler, *guarded.finalbody):
@@ -160,6 +164,35 @@ def _compile(
     if code.co_firstlineno != function.__code__.co_firstlineno:
         raise CannotInsert(f"{function.__qualname__} was changed on disk")
     return code.replace(co_qualname=function.__code__.co_qualname)
+
+
+def _if_there_is_room(statement: ast.stmt, otherwise: ast.stmt | None = None) -> ast.Try:
+    """A call of ours; the program may be that close to the limit that it cannot be made, or cannot end."""
+    spent = ast.ExceptHandler(ast.Name("RecursionError", ast.Load()), None, [otherwise or ast.Pass()])
+    return ast.Try([statement], [spent], [], [])
+
+
+class _Giving(ast.NodeTransformer):
+    """Hands what is returned to a call first."""
+
+    def __init__(self, name: str, call: Callable[[ast.expr], ast.expr]) -> None:
+        self._name = name + "_given"
+        self._call = call
+
+    def visit_Return(self, given: ast.Return) -> ast.stmt | list[ast.stmt]:
+        if given.value is None:
+            return given
+        result, kept = ast.Name(self._name, ast.Load()), ast.Name(self._name, ast.Store())
+        new: list[ast.stmt] = [
+            ast.Assign([kept], given.value),
+            _if_there_is_room(ast.Assign([kept], self._call(result))),
+            ast.Return(result),
+        ]
+        for statement in new:
+            for node in ast.walk(statement):
+                if not hasattr(node, "lineno") and isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
+                    ast.copy_location(node, given.value)
+        return new
 
 
 def _find(code: CodeType, name: str) -> CodeType | None:

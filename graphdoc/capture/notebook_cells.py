@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
 from dataclasses import replace
 from typing import Protocol
 
+from graphdoc.capture.lines import lines_of
 from graphdoc.evidence import Frame
 
 
@@ -45,7 +45,7 @@ def text_of(name: str) -> str | None:
     code_name = _code_names.get(name)
     if code_name is None:
         return None
-    text = "".join(linecache.getlines(code_name))
+    text = "".join(lines_of(code_name))
     body = _body_of(text)
     return body[1] if body is not None else text
 
@@ -63,7 +63,7 @@ def in_its_cell(frame: Frame, code_name: str, outer: list[Frame]) -> Frame:
     cell = next((f for f in reversed(outer) if f.user), None)
     if cell is None or not any(s.is_body(code_name) for s in sessions):
         return frame
-    body = _body_of("".join(linecache.getlines(_code_names.get(cell.file, ""))))
+    body = _body_of("".join(lines_of(_code_names.get(cell.file, ""))))
     if body is None:
         return replace(cell, function=frame.function, column=0, end_column=0)  # its text is no expression of the cell's
     return replace(frame, file=cell.file, line=frame.line + body[0], end_line=frame.end_line + body[0])

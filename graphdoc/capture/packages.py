@@ -6,13 +6,13 @@ distribution (https://packaging.python.org/en/latest/specifications/recording-in
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import sys
 from collections.abc import Iterator
 from importlib import metadata
 
+from graphdoc.capture.lines import lines_of
 from graphdoc.evidence import Evidence, Frame, Package
 
 MOST_PACKAGES = 60
@@ -59,7 +59,7 @@ def _packages_of(evidence: Evidence) -> list[Package]:
             if package is not None and works:
                 told.add(at)
                 if frame.file not in texts:
-                    texts[frame.file] = linecache.getlines(path)
+                    texts[frame.file] = lines_of(path)
                 _keep_lines(package, frame, texts[frame.file])
             works = False
     return list({id(p): p for p in known.values()}.values())

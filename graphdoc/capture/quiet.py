@@ -22,11 +22,12 @@ class Quiet:
         self._view = view
 
     def __enter__(self) -> None:
+        # First what needs the most calls: where the recursion limit stops it, nothing has been switched off.
+        self._view.pause()
         # What the examination makes is freed with it; searching it for cycles only costs time.
         self._collecting = gc.isenabled()
         gc.disable()
         warnings.filters.insert(0, _EVERYTHING)  # type: ignore[attr-defined]
-        self._view.pause()
 
     def __exit__(self, *exc: object) -> None:
         self._view.resume()

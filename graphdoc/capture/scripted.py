@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import linecache
 import os
 import re
 
 from graphdoc.capture.code_places import is_user_file, shown_file
+from graphdoc.capture.lines import line_of, lines_of
 from graphdoc.evidence import Frame
 
 _HEAD = "Traceback of TorchScript"
@@ -39,7 +39,7 @@ def _columns(path: str, line: int, block: list[str]) -> tuple[int, int, int]:
     """First column, end line and end column of what the text underlines, as the file has it; columns 0 where the two
     do not fit together."""
     at = next((i for i, text in enumerate(block) if text.rstrip().endswith(_HERE)), 0)
-    shown, real = block[at - 1] if at else "", linecache.getline(path, line).rstrip("\n")
+    shown, real = block[at - 1] if at else "", line_of(path, line).rstrip("\n")
     if not at or shown.strip() != real.strip() or not real.isascii():
         return 0, line, 0
     shift = len(real) - len(real.lstrip()) - len(shown) + len(shown.lstrip())
@@ -51,7 +51,7 @@ def _columns(path: str, line: int, block: list[str]) -> tuple[int, int, int]:
 def _whole(path: str, line: int, first: int, last: int) -> tuple[int, int, int]:
     """Of a call TorchScript underlines what is called; told is the call."""
     try:
-        tree = ast.parse("".join(linecache.getlines(path)))
+        tree = ast.parse("".join(lines_of(path)))
     except (SyntaxError, ValueError):
         return first + 1, line, last + 1
     for node in ast.walk(tree):

@@ -124,7 +124,7 @@ def _process_start() -> float:
     Field 22 of /proc/self/stat is in clock ticks since the system's start, suspended time included (proc_pid_stat(5)).
     """
     try:
-        with open("/proc/self/stat", encoding="ascii", errors="replace") as stream:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as stream:
             ticks = int(stream.read().rpartition(")")[2].split()[19])
         return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
     except (OSError, ValueError, IndexError, AttributeError):

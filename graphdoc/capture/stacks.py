@@ -20,6 +20,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from graphdoc.capture.code_places import OURS, position
+from graphdoc.capture.hooks import look_alike
 
 RawStack = list[Any]
 """Alternating code objects and instruction offsets, innermost first."""
@@ -92,29 +93,43 @@ def format_stack() -> Stack:
     global _running
     try:
         frame = _getframe(1)
+        known = frame.f_trace
+        lasti = frame.f_lasti
+        if known is _running and lasti == known.lasti:
+            return known
+        if _tracing["should_preserve_node_meta"]:
+            return _original()  # type: ignore[no-any-return]
+        # The interpreter is quicker with type(x) than with x.__class__; here and below this counts.
+        if type(known) is not Stack:
+            return _walk(frame, known, lasti)
+        _running = _NOTHING
+        # Filling the slots here is cheaper than a call of __init__.
+        stack = Stack()
+        stack.lasti = lasti
+        stack.chain = known.chain
+        return stack
     except ValueError:
         return nowhere()
-    known = frame.f_trace
-    lasti = frame.f_lasti
-    if known is _running and lasti == known.lasti:
-        return known
-    if _tracing["should_preserve_node_meta"]:
-        return _original()  # type: ignore[no-any-return]
-    # The interpreter is quicker with type(x) than with x.__class__; here and below this counts.
-    if type(known) is not Stack:
-        return _walk(frame, known, lasti)
-    _running = _NOTHING
-    # Filling the slots here is cheaper than a call of __init__.
-    stack = Stack()
-    stack.lasti = lasti
-    stack.chain = known.chain
-    return stack
+    except RecursionError:
+        _running = _NOTHING
+        try:
+            give_way[0](False)
+        except RecursionError:
+            pass
+        return _UNKNOWN
 
 
 _NOTHING = Stack()
 _running = _NOTHING
 """The stack of a function's first node, until another is made elsewhere. It serves all nodes of the one operation
 (``LSTMCell`` makes a dozen); later nodes have their own, because by its stack the node that failed is known."""
+
+
+give_way: list[Any] = [bool]
+"""Called with False where Python's recursion limit leaves no room for a stack: what switches recording off, so that the
+program gets as deep as it would without us. A function of C, because there is no room for one of Python."""
+_UNKNOWN = Stack()
+"""For a node that is made there."""
 
 
 def another_call() -> None:
@@ -130,6 +145,7 @@ def nowhere() -> Stack:
     return stack
 
 
+_UNKNOWN.chain, _UNKNOWN.lasti = [format_stack.__code__, None], -1
 _tracing: dict[str, Any] = {"should_preserve_node_meta": False}
 _original: Callable[[], Any] = list
 torch_files = "<"
@@ -147,7 +163,7 @@ def stand_in(torch: Any) -> Callable[[], None]:
         _tracing = vars(module)
     torch_files = os.path.dirname(str(torch.__file__)) + os.sep
     _call_code = getattr(getattr(torch.nn.Module, "_call_impl", None), "__code__", None)
-    module.format_stack = format_stack  # type: ignore[assignment]
+    module.format_stack = look_alike(format_stack, original)
 
     def undo() -> None:
         module.format_stack = original

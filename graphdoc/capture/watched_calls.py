@@ -21,6 +21,7 @@ def watch_call(witness: Witness, function: Any, kind: str) -> None:
             with witness.modes.left():
                 ident = -1
                 if kind == "zero_grad":
+                    witness.anomaly.again()
                     seen = journal.optimizer(values[0])
                     ident = seen.id
                     if witness.audit is not None:

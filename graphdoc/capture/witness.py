@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from graphdoc.capture.audit import Audit
     from graphdoc.capture.nan_stop import Stopping
 
+AT_LIMIT = "the program came close to Python's recursion limit, and what it did there was not observed"
 MOST_THREADS = 50
 """Threads whose ends by an exception are looked at: the program itself goes on."""
 
@@ -296,4 +297,7 @@ class Witness:
 
     def trouble(self, error: BaseException) -> None:
         """Something of ours has failed: the parent is told, the program goes on."""
-        note_trouble(self.out, error)
+        if not isinstance(error, RecursionError):
+            note_trouble(self.out, error)
+        elif AT_LIMIT not in self.degraded:
+            self.degraded.append(AT_LIMIT)
