@@ -48,11 +48,12 @@ class DefaultProbe:
 
     def fill(self, evidence: Evidence, autopsy: Autopsy, roots: list[Any], _outputs: list[Any]) -> None:
         """Called for each failure; what cannot be told is left out, and never costs the rest of the evidence."""
-        from graphdoc.capture import functions, refused
+        from graphdoc.capture import functions, refused, resharded
 
         parts: list[Callable[[], None]] = [
             lambda: functions.fill(evidence, autopsy, roots),
             lambda: self._scaler.fill(evidence, autopsy.cwd),
+            lambda: resharded.fill(evidence, autopsy) if roots else None,
         ]
         if not roots:
             parts.append(lambda: refused.fill(evidence, autopsy))

@@ -12,7 +12,8 @@ _MOST = 4_000
 # at once, and what ends the program without having been looked at is looked at then, as every exception is.
 _WORDS = re.compile(
     r"grad|backward|in-?place|in place|\bleaf\b|differentia|derivative|saved|recompute|checkpoint|inference"
-    r"|\bnan\b|hook|reduction|marked as ready|\bvariables?\b|\bbuffers?\b|mutat|found dtype|\bgraph\b|\bviews?\b",
+    r"|\bnan\b|hook|reduction|marked as ready|\bvariables?\b|\bbuffers?\b|mutat|found dtype|\bgraph\b|\bviews?\b"
+    r"|storage of size 0$",
     re.IGNORECASE,
 )
 

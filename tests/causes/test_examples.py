@@ -36,7 +36,7 @@ SLUGS = {
     "nan-std-of-one nan-pow nan-acos-boundary nan-masked-softmax nan-repeated-eigenvalues nan-ctc-infeasible "
     "nan-half-overflow nan-uninitialised-parameter nan-optimizer-update nan-input-data exploding-gradients",
     "GD8": "ddp-unused-parameters ddp-marked-ready-twice ddp-buffer-broadcast checkpoint-mismatch "
-    "checkpoint-no-grad-input compile-donated-buffers compile-no-double-backward",
+    "checkpoint-no-grad-input compile-donated-buffers compile-no-double-backward fsdp-hook-dropped",
 }
 FOLDERS = {
     "GD1": "second_backward",

@@ -22,12 +22,12 @@ class Fingerprint:
 
     def __init__(self, parameter: Any) -> None:
         self.ref = weakref.ref(parameter)
-        self._size = parameter.numel() * parameter.element_size()
         self.again(parameter)
 
     def again(self, parameter: Any) -> None:
         """Read it anew."""
         self._memory, self._version = memory_of(parameter), parameter._version
+        self._size = _size_of(parameter)
         self._print = _read(self._memory, self._size) if self._memory else 0
 
     def moved(self) -> Any:
@@ -35,6 +35,8 @@ class Fingerprint:
         parameter = self.ref()
         if parameter is None or not self._memory or memory_of(parameter) != self._memory:
             return None  # memory that has been given up is never read
+        if _size_of(parameter) != self._size:
+            return None
         if parameter._version != self._version or _read(self._memory, self._size) == self._print:
             return None
         return parameter
@@ -56,6 +58,10 @@ def is_readable(parameter: Any) -> bool:
 def memory_of(parameter: Any) -> int:
     """Where a parameter that is readable begins; 0 for any other."""
     return int(parameter.data_ptr()) if is_readable(parameter) else 0
+
+
+def _size_of(parameter: Any) -> int:
+    return int(parameter.numel() * parameter.element_size())
 
 
 def _read(memory: int, size: int) -> int:

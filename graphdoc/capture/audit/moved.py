@@ -12,7 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import event_stacks, walk
-from graphdoc.capture.audit.fingerprints import MOST_PARAMETERS, Fingerprint, fingerprints, is_readable, memory_of
+from graphdoc.capture.audit.fingerprints import MOST_PARAMETERS, Fingerprint, fingerprints, is_readable
 from graphdoc.capture.audit.growing import LOOKS
 from graphdoc.capture.facts import grad_fn_of, parameters_of, storage_of
 from graphdoc.capture.frames import frames_of
@@ -43,12 +43,12 @@ class _Sample:
     def __init__(self, parameter: Any, kind: Any) -> None:
         self.ref = weakref.ref(parameter)
         self._kind = kind
-        self._offset = parameter.numel() // 2 * parameter.element_size()
         self.again(parameter)
 
     def again(self, parameter: Any) -> None:
         """Read it anew."""
-        self._memory = memory_of(parameter)
+        self._memory = parameter.data_ptr()  # 0 where it has been given up
+        self._offset = parameter.numel() // 2 * parameter.element_size()
         self._value, self.version = self._read() if self._memory else 0.0, parameter._version
 
     def _read(self) -> float:
@@ -57,7 +57,7 @@ class _Sample:
     def moved(self) -> Any:
         """The parameter, if the number is another one in the same memory, and the version is the same; else None."""
         parameter = self.ref()
-        if parameter is None or not self._memory or memory_of(parameter) != self._memory:
+        if parameter is None or not self._memory or parameter.data_ptr() != self._memory:
             return None  # memory that has been given up is never read
         if self._read() == self._value:
             return None
