@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from graphdoc.capture import notebook_cells
-from graphdoc.capture.lines import line_of
+from graphdoc.capture.source_lines import line_of
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """Our own folder."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from graphdoc.capture.lines import lines_of
+from graphdoc.capture.source_lines import lines_of
 
 _PREFIX = "_graphdoc_"
 

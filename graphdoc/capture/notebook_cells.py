@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from graphdoc.capture.lines import lines_of
+from graphdoc.capture.source_lines import lines_of
 from graphdoc.evidence import Frame
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
-from graphdoc.capture.lines import lines_of
+from graphdoc.capture.source_lines import lines_of
 from graphdoc.evidence import Evidence, Frame, Package
 
 MOST_PACKAGES = 60

@@ -7,7 +7,7 @@ import os
 import re
 
 from graphdoc.capture.code_places import is_user_file, shown_file
-from graphdoc.capture.lines import line_of, lines_of
+from graphdoc.capture.source_lines import line_of, lines_of
 from graphdoc.evidence import Frame
 
 _HEAD = "Traceback of TorchScript"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from graphdoc.evidence import Frame, Node
 from graphdoc.evidence.lookup import node_with
-from graphdoc.program.observed import Program
 from graphdoc.program.spans import innermost_user
 from graphdoc.program.tensors import frames
 
@@ -20,12 +20,12 @@ class DroppedHook:
     write: Node
 
 
-def dropped_hook(program: Program) -> DroppedHook | None:
+def dropped_hook(extras: dict[str, Any], nodes: list[Node]) -> DroppedHook | None:
     """The first write into what the module had returned; None where its hook ran, or nothing was written."""
-    told = program.evidence.extras.get("resharded")
+    told = extras.get("resharded")
     writes = told.get("writes") if isinstance(told, dict) and not told.get("gathered", True) else None
     first = writes[0] if isinstance(writes, list) and writes and isinstance(writes[0], dict) else None
-    node = node_with(program.evidence.nodes, first.get("node", -1)) if first is not None else None
+    node = node_with(nodes, first.get("node", -1)) if first is not None else None
     if first is None or node is None or innermost_user(node.stack) is None or not isinstance(told, dict):
         return None
     classes = told.get("classes")

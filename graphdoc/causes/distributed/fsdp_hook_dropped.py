@@ -44,8 +44,9 @@ out = embed(x)
 out = out + y  # a new tensor; the view keeps its grad_fn and its hook
 """,
     fix_safety="""\
-Writing out of place keeps every number and every gradient. What it was a view of keeps its numbers too, which the write
-would have changed; that matters only where the module has kept its own result.
+Writing out of place leaves the numbers of the forward as they are and gives the gradients that were asked for. It is
+unsafe in one respect: what the output was a view of keeps its numbers, which the write would have changed. That matters
+only where the module has kept its own result.
 
 A `clone()` of the output before the write does the same. Inside the wrapped module the write is harmless: the hook is
 registered on what the module returns at last.
@@ -68,7 +69,7 @@ registered on what the module returns at last.
 
 def recognise(program: Program) -> Finding | None:
     """The hook did not run, and what the module had returned was written from outside."""
-    found = dropped_hook(program)
+    found = dropped_hook(program.evidence.extras, program.evidence.nodes)
     return _told(program, found) if found is not None else None
 
 
