@@ -209,7 +209,9 @@ class StepTrace:
         if old:
             record["old"] = old[:20]
         walked.call = self.calls
-        record["value"] = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
+        value = sum(self._sum(t) for t in outputs if isinstance(t, self.torch.Tensor))
+        if value - value == 0 or not self.witness.scaled():
+            record["value"] = value  # a loss that a GradScaler has multiplied may overflow, and its gradients need not
         for number, optimizer in self.optimizers.values():
             self._register(optimizer, number)
         if len(self.parameters) > self.named:
@@ -269,6 +271,9 @@ class StepTrace:
             "rss": sizes.resident(),
             "t": round(time.monotonic() - self.started, 3),
         }
+        overflow = getattr(optimizer, "found_inf", None)  # a GradScaler lets fused optimizers leave the step out
+        if isinstance(overflow, self.torch.Tensor) and bool(overflow.any()):
+            record["left_out"] = True
         self.write(record)
 
     def _write_rank(self) -> None:

@@ -17,7 +17,7 @@ from graphdoc.fixes.diff import unified
 from graphdoc.fixes.fix_kind import Args, CannotFix
 from graphdoc.fixes.kinds import build
 from graphdoc.launch.keep import Kept
-from graphdoc.model import Fix, Safety
+from graphdoc.model import Fix, Safety, Span
 from graphdoc.project import is_installed, naming, working_directory
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.redaction import redact
@@ -70,7 +70,7 @@ class Composer:
         out: list[Candidate] = []
         for one in found[:1]:
             at = failing_place(failed.failing_call, failed.raised)
-            link = _link(at, failed.message, one.cause.code, one.finding.title)
+            link = _link(at or next(iter(one.finding.spans), None), failed.message, one.cause.code, one.finding.title)
             if len(candidate.chain) >= ROUNDS and any(known["code"] != link["code"] for known in candidate.chain):
                 break
             sources = {file: Source(file, text) for file, text in failed.sources.items()}
@@ -262,7 +262,7 @@ def _line(sources: SourceTexts, frame: Frame) -> str:
     return lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
 
 
-def _link(at: Frame | None, message: str, code: str, title: str) -> dict[str, str]:
+def _link(at: Frame | Span | None, message: str, code: str, title: str) -> dict[str, str]:
     """One failure of the chain as the user reads it: where, which cause, and its title."""
     text = redact(" ".join(message.split()))
     return {

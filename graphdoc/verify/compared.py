@@ -42,6 +42,11 @@ class Verdict:
         return bool(self.data.get("without_reference"))
 
     @property
+    def unfinite(self) -> bool:
+        """Whether a loss or gradient that was to be finite was not."""
+        return bool(self.data.get("not_finite"))
+
+    @property
     def open(self) -> bool:
         return bool(self.data.get("open"))
 
@@ -115,7 +120,8 @@ class Baseline:
     half what a patch has to achieve. ``reached_from`` are names of the parameters behind the original's backward calls,
     the failing one among them, by place; empty where one of them is not known. ``old_parts`` are names of the
     parameters behind what is stale, freed or older in the failing graph. ``late``: its time was up before its end.
-    ``covered`` are the places of backward calls that were seen to reach no parameter.
+    ``covered`` are the places of backward calls that were seen to reach no parameter. ``unfinite``: the original
+    went on with values that are not finite, which a patch is to end.
     """
 
     trace: Trace
@@ -134,3 +140,4 @@ class Baseline:
     old_parts: frozenset[str] = frozenset()
     late: bool = False
     covered: frozenset[Line] = frozenset()
+    unfinite: bool = False

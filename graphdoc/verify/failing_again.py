@@ -7,6 +7,7 @@ from collections.abc import Callable
 from graphdoc.evidence import Cut, Event, Evidence, Frame, Node, OlderEdge, Raised, Stale
 from graphdoc.evidence.lookup import node_with
 from graphdoc.processes import same_failure
+from graphdoc.program.bad_values import trouble_of
 from graphdoc.program.spans import innermost_user
 from graphdoc.verify.traces import Line
 
@@ -60,6 +61,13 @@ def damage(
 def met(node: Node | None, back: Back) -> frozenset[tuple[object, ...]]:
     """The node at which a failing call stopped, by what it is and where it was made."""
     return frozenset() if node is None else frozenset({("met", node.op, _made(node, back))})
+
+
+def first_unfinite(evidence: Evidence, back: Back) -> tuple[str, Line | None] | None:
+    """The operation from which the first value came that was not finite, and its line; None where it is not known."""
+    trouble = trouble_of(evidence.signs, evidence.sources, evidence.raised, evidence.packages)
+    born = trouble.born if trouble is not None else None
+    return (born.operation, _innermost(born.stack, back)) if born is not None else None
 
 
 def cuts_of(cuts: list[Cut], back: Back) -> frozenset[tuple[object, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.evidence import Sign
 from graphdoc.story.wording import folded
 
-_NONFINITE = "nonfinite"
+NONFINITE = "nonfinite"
 """The kind of sign of a nan or inf (``graphdoc.capture.finite``)."""
 
 
@@ -38,8 +38,8 @@ def left_in_part(a: list[Sign], b: list[Sign]) -> str:
 
 def left_over(a: list[Sign], b: list[Sign]) -> str:
     """A doubt if a run that was to end a nan still meets one, in other places than the original."""
-    mine = any(s.kind == _NONFINITE for s in a)
-    other = next((s for s in b if s.kind == _NONFINITE and not s.weak), None)
+    mine = any(s.kind == NONFINITE for s in a)
+    other = next((s for s in b if s.kind == NONFINITE and not s.weak), None)
     if not mine or other is None:
         return ""
     more = f" and {len(other.parameters) - 2} more" if len(other.parameters) > 2 else ""

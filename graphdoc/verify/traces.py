@@ -48,7 +48,8 @@ class Call:
 
 @dataclass
 class Step:
-    """One optimizer step: sum of |p|, sum of |grad|, and the size of each parameter's gradient."""
+    """One optimizer step: sum of |p|, sum of |grad|, and the size of each parameter's gradient. ``left_out``: a
+    GradScaler has told it that a gradient overflowed, and it moves nothing."""
 
     number: int
     index: int
@@ -57,6 +58,7 @@ class Step:
     gradients: float
     each: Mapping[str, float] = field(default_factory=dict)
     resident: int = 0
+    left_out: bool = False
 
 
 @dataclass
@@ -233,7 +235,16 @@ def _parse(file: Path) -> Trace:
         elif kind == "step":
             each = {key: Size.of(told) for key, told in record["each"].items()}
             trace.order.append(
-                Step(record["n"], record["e"], record["o"], record["p"], record["g"], each, record["rss"])
+                Step(
+                    record["n"],
+                    record["e"],
+                    record["o"],
+                    record["p"],
+                    record["g"],
+                    each,
+                    record["rss"],
+                    bool(record.get("left_out")),
+                )
             )
         elif kind == "optimizer":
             trace.optimizers[record["o"]] = record["type"]

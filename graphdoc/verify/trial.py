@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -25,7 +26,8 @@ from graphdoc.second_run import take_over
 from graphdoc.sourcetext import decode, read_source
 from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
 from graphdoc.verify.ended import last_line, outcome_of
-from graphdoc.verify.lines import back_to_original
+from graphdoc.verify.failing_again import first_unfinite
+from graphdoc.verify.lines import back_to_original, original_line
 from graphdoc.verify.original import (
     behind_what_was_made_once,
     covered_places,
@@ -39,6 +41,7 @@ from graphdoc.verify.original import (
 )
 from graphdoc.verify.own_gradients import behind_old_parts
 from graphdoc.verify.repeating import UNSTEADY, repeats
+from graphdoc.verify.same_signs import NONFINITE
 from graphdoc.verify.traces import Trace, read_trace
 from graphdoc.verify.verdict import crashed, judge, without_original
 
@@ -103,7 +106,8 @@ class Trial:
         self._until = time.monotonic() + seconds
         folder, ended = self._run("verify", dict(texts), self.limit)
         failed = read_processes(self.kept, ended.evidence).first
-        if failed is not None and self.evidence.probe and question(failed) == self.evidence.probe:
+        cuts = self.evidence.probe if not self._unfinite else ""
+        if failed is not None and cuts and question(failed) == cuts:
             failed = self._looked_closer(failed, texts)  # one of several cuts may be gone
         outcome = outcome_of(self.evidence, failed, ended, self._original_texts(texts), texts, self._cwd)
         outcome.traits = traits
@@ -113,6 +117,9 @@ class Trial:
             verdict = self._judged(outcome, read_trace(folder), texts, False, False)
             verdict.data["max_relative_difference"] = gap
         verdict.failed, verdict.elsewhere = self._looked_closer(outcome.next, texts), outcome.elsewhere
+        if self._unfinite and verdict.failed is None and (outcome.still or outcome.left or verdict.unfinite):
+            verdict.failed = self._unfinite_elsewhere(texts)
+            verdict.elsewhere = False
         if not verdict.verified and not verdict.refused and outcome.printed:
             verdict.data["printed"] = outcome.printed
         return verdict
@@ -150,6 +157,26 @@ class Trial:
         if second is None or not same_failure(failed, second):
             return failed
         return take_over(failed, second, mode)
+
+    @property
+    def _unfinite(self) -> bool:
+        """Whether the original went on with values that are not finite, and a second run saw where they began."""
+        return self.evidence.went_on and self.evidence.probe.startswith("probe:nonfinite")
+
+    def _unfinite_elsewhere(self, texts: Mapping[str, str]) -> Evidence | None:
+        """What a slower look at the patched program tells of values that are not finite still, where the first of them
+        begins in another place than that of the original did."""
+        if self._rest < LEAST:
+            return None
+        _, ended = self._run(self.evidence.probe, dict(texts), self.limit, whole=True)
+        second = read_processes(self.kept, ended.evidence).first
+        if second is None:
+            return None
+        back = original_line(self._original_texts(texts), texts, self._cwd)
+        was = first_unfinite(self.evidence, lambda line: line)
+        now = first_unfinite(second, back)
+        second.probe = second.probe or self.evidence.probe
+        return second if now is not None and now != was else None
 
     @property
     def _rest(self) -> float:
@@ -264,6 +291,7 @@ class Trial:
             piled=piled,
             meant=meant,
             covered=covered_places(self.evidence.signs),
+            unfinite=any(sign.kind == NONFINITE and not sign.weak for sign in self.evidence.signs),
             gone="what was found is gone",
         )
 
@@ -273,7 +301,8 @@ class Trial:
         return told if isinstance(told, int) else -1
 
     def _run(self, mode: str, patches: dict[str, str] | None, limit: float, whole: bool = False) -> tuple[Path, Ended]:
-        """``whole``: the mode as it is, of a run that knows no failing call."""
+        """``whole``: the mode as it is, of a run that knows no failing call. One that looks for a value that is not
+        finite has told all with its evidence."""
         out = make_scratch()
         self._folders.append(out)
         request = replace(
@@ -283,8 +312,9 @@ class Trial:
             patches=patches,
             timeout=max(LEAST, min(limit, self._rest)),
         )
-        enough = out / ENOUGH
-        return out, launch_apart(request, out, self.stop, enough=enough.exists, asked=self.asked, forks=self._forks)
+        last = "evidence-*.json" if mode.startswith("probe:nonfinite") else ENOUGH
+        enough = partial(_holds, out, last)
+        return out, launch_apart(request, out, self.stop, enough=enough, asked=self.asked, forks=self._forks)
 
     @property
     def _cwd(self) -> str:
@@ -298,3 +328,7 @@ class Trial:
             if path in own or data is not None:
                 found[path] = own[path] if data is None else decode(data)
         return found
+
+
+def _holds(folder: Path, name: str) -> bool:
+    return next(folder.glob(name), None) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 
 from graphdoc.story.wording import folded, listing
 from graphdoc.verify.compared import TOLERANCE
@@ -107,7 +108,7 @@ def unused_by_steps(base: Trace, patched: Trace) -> frozenset[str]:
 def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
     """Doubts: an optimizer of which no step ever has a gradient, where no step of the original shows that it is so, and
     one whose gradients are zero at each of several steps: what its losses give it cancels."""
-    known = {s.optimizer for s in base.steps}
+    known = _telling(base)
     given: dict[int, bool] = {}
     for step in patched.steps:
         given[step.optimizer] = given.get(step.optimizer, False) or bool(step.each)
@@ -121,8 +122,10 @@ def steps_in_vain(base: Trace, patched: Trace) -> list[str]:
 
 def zeros_alone(base: Trace, patched: Trace) -> list[str]:
     """A doubt: a module whose parameters, several of them, get nothing but zeros at each of several steps that the
-    original never made: the loss is built so that what they give cancels, or is multiplied by nothing."""
-    known = {s.optimizer for s in base.steps}
+    original never made: the loss is built so that what they give cancels, or is multiplied by nothing. Where its steps
+    had nothing but nan and inf, they are as good as none, and each parameter counts by itself."""
+    known = _telling(base)
+    trained = {key for step in base.steps for key, size in step.each.items() if not isfinite(size)}
     steps = [s for s in patched.steps if s.optimizer not in known]
     given = {key for step in steps for key in step.each}
     used = patched.used_keys()
@@ -130,18 +133,27 @@ def zeros_alone(base: Trace, patched: Trace) -> list[str]:
     for key in given:
         by_module.setdefault(patched.name(key).rpartition(".")[0], []).append(key)
     often = len(steps) > 1
-    zero = [k for name, keys in by_module.items() if name and len(keys) > 1 and not used & {*keys} for k in keys]
+    zero = {k for name, keys in by_module.items() if name and len(keys) > 1 and not used & {*keys} for k in keys}
+    zero |= given & trained - used
     names = sorted(patched.name(k) for k in zero)
-    return [f"{folded(names)} receive zeros alone, at every step"] if often and names else []
+    gets = "receive" if len(names) > 1 else "receives"
+    return [f"{folded(names)} {gets} zeros alone, at every step"] if often and names else []
+
+
+def _telling(base: Trace) -> set[int]:
+    """The optimizers whose steps in the original tell what they are to use: some gradient of theirs was finite, or they
+    had none."""
+    return {s.optimizer for s in base.steps if not s.each or any(map(isfinite, s.each.values()))}
 
 
 def steps_starved(base: Trace, patched: Trace) -> list[str]:
     """Doubts: an optimizer of which some step has no gradient, though the same one of the original has, or though each
-    of the original's has and this is a later one: what it trains was cut off behind the first steps."""
+    of the original's has and this is a later one: what it trains was cut off behind the first steps. That a step of the
+    original has nan does not tell that a right one has anything other than zero."""
     told: list[str] = []
     for optimizer in sorted({s.optimizer for s in base.steps if s.gradients}):
         before, now = base.steps_of(optimizer), patched.steps_of(optimizer)
-        lost = [b.gradients and not p.gradients for b, p in zip(before, now, strict=False)]
+        lost = [b.gradients and isfinite(b.gradients) and not p.gradients for b, p in zip(before, now, strict=False)]
         if all(b.each for b in before):
             lost += [not p.each for p in now[len(before) :]]
         if any(lost):

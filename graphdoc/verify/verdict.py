@@ -6,6 +6,7 @@ from typing import Any
 
 from graphdoc.story.wording import folded
 from graphdoc.verify.compared import TOLERANCE, Baseline, Outcome, Verdict
+from graphdoc.verify.finite import not_finite
 from graphdoc.verify.first_call import changed_first_call
 from graphdoc.verify.measures import (
     changed_first_loss,
@@ -123,6 +124,9 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     if outcome.timed_out or outcome.stopped or outcome.failure:
         # What the other run did after this one was ended is nothing that this one has lost.
         base = base.until(max(trace.last_index, baseline.failing + 1))
+    unfinite = not_finite(base, trace, baseline.unfinite)
+    if unfinite and baseline.unfinite:
+        return Verdict(False, unfinite, {**data, "passed_crash": None, "not_finite": True})
     lost = [name for name in lost_parameters(base, trace, baseline.expected) if name not in baseline.spared]
     lost = _to_be_reached(lost, base, trace, outcome, data)
     data["lost_gradient"] = lost
@@ -142,7 +146,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     old = walks_old_graph(base, trace, baseline.failing, baseline.gone)
     if old:
         return Verdict(False, old, data)
-    doubts: list[str] = [outcome.left] if outcome.left else []
+    doubts: list[str] = [told for told in (outcome.left, unfinite) if told]
     difference = None
     if safe or same_numbers:
         how = ""

@@ -455,3 +455,34 @@ def test_two_writes_of_what_one_line_has_saved_are_two_things_to_mend(tmp_path, 
     assert "+        speed = speed + force * 0.1" in best.diff and "self.speed = self.speed.clone()" in best.diff
     assert len(best.verification["chain"]) == 1
     assert not any("still fails in the same way" in f.verification["summary"] for f in report.diagnoses[0].fixes)
+
+
+ONE_NAN_BEHIND_THE_OTHER = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 6, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for x in torch.randn(5, 8, 4):
+    x[0] = 0
+    share = torch.relu(model(x))
+    share = share / share.sum(dim=1, keepdim=True)
+    loss = -torch.log(share).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_where_a_nan_is_gone_the_next_one_is_looked_for(tmp_path, monkeypatch):
+    _, report = tried(tmp_path, monkeypatch, ONE_NAN_BEHIND_THE_OTHER)
+    fixes = report.diagnoses[0].fixes
+    assert fixes[0].verified is True, [f.verification for f in fixes]
+    assert [link["at"] for link in fixes[0].verification["chain"]] == ["train.py:11"]
+    assert (
+        "share.sum(dim=1, keepdim=True).clamp_min(" in fixes[0].diff and "torch.log(share.clamp_min(" in fixes[0].diff
+    )
+    alone = next(f for f in fixes if "torch.log(share.clamp_min(" not in f.diff)
+    assert alone.verified is False and "the loss at train.py:13 is inf" in alone.verification["summary"]

@@ -1,0 +1,118 @@
+"""A trial holds only where losses and gradients are finite."""
+
+from __future__ import annotations
+
+import pytest
+from tracing import traced
+
+from graphdoc.verify.compared import Baseline, Outcome
+from graphdoc.verify.verdict import judge
+
+SHARES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 6, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(5, 8, 4):
+    x[0] = 0
+    share = model(x).relu()
+    share = share / share.sum(1, keepdim=True)
+    loss = -share.log().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+DIVISOR, LOG = ("keepdim=True)", "keepdim=True).clamp_min(1e-3)"), ("share.log()", "share.clamp_min(1e-3).log()")
+
+
+def verdict_on(tmp_path, program, *edits, unfinite=True):
+    text = program
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    original = traced(tmp_path / "original", program, "verify:-1")
+    patched = traced(tmp_path / "patched", text, "verify:-1")
+    baseline = Baseline(original.trace, gone="what was found is gone", sound=False, unfinite=unfinite)
+    return judge(Outcome(0, False, 1.0), patched.trace, baseline, False)
+
+
+@pytest.mark.parametrize(
+    ("edits", "verified", "told"),
+    [
+        ((DIVISOR,), False, "the loss at train.py:13 is inf"),
+        ((LOG,), False, "the loss at train.py:13 is nan"),
+        ((DIVISOR, LOG), True, "every parameter of its optimizers receives gradient"),
+        ((DIVISOR, LOG, ("-share", "-0 * share")), False, "no step behind it has a gradient other than zero"),
+    ],
+    ids=["log is left", "division is left", "both bounded", "zeros alone"],
+)
+def test_a_patch_for_nan_holds_where_every_loss_is_finite_and_trains(tmp_path, edits, verified, told):
+    verdict = verdict_on(tmp_path, SHARES, *edits)
+    assert verdict.verified is verified and told in verdict.summary, verdict.summary
+
+
+def test_a_loss_that_is_finite_may_have_gradients_that_are_not(tmp_path):
+    edits = (DIVISOR, ("-share.log().mean()", "share.sqrt().mean()"))
+    verdict = verdict_on(tmp_path, SHARES, *edits)
+    assert verdict.verified is False and "SGD (optimizer 1) steps by gradients of" in verdict.summary
+    beside = verdict_on(
+        tmp_path,
+        SHARES.replace("-share.log()", "share.exp()"),
+        ("share.exp()", "share.sqrt()"),
+        *edits[:1],
+        unfinite=False,
+    )
+    assert beside.verified is None
+
+
+SCALED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=FUSED)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**126)
+for _ in range(20):
+    loss = (model(torch.randn(5, 4)) * 9 / 0).pow(2).mean()
+    optimizer.zero_grad()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize("fused", ["False", "True"])
+def test_what_a_scaler_leaves_out_has_been_dealt_with(tmp_path, fused):
+    verdict = verdict_on(tmp_path, SCALED.replace("FUSED", fused), (" / 0", ""))
+    assert verdict.verified is True, verdict.summary
+
+
+def test_a_parameter_that_had_nan_and_gets_zeros_alone_is_a_doubt(tmp_path):
+    program = SHARES.replace("bias=False", "bias=True").replace("model(x).relu()", "(model(x) - model.bias).relu()")
+    verdict = verdict_on(tmp_path, program, DIVISOR, LOG)
+    assert verdict.verified is None and "`model.bias` receives zeros alone" in verdict.summary
+
+
+CHOSEN = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, chosen in zip(torch.randn(5, 8, 4), torch.tensor([2, 0, 3, 1, 2])):
+    valid = (torch.arange(8) < chosen).float()
+    loss = (model(x).square()[:, 0] * valid).sum() / valid.sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_step_that_had_nan_may_have_zeros(tmp_path):
+    """Nothing of this batch is chosen: the right gradient is zero."""
+    verdict = verdict_on(tmp_path, CHOSEN, ("valid.sum()", "valid.sum().clamp_min(1)"))
+    assert verdict.verified is True, verdict.summary
