@@ -133,6 +133,7 @@ class Autopsy:
             entry.occurrence,
             sorted(names[i] for i in entry.reaches if i in names) if entry.reaches is not None else [],
             entry.failed,
+            entry.root_output,
         )
 
     # -- the graph -----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from graphdoc.capture.inserted_calls import CannotInsert, insert_calls, token_na
 from graphdoc.capture.journal import leaves_behind
 from graphdoc.capture.nan_stop import Stopping
 from graphdoc.capture.ours import is_ours
-from graphdoc.capture.roots import root_of, roots_of_call
+from graphdoc.capture.roots import output_number, root_of, roots_of_call
 from graphdoc.capture.source_texts import remember_modules
 
 if TYPE_CHECKING:
@@ -98,17 +98,18 @@ class EngineCalls:
                 stacks.another_call()
                 self._anomaly.again()
                 first = root_of(outputs[0]) if outputs else None
-                sequence, op = -1, ""
+                sequence, op, number = -1, "", -1
                 top: tuple[str, ...] = ()
                 if first is not None:
                     sequence, op = first._sequence_nr(), type(first).__name__  # as name(), and at hand
+                    number = output_number(outputs[0])
                     top = (op, *(type(n).__name__ for n, _ in first.next_functions))
                 early = journal.is_early(seen, top) or witness.looking
                 leaves = leaves_behind(roots_of_call(outputs)) if early else None
                 reaches = frozenset(leaves) if leaves is not None else None
                 known = sequence if sequence < 1 << 62 else -1
                 how = (bool(args[1]), bool(args[2])) if len(args) > 2 else (False, False)
-                noted = journal.add(kind, seen, -1, (known, op, len(outputs), how, reaches))
+                noted = journal.add(kind, seen, -1, (known, op, number, len(outputs), how, reaches))
                 if leaves is not None and witness.audit is not None:
                     if kind == "backward":
                         witness.audit.called(noted, outputs, leaves, args[3] if len(args) > 3 else ())

@@ -45,22 +45,25 @@ class OlderEdges:
         freed_by = {n: self._freeing(order[n], backwards, entry) for n in self.seen.dead}
         edges = self._crossing(freed_by)
         if not edges and any(order[n].released for n in self.seen.dead):
-            edges, shared = self._shared(backwards)
+            edges, shared = self._shared(backwards, entry)
             evidence.extras["shared_with"] = shared
         marks = {e.index: e.sequence for e in freed_by.values() if e is not None}
         empty = emptied(order, edges)
         compared = compared_edges(order, self._above, self.seen.bits, self.seen.upward, edges)
         # The newest first: what the failing iteration itself carried over says most.
         for consumer, producer in sorted(edges, key=lambda e: -order[e[0]].sequence)[: MOST_TOLD * 3]:
-            freeing = self._freed_below(producer, freed_by)
+            used = consumer in self.seen.dead  # the root: an earlier call started from another output of it
+            freeing = self._freed_below(consumer if used else producer, freed_by)
             carry = OlderEdge(
                 self.seen.tell(evidence, consumer),
                 self.seen.tell(evidence, producer),
                 self._carried(order[producer].node, order[consumer].node),
                 self.seen.names(self.seen.bits[producer]),
                 freeing,
-                bool(self.seen.touched[producer]),
+                used or bool(self.seen.touched[producer]),
             )
+            taken = order[consumer].node.next_functions
+            carry.outputs = sorted({n for other, n in taken if other is order[producer].node})
             mark = max(marks.values(), default=-1)
             carry.recurrent, carry.remade = self._again(consumer, producer, mark)
             carry.renewed = bool(marks) and self._holders.renewed(order[producer].node, carry.tensor.holders, mark)
@@ -226,7 +229,7 @@ class OlderEdges:
                         out.append((found.number, m))
         return sorted(set(out))
 
-    def _shared(self, backwards: list[Entry]) -> tuple[list[tuple[int, int]], dict[str, Any]]:
+    def _shared(self, backwards: list[Entry], entry: Entry) -> tuple[list[tuple[int, int]], dict[str, Any]]:
         """Edges into the part shared with an earlier backward call of the same forward pass."""
         used: set[int] = set()
         told: dict[str, Any] = {}
@@ -237,13 +240,22 @@ class OlderEdges:
                 continue
             used = {numbers[f.node] for f in walk.walk([root], self.seen.limit) if f.node in numbers and f.leaf is None}
             if used & self.seen.dead:
-                told = {"event": e.index, "exact": True, "same_root": self.seen.order[0].node is root}
+                one_node = self.seen.order[0].node is root
+                same = one_node and e.root_output == entry.root_output
+                told = {"event": e.index, "exact": True, "same_root": same}
+                if one_node and not same:
+                    return self._taken_by_root(), told
                 break
             used = set()
         if not used:
             used = set(self.seen.dead)
         out = {(f.number, m) for f in self.seen.order if f.number not in used for m in f.following if m in used}
         return [edge for edge in sorted(out) if self.seen.touched[edge[1]]], told
+
+    def _taken_by_root(self) -> list[tuple[int, int]]:
+        """The edges out of the root, where an earlier call has started from another output of its node."""
+        following = sorted(set(self.seen.order[0].following))
+        return [(0, m) for m in following if self.seen.touched[m]] or [(0, m) for m in following]
 
     def _fill_siblings(self, evidence: Evidence, entry: Entry) -> None:
         """The edges by which an earlier call, whose loss still lives, enters what it shares with the failing one."""

@@ -156,7 +156,11 @@ class Stale:
 class OlderEdge:
     """An edge from a fresh node to one that an earlier backward already used.
 
-    ``consumer`` uses ``tensor``, the output of ``producer``. ``behind`` are the parameters reachable through it,
+    Where the earlier call started from another output of the failing call's own root, ``consumer`` is that root, which
+    is used as well.
+
+    ``consumer`` uses ``tensor``, the output of ``producer``; ``outputs`` are the numbers of those that it uses, of a
+    node that has several (none: not known). ``behind`` are the parameters reachable through it,
     ``freed_by`` the index of the event that released what lies behind (-1: unknown). ``dead`` tells whether anything
     behind it is released or stale. ``recurrent``: a newer output of the same expression depends on it; ``remade``: the
     failing graph holds a newer output of the same expression; ``renewed``: nobody holds ``tensor`` any more, and under
@@ -185,6 +189,7 @@ class OlderEdge:
     term: bool = False
     factor: str = ""
     compared: str = ""
+    outputs: list[int] = field(default_factory=list)
 
     @property
     def is_compared(self) -> bool:

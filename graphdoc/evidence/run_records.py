@@ -28,8 +28,9 @@ LAST_LINE = 200_000
 class Event:
     """One entry of the journal: a backward, grad, step, zero_grad, load_state_dict or grad-mode switch, in order.
 
-    ``root`` is the sequence number of the (first) root, ``sequence`` the counter's value when it happened, ``reaches``
-    the parameters behind the roots where that was measured. ``optimizer`` is an id in ``Evidence.optimizers``.
+    ``root`` is the sequence number of the (first) root's node, ``root_output`` which of its outputs the root is (-1:
+    not known), ``sequence`` the counter's value when it happened, ``reaches`` the parameters behind the roots where
+    that was measured. ``optimizer`` is an id in ``Evidence.optimizers``.
     """
 
     index: int
@@ -45,6 +46,12 @@ class Event:
     occurrence: int = 0
     reaches: list[str] = field(default_factory=list)
     failed: bool = False
+    root_output: int = -1
+
+    def starts_with(self, other: Event) -> bool:
+        """Whether both calls start from the same tensor, as far as that is known."""
+        mine, others = (self.root, self.root_op, self.root_output), (other.root, other.root_op, other.root_output)
+        return self.root >= 0 and mine == others
 
 
 @dataclass

@@ -51,10 +51,8 @@ class Journal:
 
     def earlier(self, call: Event) -> Event | None:
         """The latest earlier call that started at the very same tensor."""
-        if call.root < 0:
-            return None
         before = (e for e in reversed(self.events) if e.index < call.index and e.kind in DIFFERENTIATING)
-        return next((e for e in before if e.root == call.root and e.root_op == call.root_op), None)
+        return next((e for e in before if e.starts_with(call)), None)
 
     def number(self, call: Event) -> int | None:
         """``35`` for the 35th call of its kind in the run, or None where the journal lacks the first ones."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from graphdoc.evidence import Event, Evidence, Frame, Node, OlderEdge
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.carried_names import carried_on
-from graphdoc.program.earlier_losses import roots_of
+from graphdoc.program.earlier_losses import leads_to, roots_of
 from graphdoc.program.grown_sums import grows, is_divided, is_scaled, is_sum_that_goes_on, takes_term
 from graphdoc.program.two_calls import TwoCalls
 
@@ -35,7 +35,15 @@ class EarlierTerms(TwoCalls):
     def earlier_roots(self) -> list[OlderEdge]:
         """Edges into results that an earlier backward call started from."""
         roots = roots_of(self._evidence.events, self._evidence.packages)
-        return [c for c in self._crossing if (n := self._evidence.node(c.producer)) is not None and n.sequence in roots]
+        return [c for c in self._crossing if leads_to(c, self._evidence.node(c.producer), roots)]
+
+    @cached_property
+    def joined(self) -> Node | None:
+        """The node through which ``DistributedDataParallel`` gives out all that one forward call returns, where the
+        two losses meet in it: each backward call then walks what lies behind every one of them."""
+        edges = self._crossing[:1]
+        heads = [self._evidence.node(c.consumer if self.of_one_node else c.producer) for c in edges]
+        return next((n for n in heads if n is not None and n.op.startswith("_DDPSink")), None)
 
     @cached_property
     def _takers(self) -> list[Node | None]:
@@ -75,8 +83,9 @@ class EarlierTerms(TwoCalls):
     @cached_property
     def earlier_calls(self) -> list[Event]:
         """The calls that started from a part of the failing loss, in the order in which they were made."""
-        makers = {n.sequence for c in self.earlier_roots if (n := self._evidence.node(c.producer)) is not None}
-        return [e for e in self._evidence.events if e.kind == "backward" and e.root in makers and not e.failed]
+        began = [(c, self._evidence.node(c.producer)) for c in self.earlier_roots]
+        calls = [e for e in self._evidence.events if e.kind == "backward" and not e.failed]
+        return [e for e in calls if any(leads_to(c, made, {(e.root, e.root_output)}) for c, made in began)]
 
     @cached_property
     def adds_nothing(self) -> bool:

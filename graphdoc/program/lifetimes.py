@@ -8,6 +8,7 @@ from functools import cached_property
 from graphdoc.evidence import Event, Evidence, Frame, Holder, OlderEdge
 from graphdoc.program.calls_in_order import Journal, Site, site
 from graphdoc.program.container_entries import entry_of
+from graphdoc.program.earlier_losses import leads_to
 from graphdoc.program.earlier_terms import EarlierTerms
 from graphdoc.program.first_use import kept_by_package, kept_since_first_use
 from graphdoc.program.made_each_round import in_loop_of, made_each_round
@@ -79,7 +80,7 @@ class OlderValues(EarlierTerms):
         failing = self.failing
         if failing is None or failing.root < 0 or not self.from_one_root:
             return 1
-        return sum(e.root == failing.root and e.index < failing.index for e in self._evidence.events)
+        return sum(e.starts_with(failing) and e.index < failing.index for e in self._evidence.events)
 
     @cached_property
     def lifetime(self) -> Lifetime:
@@ -209,9 +210,9 @@ class OlderValues(EarlierTerms):
     @cached_property
     def _is_term(self) -> bool:
         """Whether the very tensor that an ``autograd.grad`` started from is itself a part of the failing loss."""
-        roots = {e.root for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed}
-        makers = (self._evidence.node(c.producer) for c in self._crossing)
-        return any(n is not None and n.sequence in roots for n in makers)
+        calls = (e for e in self.journal.events if e.kind == "grad" and e.root >= 0 and not e.failed)
+        roots = {(e.root, e.root_output) for e in calls}
+        return any(leads_to(c, self._evidence.node(c.producer), roots) for c in self._crossing)
 
     @cached_property
     def _renewed(self) -> bool:

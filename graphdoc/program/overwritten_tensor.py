@@ -7,6 +7,7 @@ from functools import cached_property
 from graphdoc.evidence import Evidence, Node, Stale
 from graphdoc.program.in_place_writes import Target, in_loop, is_statement, target_of
 from graphdoc.program.overwrite_times import OverwriteTimes
+from graphdoc.program.rounds import made_for_each
 from graphdoc.program.saved_tensors import Saved, saved_as
 from graphdoc.program.spans import in_function
 from graphdoc.program.value_reads import statement_names
@@ -125,9 +126,16 @@ class OverwrittenTensor(OverwriteTimes):
         return not self.target.path and held
 
     @cached_property
+    def _made_for_each_write(self) -> bool:
+        """Whether each of the writes goes into a tensor that was made for it."""
+        maker = self.node if self.stale.output else self._evidence.node(self.stale.producer)
+        sources, writers = self._evidence.sources, self.own_writers
+        return maker is not None and all(made_for_each(sources, maker.stack, w.stack) for w in writers)
+
+    @cached_property
     def in_steps(self) -> bool:
         """Whether it is a state that one line writes again and again while the graph is built."""
-        if self.saved is Saved.RESULT and self.target.kept:
+        if self.saved is Saved.RESULT and self.target.kept and not self._made_for_each_write:
             return True
         if not any(wrote_again(s) for s in self.stales) or not any(w.by is By.LINE for w in self.own_writers):
             return False

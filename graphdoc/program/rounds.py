@@ -1,8 +1,9 @@
-"""Whether a value belongs to the very round that a call differentiates, though steps and other calls lie between."""
+"""Whether a value belongs to the very round that a call differentiates, or to each run of a line that uses it."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from graphdoc.evidence import Event, Frame, Node, SourceTexts
 from graphdoc.source.module import Loop, Source
@@ -28,6 +29,21 @@ def of_this_round(sources: SourceTexts, nodes: list[Node], met: Node | None, fai
     source = Source(level[0].file, sources.get(level[0].file, ""))
     inner, outer = (_loops(source, f) for f in level)
     return len(inner) > len(outer) and all(any(o is i for i in inner) for o in outer)
+
+
+def made_for_each(sources: SourceTexts, made: Sequence[Frame], used: Sequence[Frame]) -> bool:
+    """Whether each run of a line has a value of its own: the value is made above the line, and no loop that the line
+    runs in leaves out the making. ``made`` and ``used`` are stacks."""
+    below = [f for f in used if f.user]
+    level = _meeting([f for f in made if f.user], below)
+    if level is None or level[0].start > level[1].start:
+        return False
+    inner = next(i for i, f in enumerate(below) if f is level[1])
+    if any(_loops(Source(f.file, sources.get(f.file, "")), f) for f in below[inner + 1 :]):
+        return False
+    source = Source(level[0].file, sources.get(level[0].file, ""))
+    around, repeated = (_loops(source, f) for f in level)
+    return all(any(a is r for a in around) for r in repeated)
 
 
 def _meeting(one: list[Frame], other: list[Frame]) -> tuple[Frame, Frame] | None:

@@ -51,6 +51,14 @@ class TwoCalls:
         """Whether both calls were made at one place, reached in the same way."""
         return self.calls is not None and site(self.calls[0].stack) == site(self.calls[1].stack)
 
+    @property
+    def of_one_node(self) -> bool:
+        """Whether the two calls start from different outputs of one node (``unbind``, a Function that returns two)."""
+        if self.calls is None or self.calls[0].starts_with(self.calls[1]):
+            return False
+        (freeing, failing) = self.calls
+        return failing.root >= 0 and (freeing.root, freeing.root_op) == (failing.root, failing.root_op)
+
     @cached_property
     def went_round(self) -> bool:
         """Whether both lines have run again since the earlier call, first the failing one's: a whole round of the loop

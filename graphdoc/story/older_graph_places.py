@@ -10,7 +10,7 @@ from graphdoc.evidence.lookup import node_with
 from graphdoc.model import Role, Span
 from graphdoc.program.bindings import frame_of, tree
 from graphdoc.program.carried_names import carrying_holders, handed_round, stored_on
-from graphdoc.program.earlier_losses import roots_of
+from graphdoc.program.earlier_losses import leads_to, roots_of
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.loops import loop_of
 from graphdoc.program.observed import Program
@@ -234,7 +234,7 @@ def adding(program: Program, reuse: Reuse) -> list[Frame]:
         producer, consumer = program.node(c.producer), program.node(c.consumer)
         if producer is None or consumer is None:
             continue
-        if producer.sequence not in roots and not reuse.goes_on(c):
+        if not leads_to(c, producer, roots) and not reuse.goes_on(c):
             continue
         frame = innermost_user(consumer.stack)
         if frame is not None and frame not in out:

@@ -77,3 +77,11 @@ def test_calls_on_other_tensors_are_no_earlier_ones() -> None:
     first = Event(0, "backward", stack=here, root=4, root_op="MeanBackward0")
     last = Event(1, "backward", stack=here, root=9, root_op="MeanBackward0", failed=True)
     assert _journal(first, last).earlier(last) is None
+
+
+def test_another_output_of_the_same_node_is_another_tensor() -> None:
+    first = Event(0, "backward", root=4, root_op="UnbindBackward0", root_output=0)
+    last = Event(1, "backward", root=4, root_op="UnbindBackward0", root_output=1, failed=True)
+    assert _journal(first, last).earlier(last) is None
+    again = Event(2, "backward", root=4, root_op="UnbindBackward0", root_output=0, failed=True)
+    assert _journal(first, last, again).earlier(again) is first

@@ -95,7 +95,7 @@ def _root(program: Program, reuse: Reuse, failing: Event) -> Finding:
     failed = made or failed
     return Finding(
         0.94,
-        Proof.OLDER_EDGE.where(reuse.from_one_root),
+        Proof.OLDER_EDGE.where(reuse.from_one_root and failing.root_output >= 0),
         _title(program, reuse),
         f"{_what(program, reuse, call_name(failing))}. Every call "
         "frees the graph that it has walked unless it is told to keep it.",

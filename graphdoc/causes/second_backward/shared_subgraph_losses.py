@@ -31,6 +31,10 @@ Two losses are computed from the same features: two heads on one encoder, a poli
 reconstruction and an adversarial loss of one generated image. Each calls `backward()`. The two graphs are separate near
 the losses and one and the same further down. The first backward frees the saved tensors of the common part, and the
 second arrives there and finds nothing.
+
+The losses may also be outputs of one operation: the entries of a vector that is gone through (`for loss in losses`), or
+what one custom Function returns. `DistributedDataParallel` gives out all that one forward call returns through one
+node, so two losses of such a call share a graph even where their networks share nothing.
 """,
     why="""\
 A backward frees what it has passed, and it cannot know that another loss is still going to come along the same way.
@@ -146,6 +150,8 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         f"{_WITHIN if reuse.within_one_call else 'two losses'} share the graph behind {named}, and the first "
         f"{'call' if reuse.within_one_call else 'backward'} frees it for the second"
         if named
+        else "two losses are outputs of one operation, and the first backward frees its graph for the second"
+        if reuse.of_one_node and reuse.joined is None
         else TITLE,
         f"{_both(reuse)} share the part behind {folded(_common(reuse), 3)}. "
         "The first call frees what it has walked, so the second finds nothing there. "
@@ -160,6 +166,13 @@ def _told(program: Program, reuse: Reuse) -> Finding:
 def _both(reuse: Reuse) -> str:
     if reuse.within_one_call:
         return "One backward call runs both, below a custom Function, and what they differentiate"
+    if reuse.joined is not None:
+        return (
+            "`DistributedDataParallel` gives out all that one forward call returns through one node of the graph "
+            f"({reuse.joined.op}), so a backward from any of it walks all of it. Both losses"
+        )
+    if reuse.of_one_node and reuse.failing is not None:
+        return f"Both losses are outputs of one operation ({reuse.failing.root_op}) and"
     return "Both losses were computed in one forward pass and" if reuse.in_one_pass else "Both losses"
 
 
@@ -173,6 +186,8 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
         name = call_name(reuse.failing)
         calls += span_of("cause", reuse.failing.stack, f"this {name} needs the shared part again", program.sources)
     shared = [s for c in reuse.carries[:1] if (n := program.node(c.producer)) for s in _walked(program, n)]
+    if reuse.joined is not None:
+        shared = list(span_of("cause", reuse.joined.stack, JOINED, program.sources, moment(reuse.joined)))
     if reuse.within_one_call and reuse.freeing is not None:
         # What both share is right; the call that is to keep it is the place.
         decided = decided_at(program.sources, reuse.freeing.stack, "retain_graph")
@@ -182,6 +197,7 @@ def _meeting(program: Program, reuse: Reuse) -> list[Span]:
 
 
 MEET = "both losses come through here"
+JOINED = "`DistributedDataParallel` joins all outputs of this call in one node"
 
 
 def _walked(program: Program, head: Node) -> tuple[Span, ...]:
@@ -201,6 +217,8 @@ def _because(reuse: Reuse) -> str:
     shared = folded(_common(reuse))
     both = "both calls" if reuse.within_one_call else "both losses"
     text = f"{both} lead to {shared}" if shared else f"{both} come through the same operations"
+    if reuse.of_one_node and reuse.joined is None and reuse.failing is not None:
+        text = f"{text}, and are outputs of one operation ({reuse.failing.root_op})"
     if reuse.ran_beside:
         text += f"; of what ran between the two calls, {reuse.ran_beside} operations are not in the second loss"
     return f"{text}; no optimizer steps between the two calls" if reuse.calm else text
