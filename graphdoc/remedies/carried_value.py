@@ -16,6 +16,7 @@ from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.kept_containers import is_one_container
 from graphdoc.program.loop_owner import inside, is_at
 from graphdoc.program.observed import Program
+from graphdoc.program.resets import resets_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.roles import Role
 from graphdoc.program.rounds_of_step import of_one_step
@@ -33,6 +34,7 @@ from graphdoc.remedies.kept_in_modules import FEW, detach_in_entries, detach_in_
 from graphdoc.remedies.lost_gradient import stops_there
 from graphdoc.remedies.merged_backward import merge
 from graphdoc.remedies.renewed_state import detach_before_use, detach_behind_renewal, renewed_by_others, renewed_outside
+from graphdoc.remedies.reset_in_place import detach_at_reset
 from graphdoc.remedies.sum_of_one_pass import sum_started_anew
 from graphdoc.remedies.sum_of_rounds import sum_of_rounds
 from graphdoc.source.paths import covers
@@ -41,6 +43,8 @@ from graphdoc.story.older_graph import distinct_carries
 
 def from_carrying(program: Program, reuse: Reuse, constant: str) -> list[Remedy]:
     """For a value that goes from one iteration to the next: cut once in each, behind the step where that can be."""
+    if resets := resets_of(program.sources, program.nodes, reuse.carries, reuse.failing):
+        return detach_at_reset(resets, detach_behind_step(program, reuse))
     kept = detach_where_kept(program, reuse)
     read = any(_read_on(program.sources, edit) for r in kept for edit in r.args["edits"])
     at_use = constant_at_use(program, reuse.carries, constant)

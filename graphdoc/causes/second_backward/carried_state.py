@@ -11,15 +11,17 @@ from graphdoc.program.expression_values import can_detach
 from graphdoc.program.lifetimes import Lifetime
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
+from graphdoc.program.resets import Reset, resets_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds_of_step import of_one_step
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.spans import distinct, moment, span, where
 from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.program.written_argument import written_into_given
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import STEPPED, before, calls_of, facts_of, flow, names_of, several, stepped_since
 from graphdoc.story.older_graph_places import cause_places
+from graphdoc.story.wording import listing
 
 TITLE = "State carried over from the previous iteration still holds that iteration's graph"
 
@@ -30,6 +32,8 @@ average, the previous output. A tensor is more than its numbers. Its `grad_fn` p
 it, and through it at everything before, so the new loss is connected to the last iteration's graph and `backward()`
 walks on into it. The last `backward()` has already freed that part. This is why the first iteration works and a later
 one fails, although `backward()` is written only once in the program.
+
+A reset in place does not end this: `state.zero_()` is an operation on the tensor as it was, and leaves it the old graph.
 
 It need not be the second iteration. The error comes when the carried tensor first reaches a loss again: on the next
 batch, at the start of the second epoch, or a week of time steps later when an old entry of a queue is read.
@@ -110,6 +114,8 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(program: Program, reuse: Reuse) -> Finding:
+    if resets := resets_of(program.sources, program.nodes, reuse.carries, reuse.failing):
+        return _reset(program, reuse, resets)
     named = names_of(program.sources, program.nodes, reuse.carries)
     what = named or "A tensor"
     carry = "carry" if several(named) else "carries"
@@ -131,6 +137,36 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         facts_of(program, reuse),
         remedies_for(program, reuse),
         because=_because(program, reuse, what),
+    )
+
+
+def _reset(program: Program, reuse: Reuse, resets: list[Reset]) -> Finding:
+    """The value comes in through a write that gives the tensor new numbers, and was to be the end of the old ones."""
+    named = names_of(program.sources, program.nodes, reuse.carries) or listing(f"`{r.path}`" for r in resets)
+    recorded = all(r.node is not None for r in resets)
+    are, them = ("are", "them") if several(named) else ("is", "it")
+    label = "gives the tensor new numbers, and leaves it the graph of the last iteration"
+    how = (
+        "is an operation on the tensor as it was, so the graph behind it stays"
+        if recorded
+        else "is not recorded, so the graph behind it stays"
+    )
+    return Finding(
+        0.95,
+        Proof.OLDER_EDGE.where(recorded),
+        f"{named} {are} reset in place, which keeps the last iteration's graph",
+        f"The reset at {where(resets[0].frame)} {how}. {_since(program, reuse)}. Detach {them} before the reset, or "
+        "begin with a new tensor.",
+        distinct(
+            (
+                *(span("cause", r.frame, label, program.sources, moment(r.node)) for r in resets[:3]),
+                *flow(program.sources, program.nodes, reuse),
+                *calls_of(program, reuse),
+            )
+        ),
+        facts_of(program, reuse),
+        remedies_for(program, reuse),
+        because=_because(program, reuse, named),
     )
 
 
