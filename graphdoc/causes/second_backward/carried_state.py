@@ -33,7 +33,8 @@ it, and through it at everything before, so the new loss is connected to the las
 walks on into it. The last `backward()` has already freed that part. This is why the first iteration works and a later
 one fails, although `backward()` is written only once in the program.
 
-A reset in place does not end this: `state.zero_()` is an operation on the tensor as it was, and leaves it the old graph.
+A reset in place does not end this: `state.zero_()` is an operation on the tensor as it was, and leaves it the old
+graph.
 
 It need not be the second iteration. The error comes when the carried tensor first reaches a loss again: on the next
 batch, at the start of the second epoch, or a week of time steps later when an old entry of a queue is read.
