@@ -197,6 +197,8 @@ class StepTrace:
             record["draws"] = draws(self.torch)
         self.calls += 1
         near = self.failing >= 0 and self.failing - AROUND[0] <= index <= self.failing + AROUND[1]
+        if near:
+            record["drawn"] = draws(self.torch)
         if occurrence >= FIRST_CALLS and not near:
             return record, None
         roots = [getattr(t, "node", None) or grad_fn_of(t) for t in outputs]

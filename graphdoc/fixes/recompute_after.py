@@ -30,6 +30,7 @@ from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
 KIND = "recompute_after"
+RUNS_AGAIN = True
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

@@ -22,6 +22,7 @@ class Traits:
         only_records: it lets more be recorded or differentiated, and nothing less.
         only_forgets: it lets go of a value that is set anew; it can take no gradient away.
         clears: it, or a part of it, clears gradients on purpose.
+        runs_again: it, or a part of it, runs a computation once more beside the first time, for another loss.
         only_shown: what it changes is printed and goes nowhere else, so that no gradient depends on it.
         of_caller: numbers may be others than in the original, which wrote into a tensor of its caller's.
     """
@@ -31,12 +32,13 @@ class Traits:
     only_records: bool = False
     only_forgets: bool = False
     clears: bool = False
+    runs_again: bool = False
     only_shown: bool = False
     of_caller: bool = False
 
 
 NO_TRAITS = Traits()
-_OF_ANY_PART = frozenset({"clears", "of_caller"})
+_OF_ANY_PART = frozenset({"clears", "of_caller", "runs_again"})
 """Traits of a fix that one of several edits gives to the whole; the others are those of every edit."""
 
 

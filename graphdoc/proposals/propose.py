@@ -158,18 +158,19 @@ def _own_file(kept: Kept, hashes: dict[str, str], process: Process, file: str, r
 
 
 def in_order(candidates: list[Candidate]) -> list[Candidate]:
-    """Passed, then passed with nothing to measure by, then past the failure with no time left to compare, then not
-    tried or undecided, then with other gradients than it was to have, then failed; each in its order.
+    """Passed, then passed with random numbers of its own, then passed with nothing to measure by, then past the failure
+    with no time left to compare, then not tried or undecided, then with other gradients than it was to have, then
+    failed; each in its order.
     """
     return sorted(candidates, key=_rank)
 
 
 def _rank(candidate: Candidate) -> int:
-    if candidate.fix.verified is not None:
-        return 0 if candidate.fix.verified else 5
-    if candidate.settled:
-        return 1
     told = candidate.fix.verification
+    if candidate.fix.verified is not None:
+        return int(bool(told.get("draws_again"))) if candidate.fix.verified else 6
+    if candidate.settled:
+        return 2
     if told.get("max_relative_difference", 0.0) > TOLERANCE:
-        return 4
-    return 2 if told.get("passed_crash") is True and told.get("open") else 3
+        return 5
+    return 3 if told.get("passed_crash") is True and told.get("open") else 4

@@ -86,7 +86,8 @@ def recall(
 def try_out(
     kept: Kept, evidence: Evidence, candidates: Sequence[Candidate], trying: Trying, composer: Composer | None = None
 ) -> Further:
-    """Try candidates in their order until one passes or the time is used up; what is known already is not tried.
+    """Try candidates in their order until one passes or the time is used up; what is known already is not tried. One
+    that passes with other random numbers stands behind one that passes without, so that is looked for.
 
     One that ends the failure, and lets the program run into another, is put together with the remedies of that other;
     these are tried behind the plain ones.
@@ -245,7 +246,7 @@ def _note(candidate: Candidate, verdict: Verdict) -> None:
     elif _claimed(candidate) == "safe":
         fix = replace(fix, safety="safe", called="")
     candidate.fix = fix
-    candidate.settled = bool(verdict.verified) or verdict.unmeasured
+    candidate.settled = (bool(verdict.verified) or verdict.unmeasured) and not verdict.draws_again
 
 
 def _leave(waiting: Sequence[Candidate], why: str) -> None:

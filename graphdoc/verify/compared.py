@@ -47,6 +47,11 @@ class Verdict:
         return bool(self.data.get("not_finite"))
 
     @property
+    def draws_again(self) -> bool:
+        """Whether a computation runs a second time and draws other random numbers than the first time."""
+        return bool(self.data.get("draws_again"))
+
+    @property
     def open(self) -> bool:
         return bool(self.data.get("open"))
 

@@ -97,6 +97,14 @@ def draws_elsewhere(base: Trace, patched: Trace) -> bool:
     return any(a != b for a, b in zip(base.draws, patched.draws, strict=False))
 
 
+def draws_again(base: Trace, patched: Trace, failing: int) -> bool:
+    """Whether other random numbers had been drawn before the call that had failed than in the program as it is written:
+    what runs once more has other dropout, or another sample, than the first time."""
+    at = base.call_of(failing)
+    now = same_call(base, patched, at) if at is not None else None
+    return at is not None and now is not None and bool(at.drawn and now.drawn) and at.drawn != now.drawn
+
+
 def reference_difference(base: Trace, patched: Trace, failing: int) -> tuple[float | None, str]:
     """The largest relative difference between the gradients of the patched run and of the reference run behind the
     failure, and how it was measured; None where there is nothing to compare.

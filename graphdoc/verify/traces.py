@@ -26,7 +26,8 @@ class Call:
     is the place in the order of all journal events. ``value`` is the sum of |root|, None where it was not measured.
     ``old`` are parameters behind nodes that an earlier call from this place had walked, stepped since then.
     ``loose`` counts the leaves of no optimizer that the call gave gradients, of ``loose_sum`` together. ``shares`` are
-    the places of the earlier calls that had walked some of its nodes.
+    the places of the earlier calls that had walked some of its nodes. ``drawn`` is how far the random numbers had come;
+    empty for calls far from the failure.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class Call:
     value: float | None = None
     old: list[str] = field(default_factory=list)
     shares: frozenset[Line] = frozenset()
+    drawn: str = ""
 
 
 @dataclass
@@ -286,6 +288,7 @@ def _call(record: dict[str, Any]) -> Call:
         record.get("value"),
         record.get("old", []),
         frozenset((str(file), int(line)) for file, line in record.get("shares", ())),
+        record.get("drawn", ""),
     )
 
 

@@ -11,6 +11,7 @@ from graphdoc.verify.first_call import changed_first_call
 from graphdoc.verify.measures import (
     changed_first_loss,
     changed_loss,
+    draws_again,
     draws_elsewhere,
     graph_grows,
     new_warnings,
@@ -173,6 +174,8 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
     redrawn = baseline.steady and not safe and not same_numbers and draws_elsewhere(base, trace)
     if redrawn:
         data["draws_elsewhere"] = True
+    if baseline.steady and not redrawn and outcome.traits.runs_again and draws_again(base, trace, baseline.failing):
+        data["draws_again"] = True
     if not baseline.no_reference and not redrawn:
         gradients, loss = reference_gap(base, trace, baseline.failing)
         gaps = {"reference_gradients": gradients, "reference_loss": loss}

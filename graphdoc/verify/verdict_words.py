@@ -61,6 +61,8 @@ def praise(
         parts.append("the program's numbers differ from one run to the next, and were not compared")
     elif data.get("draws_elsewhere"):
         parts.append("it draws random numbers at another point of the run, so that its numbers were not compared")
+    if data.get("draws_again"):
+        parts.append("what runs again draws other random numbers than the first time, so the losses are of two draws")
     for stopped in data.get("stopped_elsewhere", [])[:2]:
         parts.append(stopped)
     if data.get("not_compared"):

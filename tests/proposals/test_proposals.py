@@ -231,10 +231,12 @@ def test_what_went_past_the_failure_comes_before_what_was_not_tried():
         candidate("too late to compare", passed_crash=True, open=True),
         candidate("not reached in time", passed_crash=None, open=True),
         candidate("nothing to measure by", settled=True, passed_crash=True),
+        candidate("verified, of two draws", verified=True, draws_again=True),
         candidate("verified", verified=True, settled=True, passed_crash=True),
     ]
     assert [c.fix.id for c in in_order(candidates)] == [
         "verified",
+        "verified, of two draws",
         "nothing to measure by",
         "too late to compare",
         "untried",

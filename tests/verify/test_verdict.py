@@ -669,6 +669,42 @@ def test_draws_that_a_patch_moves_make_no_numbers_to_compare(tmp_path):
     assert still.verified is None and "the first backward" in still.summary
 
 
+TWO_LOSSES = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout({rate}), nn.Linear(8, 8), nn.Tanh())
+first, second = nn.Linear(8, 4), nn.Linear(8, 1)
+one = torch.optim.SGD([*net.parameters(), *first.parameters()], lr=0.1)
+two = torch.optim.SGD([*net.parameters(), *second.parameters()], lr=0.1)
+for _ in range(5):
+    x = torch.randn(6, 4)
+    z = net(x)
+    loss = (first(z) - x).square().mean()
+    one.zero_grad()
+    loss.backward(retain_graph=True)
+    one.step()
+    loss = second(z).square().mean()
+    two.zero_grad()
+    loss.backward()
+    two.step()
+"""
+STEP, CLONES = (
+    "    one.step()\n",
+    "torch.func.functional_call(net, {k: v.clone() for k, v in net.named_parameters()}, (x,))",
+)
+
+
+@pytest.mark.parametrize(("rate", "again"), [(0.5, True), (0.0, False)])
+def test_a_forward_that_runs_again_with_another_dropout_is_told_from_one_without(tmp_path, rate, again):
+    sick = Sick(tmp_path, TWO_LOSSES.format(rate=rate))
+    anew = sick.judge(sick.edited((STEP, STEP + "    z = net(x)\n")), traits=Traits(runs_again=True))
+    assert anew.verified is True and anew.draws_again is again and ("of two draws" in anew.summary) is again
+    kept = sick.judge(sick.edited(("net(x)", CLONES)), traits=Traits(runs_again=True))
+    assert kept.verified is True and not kept.draws_again
+
+
 def test_a_second_nan_in_other_parameters_is_left_over():
     first = Evidence(signs=[Sign("nonfinite", parameters=["actor.weight"])])
     second = Evidence(signs=[Sign("nonfinite", parameters=["critic.weight"])])

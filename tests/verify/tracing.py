@@ -11,6 +11,7 @@ from forked import Result, run_forked
 
 from graphdoc.capture import install
 from graphdoc.evidence import Evidence
+from graphdoc.fixes.traits import NO_TRAITS, Traits
 from graphdoc.program.observed import program_of
 from graphdoc.verify.compared import Baseline, Outcome, Verdict
 from graphdoc.verify.lines import back_to_original
@@ -80,7 +81,15 @@ class Sick:
             old_parts=behind_old_parts(evidence.stale, [*evidence.older_edges, *evidence.earlier_edges], program.reuse),
         )
 
-    def judge(self, patched: str, *, safe: bool = False, same_numbers: bool = False, left: str = "") -> Verdict:
+    def judge(
+        self,
+        patched: str,
+        *,
+        safe: bool = False,
+        same_numbers: bool = False,
+        left: str = "",
+        traits: Traits = NO_TRAITS,
+    ) -> Verdict:
         """The verdict on a patched version, which must run to its end."""
         text = textwrap.dedent(patched)
         ran = traced(self.folder / "patched", text, f"verify:{self.failing}")
@@ -89,7 +98,8 @@ class Sick:
         back_to_original(ran.trace, {path: self.source}, {path: text}, str(self.folder / "patched"))
         for file in (self.folder / "patched").iterdir():
             file.unlink()
-        return judge(Outcome(0, False, 1.0, left=left), ran.trace, self.baseline, safe, same_numbers)
+        outcome = Outcome(0, False, 1.0, left=left, traits=traits)
+        return judge(outcome, ran.trace, self.baseline, safe, same_numbers)
 
     def edited(self, *edits: tuple[str, str]) -> str:
         """The program with each (old, new) text replaced; old must be there."""
