@@ -161,6 +161,35 @@ def test_variables_changed_by_the_program_reach_its_children(pair: Any) -> None:
     assert observed.stdout == plain.stdout == b"mine x\n==\n"
 
 
+CHILDREN = """
+import os, subprocess, sys
+def told(*command, **options):
+    lines = subprocess.run(*command, capture_output=True, text=True, **options).stdout.splitlines()
+    print(sorted(line for line in lines if not line.startswith(("_=", "SHLVL="))))
+def tell():
+    told(["env"])
+    told(["sh", "-c", "env"])
+    told("env | cat", shell=True)
+    told(["env"], env={**os.environ, "A": "b"})
+    print(sorted(os.popen("env").read().split("\\n")))
+tell()
+os.environ["PYTHONPATH"] = "mine"
+tell()
+del os.environ["PYTHONPATH"]
+tell()
+"""
+
+
+@pytest.mark.parametrize("path", ["", "lib"])
+def test_children_that_are_no_python_have_the_environment_without_us(pair: Any, path: str) -> None:
+    pair.write("train.py", CHILDREN)
+    if path:
+        pair.env["PYTHONPATH"], pair.site = path, True
+    plain, observed = pair.both("train.py")
+    assert observed.stdout == plain.stdout and observed.stderr == plain.stderr == b""
+    assert (b"PYTHONPATH=lib" in plain.stdout) is bool(path) and b"GRAPHDOC" not in plain.stdout
+
+
 def test_own_sitecustomize_still_runs(pair: Any) -> None:
     pair.write("lib/sitecustomize.py", "import sys\nsys.mark = __name__, __file__\nprint('site', flush=True)\n")
     pair.write("train.py", "import sys, sitecustomize\nprint(sys.mark, sitecustomize.__spec__.name)\n")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
+import shlex
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,38 @@ if __name__ == "__main__":
         f"forkserver {there}",
         f"system {there}",
     ], observed.stderr.decode()
+
+
+STARTED = {
+    "{python} by_hand.py": True,
+    "sh -c '{python} by_hand.py'": True,
+    "sh -c 'env > out; exec {python} by_hand.py'": True,
+    "sh start.sh": True,
+    "./start": True,
+    "sh -c start": True,
+    "env A=b {python} by_hand.py": True,
+    "sh -c env": False,
+    "env": False,
+    "./program": False,
+    "cd sub: ./start": True,
+}
+
+
+@pytest.mark.parametrize(("line", "followed"), STARTED.items())
+def test_which_children_are_taken_for_a_python(pair: Any, line: str, followed: bool) -> None:
+    """``program`` says so itself, which no script and no Python is."""
+    pair.write("by_hand.py", "import os\nprint(os.getpid())\n")
+    for name in ("start.sh", "start", "sub/start"):
+        pair.write(name, f"#!/bin/sh\n{sys.executable} {pair.folder}/by_hand.py\n").chmod(0o755)
+    shutil.copy(shutil.which("env") or "", pair.folder / "program")
+    folder, _, line = line.rpartition(": ")
+    words, cwd = shlex.split(line.format(python=sys.executable)), folder.removeprefix("cd ") or "."
+    start = f"subprocess.run({words}, cwd={cwd!r}, capture_output=True, text=True)"
+    pair.write("train.py", f"import subprocess\nprint({start}.stdout)\n")
+    pair.env["PATH"] = f"{pair.folder}:{os.environ['PATH']}"
+    told = pair.run(pair.observed("train.py")).stdout.decode().strip()
+    assert "GRAPHDOC" not in told
+    assert len(list(pair.out.glob("process-*.started"))) == 1 + followed, told
 
 
 def test_a_command_keeps_the_variables_for_its_workers(pair: Any) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """Waits until torch has been executed, in whatever way it comes in, and calls ``then`` at that moment.
+    """Waits until torch has been executed, in whatever way it comes in, and calls ``then`` at that moment; for each of
+    ``others``, by its name, what is to follow its import.
 
     Nothing stands in ``sys.meta_path``, where a program can see, pass or remove it. Two functions of importlib itself
     run another code meanwhile, with the same name, place and line and in no frame of their own:
@@ -24,10 +25,17 @@ class Watch:
     back when torch is there, the second stays for a reload.
     """
 
-    def __init__(self, then: "Callable[[], None]", begun: "Callable[[], None]", again: "Callable[[], None]") -> None:
+    def __init__(
+        self,
+        then: "Callable[[], None]",
+        begun: "Callable[[], None]",
+        again: "Callable[[], None]",
+        others: "dict[str, Callable[[], None]] | None" = None,
+    ) -> None:
         self.then = then
         self.begun = begun
         self.again = again
+        self.others = others or {}
         self.loading = self.over = False
         importlib: Any = sys.modules["_frozen_importlib"]
         self.function = importlib._call_with_frames_removed
@@ -48,6 +56,8 @@ class Watch:
 
     def imported(self, name: str) -> None:
         """An import of a module or its reload is over, by success or failure; its lock is still held."""
+        if name in self.others:
+            self.others[name]()
         if name != "torch" and (self.loading or not name.startswith("torch.")):
             return
         if not self.loading and "torch" in sys.modules:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 waiting: "Any" = None
+children: "Any" = None
 _HERE = os.path.dirname(__file__)
 _IMPORT_OF_TORCH = 0.3
 """Seconds of computing that an import of torch takes at least, on any machine of today."""
@@ -32,10 +33,12 @@ _OURS = (
 
 def _step_aside() -> None:
     """Take this folder out of the search path, as if it had never been there; what lies beside us is got before."""
-    global waiting
+    global children, waiting
     try:
+        import _graphdoc_children as children  # type: ignore[import-not-found]
         import _graphdoc_waiting as waiting  # type: ignore[import-not-found]
     finally:
+        sys.modules.pop("_graphdoc_children", None)
         sys.modules.pop("_graphdoc_waiting", None)
         sys.path[:] = [entry for entry in sys.path if entry != _HERE]
         sys.path_importer_cache.pop(_HERE, None)
@@ -45,7 +48,7 @@ def _hide(settings: "dict[str, str | None]") -> None:
     """Show the program the environment that it was given.
 
     Only Python's view changes: the C environment keeps the variables, and a process started from it (by
-    multiprocessing's spawn method, for one) is observed as well.
+    multiprocessing's spawn method, for one) is observed as well. See ``_launch_plainly`` for those that are no Python.
     """
     data, key = os.environ._data, os.environ.encodekey  # type: ignore[attr-defined]
     for name in _OURS:
@@ -55,6 +58,15 @@ def _hide(settings: "dict[str, str | None]") -> None:
         data.pop(key("PYTHONPATH"), None)
     else:
         data[key("PYTHONPATH")] = os.environ.encodevalue(original)
+
+
+def _launch_plainly(settings: "dict[str, str | None]", hooked: str) -> None:
+    """Let ``subprocess`` start what is no Python without our variables."""
+    module: Any = sys.modules.get("subprocess")
+    original = getattr(module, "_fork_exec", None)
+    if original is not None and type(original) is not children.Launching:
+        ours = {name: value for name, value in settings.items() if value is not None}
+        module._fork_exec = children.Launching(original, ours, hooked, settings["GRAPHDOC_PYTHONPATH"])
 
 
 def _left_alone() -> bool:
@@ -214,9 +226,13 @@ def _start() -> None:
         _serve()
     settings = {name: os.environ.get(name) for name in _OURS}
     out, mode = settings["GRAPHDOC_OUT"], settings["GRAPHDOC_MODE"] or "observe"
+    others = {}
     try:
         if settings["GRAPHDOC_KIND"] != "command":
+            hooked = os.environ.get("PYTHONPATH", "")
             _hide(settings)
+            others["subprocess"] = lambda: _launch_plainly(settings, hooked)
+            others["subprocess"]()
         if not out:
             return
         if settings["GRAPHDOC_KEEPER"]:
@@ -235,7 +251,7 @@ def _start() -> None:
         if waiting.is_executed(sys.modules.get("torch")):
             _observe(out, mode)
         else:
-            waiting.Watch(lambda: _observe(out, mode), lambda: _leave(out, "loading"), _again)
+            waiting.Watch(lambda: _observe(out, mode), lambda: _leave(out, "loading"), _again, others)
     except Exception as e:
         if out:
             _trouble(out, e)
