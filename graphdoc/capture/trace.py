@@ -285,10 +285,12 @@ class StepTrace:
             self.write({"k": "rank", "rank": distributed.get_rank()})
 
     def _write_names(self) -> None:
-        found = Census(roots_of(user_frames(sys._getframe(1))), self.torch).parameter_names
+        census = Census(roots_of(user_frames(sys._getframe(1))), self.torch)
+        found = census.parameter_names
+        called = {n: name for n, o in self.optimizers.values() if (name := census.optimizer_name(id(o)))}
         named = {k: found[i] for i, (k, _) in self.parameters.items() if i in found}
         frozen = [k for k, p in self.parameters.values() if not p.requires_grad]
-        self.write({"k": "names", "names": named, "frozen": frozen})
+        self.write({"k": "names", "names": named, "frozen": frozen, "called": called})
 
     def _end(self) -> None:
         self.write({"k": "end", "steps": self.steps, "calls": self.calls, "rss": sizes.resident()})

@@ -10,6 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from graphdoc.story.wording import folded
 from graphdoc.verify.gradient_sizes import Size
 
 Line = tuple[str, int]
@@ -69,11 +70,13 @@ class Trace:
 
     ``draws`` is how far the random numbers had come where each optimizer was made and where the first call was.
     ``shared`` has the optimizers that hold a parameter besides the one that held it first, which its key names.
+    ``called`` are the names that the program has for its optimizers, where they were found.
     """
 
     rank: int = -1
     order: list[Call | Step] = field(default_factory=list)
     optimizers: dict[int, str] = field(default_factory=dict)
+    called: dict[int, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
     shared: dict[str, set[int]] = field(default_factory=dict)
@@ -210,8 +213,12 @@ class Trace:
         self.shared = {table.get(k, k): v for k, v in self.shared.items()}
 
     def optimizer_name(self, optimizer: int) -> str:
-        """How a sentence calls an optimizer: its class, and which of the run's it is."""
-        return f"{self.optimizers.get(optimizer, 'an optimizer')} (optimizer {optimizer + 1})"
+        """How a sentence calls an optimizer: as the program does, else by what it holds, else by its place in order."""
+        if name := self.called.get(optimizer):
+            return f"`{name}`"
+        kind = self.optimizers.get(optimizer, "an optimizer")
+        held = [name for key, name in self.names.items() if key.startswith(f"{optimizer}.")]
+        return f"the {kind} of {folded(held, 2)}" if held else f"{kind} (optimizer {optimizer + 1})"
 
     def name(self, key: str) -> str:
         """A parameter as the user has it, or its place among the optimizers' parameters."""
@@ -253,6 +260,7 @@ def _parse(file: Path) -> Trace:
         elif kind == "names":
             trace.names.update(record["names"])
             trace.frozen = frozenset(record.get("frozen", ()))
+            trace.called.update((int(o), name) for o, name in record.get("called", {}).items())
         elif kind == "holds":
             for key in record["keys"]:
                 trace.shared.setdefault(key, set()).add(record["o"])

@@ -56,7 +56,7 @@ def test_a_patch_for_nan_holds_where_every_loss_is_finite_and_trains(tmp_path, e
 def test_a_loss_that_is_finite_may_have_gradients_that_are_not(tmp_path):
     edits = (DIVISOR, ("-share.log().mean()", "share.sqrt().mean()"))
     verdict = verdict_on(tmp_path, SHARES, *edits)
-    assert verdict.verified is False and "SGD (optimizer 1) steps by gradients of" in verdict.summary
+    assert verdict.verified is False and "`optimizer` steps by gradients of" in verdict.summary
     beside = verdict_on(
         tmp_path,
         SHARES.replace("-share.log()", "share.exp()"),

@@ -103,7 +103,7 @@ def test_an_optimizer_that_first_steps_behind_the_failure_is_measured_or_told(tm
     assert "`second.weight` receives no gradient" in empty.summary
     right = sick.judge(sick.edited(("h += 1", "h = h + 1")))
     assert right.verified is True
-    assert right.data["not_compared"] == ["Adam (optimizer 2)"]
+    assert right.data["not_compared"] == ["`other`"]
     assert "could not be compared" in right.summary
 
 
@@ -358,7 +358,7 @@ def test_a_step_that_takes_what_the_loss_of_another_optimizer_gave_is_a_doubt(tm
     )
     verdict = sick.judge(sick.edited(("+ worth.abs()", "+ valuer(image.detach()).abs()")))
     assert verdict.verified is None
-    assert "SGD (optimizer 2) steps with what the loss at train.py:16 gives its parameters, too" in verdict.summary
+    assert "`v_optimizer` steps with what the loss at train.py:16 gives its parameters, too" in verdict.summary
 
 
 def test_a_cut_behind_the_network_that_the_loss_trains_is_not_called_verified(tmp_path):
@@ -422,6 +422,25 @@ def test_a_step_is_told_by_what_its_closure_has_computed(tmp_path):
     trace = traced(tmp_path / "closure", source, "verify:-1").trace
     assert [sorted(s.each) for s in trace.steps] == [["0.0"]]
     assert all(s.index > c.index for s in trace.steps for c in trace.backwards)
+
+
+def test_an_optimizer_is_called_as_the_program_calls_it(tmp_path) -> None:
+    source = """
+    import torch
+    from torch import nn
+
+    nets = {"actor": nn.Linear(2, 1), "critic": nn.Linear(2, 1)}
+    optimizers = {name: torch.optim.SGD(net.parameters(), lr=0.1) for name, net in nets.items()}
+    for net, optimizer in zip(nets.values(), optimizers.values()):
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    """
+    trace = traced(tmp_path, source, "verify:-1").trace
+    assert trace.optimizer_name(1) == "`optimizers['critic']`"
+    trace.called.clear()
+    assert trace.optimizer_name(1) == "the SGD of `nets['critic'].*` (2 parameters)"
+    trace.names.clear()
+    assert trace.optimizer_name(1) == "SGD (optimizer 2)"
 
 
 def test_an_optimizer_that_no_gradient_ever_reaches_is_a_doubt() -> None:
