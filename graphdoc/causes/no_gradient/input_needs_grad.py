@@ -12,10 +12,12 @@ from graphdoc.program import bindings
 from graphdoc.program.exception import NON_LEAF_GRAD, warned_at
 from graphdoc.program.gradient_reads import reads_gradient, rebound
 from graphdoc.program.made_inputs import made_input
+from graphdoc.program.meant_to_learn import meant_to_learn
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.program.unset_gradients import unset_gradient
+from graphdoc.story.forgotten_flag import forgotten_flag
 from graphdoc.story.missing_graph import find_cut, story, weigh
 from graphdoc.story.wording import listing
 
@@ -30,6 +32,9 @@ gradients unless they are told to.
 
 Or the flag was set on another tensor: on a copy, after the forward, or before an operation that made a new one
 (`x.to(device)`, `x.reshape(...)`), where the new one is what went into the model.
+
+Or what is to learn was made by hand without the flag: `w = torch.randn(3)`, given to an optimizer, or moved by
+`w -= lr * w.grad`. Only `nn.Parameter` requires gradients by itself.
 
 Or all parameters of a module are asked for, and some of them are frozen: a checkpoint function of one's own, whose
 backward differentiates by everything that it was given, or an inner step of a model that is trained in part.
@@ -88,6 +93,8 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
+    if learners := meant_to_learn(program):
+        return forgotten_flag(program, learners, strength)
     spans = story(program, cut, "computed from data that does not require gradients")
     return Finding(strength, confidence, "nothing that the loss is computed from requires gradients", _NOTHING, spans)
 
