@@ -16,8 +16,8 @@ KIND = "set_keyword"
 
 
 def only_records(args: Args) -> bool:
-    """A graph for a gradient takes nothing away; of other keywords that is not known."""
-    return args.get("name") == "create_graph" and args.get("value") in (True, "True")
+    """A graph for a gradient, or a flag, takes nothing away; of other keywords that is not known."""
+    return args.get("name") in ("create_graph", "requires_grad") and args.get("value") in (True, "True")
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:

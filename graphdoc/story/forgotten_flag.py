@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
-from graphdoc.program.meant_to_learn import Learner, takes_the_flag
+from graphdoc.program.meant_to_learn import Learner
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, place, span
-from graphdoc.remedies.in_place_write import together
+from graphdoc.program.spans import distinct, span
 from graphdoc.story.wording import listing
 
 
-def forgotten_flag(program: Program, learners: list[Learner], strength: float) -> Finding:
+def forgotten_flag(program: Program, learners: list[Learner], strength: float, remedies: tuple[Remedy, ...]) -> Finding:
     """What is held by an optimizer, or whose gradient is read, does not require gradients."""
     sources = program.sources
-    shown = listing(list(dict.fromkeys(f"`{one.name}`" if one.name else "a tensor of the list" for one in learners)))
+    shown = named(learners)
     many = len(learners) > 1
     held = any(one.held for one in learners)
     spans: list[Span] = [span("cause", one.frame, _label(one), sources) for one in learners[:2]]
@@ -33,27 +30,17 @@ def forgotten_flag(program: Program, learners: list[Learner], strength: float) -
         f"{'An optimizer holds' if held else 'The program reads the gradient of'} {shown}, made without "
         "`requires_grad=True`: autograd records nothing for such a tensor.",
         distinct((*spans, *program.raised_span("the loss that arrives here has no graph"))),
-        remedies=_flags(program, learners, shown),
+        remedies=remedies,
         because=f"{'an optimizer holds' if held else 'the gradient is read of'} {shown}, "
         f"and nothing that the loss is computed from requires gradients",
     )
 
 
+def named(learners: list[Learner]) -> str:
+    """How a sentence calls them: ```w` and `b```."""
+    return listing(list(dict.fromkeys(f"`{one.name}`" if one.name else "a tensor of the list" for one in learners)))
+
+
 def _label(one: Learner) -> str:
     made = "is made here and does not require gradients"
     return f"`{one.name}` {made}" if one.name else made
-
-
-def _flags(program: Program, learners: list[Learner], shown: str) -> tuple[Remedy, ...]:
-    """The flag where each is made, in its own call where that takes one."""
-    edits: list[dict[str, Any]] = []
-    for one in learners:
-        if one.value is not None and takes_the_flag(program.sources, one):
-            args: dict[str, Any] = {"place": place(one.value), "name": "requires_grad", "value": "True"}
-            edits.append({"kind": "set_keyword", "args": args})
-        elif one.value is not None:
-            edits.append({"kind": "require_input_grad", "args": {"place": place(one.value)}})
-        else:
-            edits.append({"kind": "require_input_grad", "args": {"place": place(one.frame), "name": one.name}})
-    note = "Autograd then records what is computed from it; no number of the forward pass changes."
-    return tuple(together(edits, f"Let {shown} require gradients", "safe", note))

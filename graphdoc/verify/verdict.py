@@ -220,7 +220,7 @@ def judge(  # noqa: C901 (a straight list of measures, the first that fails deci
         data["doubts"] = doubts
         return Verdict(None, f"{baseline.gone}, but {doubts[0]}", data)
     without = baseline.no_reference == Baseline.no_reference and not same_numbers
-    trained = without and (_later_steps(trace, baseline) or _leaves(base, trace))
+    trained = without and (_later_steps(trace, baseline) or _leaves(base, trace, outcome.traits.only_records))
     if difference is None and (safe or not trace.steps) and not trained:
         # Nothing has measured the gradients: neither those of an unpatched run nor what an optimizer uses.
         data["unmeasured"] = True
@@ -249,12 +249,16 @@ def _later_steps(trace: Trace, baseline: Baseline) -> bool:
     return any(s.gradients for s in behind)
 
 
-def _leaves(base: Trace, patched: Trace) -> bool:
+def _leaves(base: Trace, patched: Trace, only_records: bool) -> bool:
     """Whether, in a program without optimizers, every backward goes on to give as many leaves a gradient as before the
-    failure: as far as the original came, its calls are matched, and there are more of them.
+    failure: as far as the original came, its calls are matched, and there are more of them. Where its first call
+    failed, each of several calls gives one to some leaf, by a change that only lets more be recorded.
     """
     if base.optimizers or patched.optimizers or len(patched.backwards) <= len(base.backwards):
         return False
+    if not base.backwards and only_records:
+        counts = [count for _, count in _loose(patched)]
+        return len(counts) > 1 and all(counts)
     least = {place: min(c.loose for c in base.backwards if c.place == place) for place, _ in _loose(base)}
     return bool(least) and all(count >= least.get(place, 1) for place, count in _loose(patched))
 

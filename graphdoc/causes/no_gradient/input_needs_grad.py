@@ -17,6 +17,7 @@ from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import place, span
 from graphdoc.program.unset_gradients import unset_gradient
+from graphdoc.remedies.required_flags import required
 from graphdoc.story.forgotten_flag import forgotten_flag
 from graphdoc.story.missing_graph import find_cut, story, weigh
 from graphdoc.story.wording import listing
@@ -94,7 +95,7 @@ def recognise(program: Program) -> Finding | None:
 def _told(program: Program, cut: Cut) -> Finding:
     strength, confidence = weigh(program, cut)
     if learners := meant_to_learn(program):
-        return forgotten_flag(program, learners, strength)
+        return forgotten_flag(program, learners, strength, required(program.sources, learners))
     spans = story(program, cut, "computed from data that does not require gradients")
     return Finding(strength, confidence, "nothing that the loss is computed from requires gradients", _NOTHING, spans)
 
