@@ -48,7 +48,10 @@ def test_a_line_number_is_only_a_number(tmp_path: Path) -> None:
 
 def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphdoc.evidence.document, "MOST_BYTES", 1_000_000)
+    (tmp_path / "long.json").write_text("{" + " " * 1_000_000)
     with pytest.raises(UsageError, match="is longer than 1 MB"):
+        open_run(tmp_path / "long.json", tmp_path)
+    with pytest.raises(UsageError, match="is not a regular file"):
         open_run(Path("/dev/zero"), tmp_path)
 
 
