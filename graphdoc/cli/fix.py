@@ -111,10 +111,12 @@ def command(
             raise typer.Exit(1)
         from graphdoc.fixes.apply import diff_bytes, patched
         from graphdoc.project import working_directory
+        from graphdoc.unified_diff import parse
 
         base = Path(fix.base) if fix.base else working_directory()
+        # The trials have taken their time, and what was tried is what is printed or applied.
+        _refuse_changed({os.path.join(base, file.path) for file in parse(fix.diff)}, _changed_files(kept, root), root)
         contents = patched(fix.diff, base)
-        _refuse_changed({str(path) for path in contents}, changed, root)
         if choose is None:
             for line in _passed_over(fix, fixes, told):
                 say(line)

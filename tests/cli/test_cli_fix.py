@@ -324,6 +324,19 @@ def test_a_source_that_changed_is_refused(project: Project) -> None:
     assert "train.py is no longer there" in project("fix", "--diff")[2]
 
 
+@pytest.mark.parametrize("words", [["fix", "--diff"], ["fix"]])
+def test_a_source_that_changes_during_the_trials_is_refused(project: Project, words: list[str]) -> None:
+    def edited(*given: Any, **more: Any) -> Report:
+        project.script.write_text(OLD + "# saved meanwhile\n")
+        return project.propose(*given, **more)
+
+    project.monkeypatch.setattr(graphdoc.proposals.propose, "propose", edited)
+    status, out, err = project(*words)
+    assert (status, out) == (2, b"")
+    assert "train.py has changed since the run" in err
+    assert project.script.read_text() == OLD + "# saved meanwhile\n"
+
+
 def test_fix_twice_is_refused(project: Project) -> None:
     assert project("fix")[0] == 0
     assert project("fix")[0] == 2
