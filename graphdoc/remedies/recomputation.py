@@ -100,13 +100,13 @@ def _round(sources: SourceTexts, reuse: Reuse, used: Frame) -> Frame:
 
 def result_anew(program: Program, reuse: Reuse) -> list[Remedy]:
     """Compute the result that is differentiated again in the loop around the call; with all that it is made of, where
-    an earlier call has used that up and all of it leads to what this one trains."""
+    all of it leads to what this one trains: that is used up, or older than the step, with the result."""
     made, call = made_outside(program, reuse), _failing_place(reuse)
     if made is None or call is None:
         return []
     args = {"places": [place(made)], "loop": place(call)}
     again = Remedy("move_into_loop", "", "unsafe", _AGAIN, args)
-    if reuse.from_one_root and reuse.used_up and set(program.evidence.reaches) <= reuse.meant:
+    if reuse.from_one_root and set(program.evidence.reaches) <= reuse.meant:
         graphs = sorted(with_graph(program.evidence.extras, call.function))
         whole = replace(again, args={**args, "graphs": graphs, "whole": True})
         again = whole if written(program.sources, whole) is not None else again

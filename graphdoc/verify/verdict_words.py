@@ -102,6 +102,9 @@ def reached(trace: Trace, data: dict[str, Any], known: bool, ended: bool) -> str
         given = {key for step in trace.steps for key in step.each}
         zeros = sorted(trace.name(key) for key in given - trace.used_keys())
         only = f", {folded(zeros)} zeros alone" if zeros else ""
+        idle = sum(1 for step in trace.steps if step.each and not step.gradients)
+        if idle and not zeros:
+            only = f", at {idle} of {len(trace.steps)} steps zeros alone"
         return f"every parameter of its optimizers{of} receives gradient{but}{only}"
     return "" if trace.optimizers else "as many leaves receive gradient as before"
 
