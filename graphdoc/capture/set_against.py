@@ -59,7 +59,10 @@ def compared_edges(
             if (n, m) not in old:
                 fresh[n] |= fresh[m]
     older = {m for _, m in edges}
-    found = {(n, m): _compared(order, upper, fresh, older, (n, m), bits[m]) for n, m in edges}
+    mixed = [False] * len(order)
+    for n in numbers:
+        mixed[n] = any(m in older or mixed[m] for m in order[n].following)
+    found = {(n, m): _compared(order, upper, fresh, mixed, older, (n, m), bits[m]) for n, m in edges}
     sure = {m for (_, m), how in found.items() if how not in ("", _LINEAR, *_WEAK)}
     # A difference alone may be one of two terms of a loss; beside a ratio it is an estimate of the divergence.
     found.update({edge: "ratio" if edge[1] in sure else "" for edge, how in found.items() if how == _LINEAR})
@@ -70,6 +73,7 @@ def _compared(
     order: list[Found],
     upper: dict[int, list[int]],
     fresh: list[int],
+    mixed: list[bool],
     older: set[int],
     edge: tuple[int, int],
     shared: int,
@@ -88,7 +92,8 @@ def _compared(
         whole = whole and (not against or any(fresh[m] & shared == shared for m in against))
         if against and op.startswith(COMPARING):
             turned = _turned(order, upper, n) if op.startswith(_DIFFERENCE) else ""
-            cross = any(order[m].op == _PRODUCT for m in against)  # of a divergence, the term that has both in it
+            # Of a divergence, the term that has both in it. What is times a number is a term of any loss.
+            cross = any(order[m].op == _PRODUCT and mixed[m] for m in against)
             if op.startswith(_DIFFERENCE) and not turned and not cross:
                 how = _LINEAR
                 continue

@@ -31,16 +31,21 @@ def cut_within(base: Trace, patched: Trace, failing: int, old: frozenset[str], t
     """A doubt if the call that had failed has the very loss of the unpatched program, made to go on, and gives other
     gradients to what its own optimizers step: then the patch has cut between the loss and these.
 
-    ``old`` are names of the parameters behind what is old in its graph: their gradient may end, or be another one.
+    ``old`` are names of the parameters behind what is old in its graph. Where an earlier call has walked some of that
+    graph for a step of the same optimizers, their gradient may end, or be another one. Where none has, this loss is the
+    first to train by it: that another optimizer's step has made its weights others takes nothing from what it defines.
     """
     at = base.call_of(failing)
-    if at is None or not old or at.value is None or not at.gained:
+    if at is None or at.value is None or not at.gained:
         return []
     now = same_call(base, patched, at)
     if now is None or not _same_value(at, now):
         return []
-    mine = _stepped_by(base, base.trained_by(at), at)
-    return _told(base, at, now, {k for k in mine if base.name(k) not in old}, tolerance)
+    own = base.trained_by(at)
+    mine = _stepped_by(base, own, at)
+    if _walked_for(base, own, at):
+        mine = {k for k in mine if old and base.name(k) not in old}
+    return _told(base, at, now, mine, tolerance)
 
 
 def cut_elsewhere(
@@ -59,10 +64,10 @@ def cut_elsewhere(
     """
     if {c.place for c in base.backwards} - {c.place for c in patched.backwards}:
         return []
-    trains, end = base.trains(), _alike_until(base, patched)
+    end = _alike_until(base, patched)
     for at in base.backwards:
         own = base.trained_by(at)
-        if at.index == failing or any(own & trains.get(place, own) for place in at.shares):
+        if at.index == failing or _walked_for(base, own, at):
             continue
         same = [c for c in patched.backwards if c.place == at.place and _same_value(at, c)]
         if at.index > end:
@@ -111,6 +116,12 @@ def _leaves(call: Call) -> dict[str, float]:
 def _stepped_by(trace: Trace, optimizers: set[int], call: Call) -> set[str]:
     """The parameters that a call gives gradient to and one of these optimizers steps."""
     return {k for k in call.gained if trace.holders(k) & optimizers}
+
+
+def _walked_for(trace: Trace, optimizers: set[int], call: Call) -> bool:
+    """Whether an earlier call, for which one of these optimizers stepped, had walked some of the graph of this one."""
+    trains = trace.trains()
+    return any(optimizers & trains.get(place, optimizers) for place in call.shares)
 
 
 def _same_value(at: Call, now: Call) -> bool:

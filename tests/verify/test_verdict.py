@@ -981,3 +981,31 @@ def test_two_steps_by_one_gradient_are_not_verified(tmp_path):
     assert moved.verified is None and "steps twice by the same gradient" in moved.summary
     once = sick.judge(sick.edited((first, first.replace("    optimizer.step()\n", ""))))
     assert once.verified is True and "equal those of the program" not in once.summary
+
+
+ONLY_WAY = """\
+import torch
+
+torch.manual_seed(0)
+actor = torch.nn.Linear(3, 1)
+critic = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+actor_opt, critic_opt = (torch.optim.Adam(m.parameters(), lr=0.01) for m in (actor, critic))
+for _ in range(4):
+    state, tried = torch.randn(16, 3), torch.rand(16, 1)
+    action = actor(state)
+    value = critic(torch.cat([state, action], 1))
+    critic_opt.zero_grad()
+    critic(torch.cat([state, tried], 1)).square().mean().backward()
+    critic_opt.step()
+    actor_opt.zero_grad()
+    (0.1 * action.square() - value).mean().backward()
+    actor_opt.step()
+"""
+
+
+def test_what_an_optimizer_is_to_train_keeps_its_way_through_weights_that_another_one_stepped(tmp_path):
+    sick = Sick(tmp_path, ONLY_WAY)
+    cut = sick.judge(sick.edited(("- value)", "- value.detach())")))
+    assert cut.verified is None and "gives other gradients to `actor.*`" in cut.summary
+    anew = "    critic_opt.step()\n    value = critic(torch.cat([state, action], 1))\n"
+    assert sick.judge(sick.edited(("    critic_opt.step()\n", anew))).verified is True
