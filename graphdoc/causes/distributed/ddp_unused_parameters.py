@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from graphdoc.causes.base import Cause, Page
-from graphdoc.evidence import Frame, Parameter, Raised, SourceTexts
+from graphdoc.evidence import Frame, Raised, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bindings import argument, call_at, text_of
 from graphdoc.program.exception import field_of, message_of
+from graphdoc.program.layers_made import layers_without, made_at
 from graphdoc.program.library_calls import library_calls
 from graphdoc.program.observed import Program
 from graphdoc.program.partial_backward import Partial, partial_backward
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, span, where
+from graphdoc.program.unread_modules import never_read
 from graphdoc.program.untaken_branches import Branch, not_taken
 from graphdoc.remedies.fix_places import remedy_at
 from graphdoc.story.wording import folded
@@ -88,6 +90,7 @@ in an object in which DistributedDataParallel cannot find tensors.
 )
 
 
+MOST_LAYERS = 3
 _NAMED = ("ddp-unused-parameter-names", "ddp-unused-parameters-list")
 
 
@@ -108,6 +111,8 @@ def _told(program: Program) -> Finding:
     left = not_taken(program)
     marks = [span("cause", f, "wrapped here without looking for unused parameters", program.sources) for f in blind[:2]]
     marks += _left_out(program.sources, left, rank) if left is not None else []
+    idle, every = _idle(program)
+    marks += _layers(program.sources, idle, every, rank)
     frame = program.raised_at
     noticed = "noticed at the next forward; the gradients were missing in the iteration before"
     here = [span("failed" if marks else "cause", frame, noticed, program.sources)] if frame else []
@@ -119,12 +124,12 @@ def _told(program: Program) -> Finding:
     return Finding(
         strength,
         confidence,
-        _title(program.raised),
+        _title(idle),
         f"In the iteration before the one that failed, some parameters of the wrapped module got no gradient{rank}."
         f"{why} Their buckets were never sent to the other processes, and the next forward finds the reduction "
         "unfinished.",
         distinct((*marks, *here, *(program.raised_span("") if not here else ()))),
-        _which(program.parameters, program.raised),
+        _which(idle, program.raised),
         _remedies(blind if len(wraps) == 1 else []),
     )
 
@@ -166,33 +171,75 @@ def _looks_for_unused(sources: SourceTexts, wrap: Frame) -> bool:
     return asked is not None and text_of(asked) != "False"
 
 
-def _title(raised: Raised | None) -> str:
-    """The parameters by name, where the message has them all."""
-    named = field_of(raised, "names", *_NAMED)
-    names = [n.strip() for n in named.split(",") if n.strip()]
-    if not names or "..." in named:
+def _title(idle: list[str]) -> str:
+    """The parameters by name, where they are known."""
+    if not idle:
         return TITLE
-    return f"{folded(names)} took no part in the loss, and DistributedDataParallel waits for {_gradients(names)}"
+    return f"{_shown(idle)} took no part in the loss, and DistributedDataParallel waits for {_gradients(idle)}"
+
+
+def _idle(program: Program) -> tuple[list[str], list[str]]:
+    """The parameters that got no gradient, and all that should: by the message's names, or its indices over those that
+    require gradients, or by what has none now."""
+    known = [p for p in program.parameters if p.requires_grad and not p.buffer]
+    wrapped = [p for p in known if ".module." in p.name] or known
+    every = [p.name for p in wrapped]
+    if len({_around(n) for n in every}) > 1:
+        every = []  # several modules: whose numbers they are is not said
+    named = field_of(program.raised, "names", *_NAMED)
+    indices = field_of(program.raised, "indices", *_NAMED)
+    if named and "..." not in named:
+        names = (n.strip() for n in named.split(","))
+        return [next((e for e in every if _inside(e) == n), n) for n in names if n], every
+    numbers = [int(n) for n in indices.split() if n.isdigit()] if "..." not in indices else []
+    if numbers and max(numbers) < len(every):
+        return [every[n] for n in numbers], every
+    idle = [p.name for p in wrapped if p.grad == "none"]
+    return (idle if len(idle) < len(wrapped) else []), every
+
+
+def _around(name: str) -> str:
+    return name.partition(".module." if ".module." in name else ".")[0]
+
+
+def _inside(name: str) -> str:
+    """What the wrapped module itself calls a parameter: ``head.weight`` for ``model.module.head.weight``."""
+    return name.partition(".module." if ".module." in name else ".")[2]
+
+
+def _shown(names: list[str]) -> str:
+    return folded(_inside(n) if ".module." in n else n for n in names)
+
+
+def _layers(sources: SourceTexts, idle: list[str], every: list[str], rank: str) -> list[Span]:
+    """Where the idle layers are made; one that no code of the program names again is a place to change."""
+    found: list[Span] = []
+    idle, every = ([_inside(n) for n in names] for names in (idle if every else [], every))
+    for layer in layers_without(idle, every)[:MOST_LAYERS]:
+        at = made_at(sources, layer, every)
+        if at is None:
+            continue
+        unread = never_read(sources, f"model.{next(n for n in idle if f'{n}.'.startswith(f'{layer}.'))}")
+        if unread is not None and unread[0] in layer.split("."):
+            found.append(span("cause", at, f"`{layer}` is made here, and nothing in the program uses it", sources))
+        else:
+            label = f"`{layer}` is made here; it got no gradient{rank} in the iteration before"
+            found.append(span("created", at, label, sources))
+    return found
 
 
 def _gradients(names: list[str]) -> str:
     return "their gradients" if len(names) > 1 else "its gradient"
 
 
-def _which(parameters: list[Parameter], raised: Raised | None) -> tuple[str, ...]:
-    """The parameters by name, where the message has them, or by index; and what the run saw to be without gradient."""
-    named = field_of(raised, "names", *_NAMED)
-    if named:
-        return (f"without gradient: {named[:200]}",)
-    idle = [p.name for p in parameters if p.requires_grad and not p.buffer and p.grad == "none"]
-    facts: list[str] = []
-    if idle and len(idle) < len([p for p in parameters if not p.buffer]):
-        more = f" and {len(idle) - 6} more" if len(idle) > 6 else ""
-        facts.append(f"without gradient in this process: {', '.join(idle[:6])}{more}")
+def _which(idle: list[str], raised: Raised | None) -> tuple[str, ...]:
+    """The parameters by name, where they are known; else their indices."""
+    if idle:
+        return (f"without gradient: {_shown(idle)}",)
     indices = message_of(raised, "ddp-unused-parameters-list")
-    if indices is not None and indices.fields.get("indices"):
-        facts.append(f"PyTorch gives their indices on rank {indices.fields['rank']}: {indices.fields['indices']}")
-    return tuple(facts)
+    if indices is None or not indices.fields.get("indices"):
+        return ()
+    return (f"PyTorch gives their indices on rank {indices.fields['rank']}: {indices.fields['indices']}",)
 
 
 def _remedies(wraps: list[Frame]) -> tuple[Remedy, ...]:
