@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from graphdoc.evidence import SECOND_LOOK, Evidence, EvidenceError, Process, Sign
+from graphdoc.launch import Ended
 from graphdoc.launch.isolation import CannotIsolate, Stop, check_ways, launch_apart, stoppable
 from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
+from graphdoc.program.compiled_parts import is_compiled
 from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
 from graphdoc.program.idle_argument import read_besides
 from graphdoc.program.signs import first_sign
@@ -41,6 +43,8 @@ _MISSING_GRAPH = (
     *INFERENCE,
 )
 """Messages (ids) of a graph that ends where it should not."""
+UNCOMPILED = ":uncompiled"
+"""Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 _LOOKED_FOR = {
     "writes": "who wrote",
     "hidden": "who wrote to parameters between a forward and its backward",
@@ -52,7 +56,7 @@ _LOOKED_FOR = {
 
 
 def question(evidence: Evidence) -> str:
-    """The mode of a second run that would tell more: ``probe:writes``, ``probe:hidden``,
+    """The mode of a second run that would tell more: ``probe:writes[:uncompiled]``, ``probe:hidden``,
     ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told), ``probe:product``,
     ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
@@ -81,7 +85,10 @@ def question(evidence: Evidence) -> str:
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
     if message_of(evidence.raised, *VERSION):
-        return "probe:writes" if any(not plausible(s) for s in evidence.stale) else ""
+        compiled = bool(evidence.extras.get("compiled"))
+        only = compiled and any(is_compiled(evidence.node(s.node)) for s in evidence.stale)  # saved in there alone?
+        asks = only or any(not plausible(s) for s in evidence.stale)
+        return f"probe:writes{UNCOMPILED if compiled else ''}" if asks else ""
     # The graph has shown how the input came about; where the program reads it besides, a cut may be the reason still.
     beside = evidence.extras.get("unreached", {}).get("shares") and not read_besides(evidence.sources, evidence.raised)
     return "probe:cuts" if message_of(evidence.raised, *_MISSING_GRAPH) and not beside else ""
@@ -166,6 +173,8 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         second.signs += [s for s in evidence.signs if not s.weak]
         return second
+    if mode.endswith(UNCOMPILED):
+        return _without_compile(evidence, second, ended)
     if second is not None and same_failure(evidence, second):
         second.exit_status = evidence.exit_status
         second.seconds = evidence.seconds
@@ -174,15 +183,33 @@ def _again(kept: Kept, evidence: Evidence, mode: str, limit: float, stop: Stop) 
             # Ended before its own end could tell.
             second.raised.uncaught, second.raised.causes = evidence.raised.uncaught, evidence.raised.causes
         return second
-    ended_how = (
-        f"it was stopped after {limit:.0f} s" if ended.timed_out else f"it ended with exit status {ended.exit_status}"
-    )
-    if ended.refused:
-        ended_how = f"it was ended, because it {ended.refused}"
+    ended_how = _how(ended, limit)
     otherwise = "did not fail in the same way" if evidence.raised is not None else "saw nothing more"
     evidence.extras["second_run"] = (
         f"a second run that was to tell more {otherwise} ({ended_how}), so the first run alone speaks"
     )
+    return evidence
+
+
+def _how(ended: Ended, limit: float) -> str:
+    if ended.refused:
+        return f"it was ended, because it {ended.refused}"
+    return (
+        f"it was stopped after {limit:.0f} s" if ended.timed_out else f"it ended with exit status {ended.exit_status}"
+    )
+
+
+def _without_compile(evidence: Evidence, second: Evidence | None, ended: Ended) -> Evidence:
+    """The second run's evidence where it has failed by a write as well: what was compiled is seen there one by one."""
+    off = "without torch.compile (TORCHDYNAMO_DISABLE=1)"
+    if second is not None and message_of(second.raised, *VERSION):
+        second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
+        second.extras["second_run"] = f"the program fails in the same way {off}: what is told was seen in such a run"
+        return second
+    if second is None and ended.exit_status == 0 and not (ended.timed_out or ended.refused or ended.stopped):
+        evidence.extras["second_run"] = f"{off} the program ran to its end: only what is compiled fails"
+    else:
+        evidence.extras["second_run"] = f"a second run {off} told nothing more, so the first run alone speaks"
     return evidence
 
 

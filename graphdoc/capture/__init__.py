@@ -18,7 +18,7 @@ def install(out: str, mode: str = "observe", *, told_of_end: bool = False) -> No
     Args:
         out: the folder into which ``evidence-<pid>.json`` is written.
         mode: ``observe`` (with ``:nan-all``, ``:nan-stop``, ``:nan-off``, ``:no-audit`` or ``:audit-all`` behind it),
-            ``probe:writes``, ``probe:cuts[:around]``, ``probe:product``,
+            ``probe:writes[:uncompiled]``, ``probe:cuts[:around]``, ``probe:product``,
             ``probe:nonfinite[:START[:only|:all]]``, or ``verify`` (see
             ``graphdoc.capture.trace``).
         told_of_end: the caller will call ``ended`` when the process ends; else ``atexit`` does, before what the
@@ -72,6 +72,8 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
     try:
         if "_graphdoc_inside" in sys.modules:  # a run that is kept from the user's files from within
             sys.modules["_graphdoc_inside"].cover_torch(sys.modules["torch"])
+        if "uncompiled" in mode.split(":"):
+            _leave_uncompiled()
         witness = Witness(sys.modules["torch"], out, mode)
         _installed = witness
         witness.install(told_of_end)
@@ -89,6 +91,14 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
         leave(out, "unobserved")
         note_trouble(out, e)
         return None
+
+
+def _leave_uncompiled() -> None:
+    """Let `torch.compile` hand back what it is given, in a run of ours: torch._dynamo.config reads the variable."""
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    config = sys.modules.get("torch._dynamo.config")
+    if config is not None:
+        config.disable = True  # type: ignore[attr-defined]
 
 
 def reloaded() -> None:

@@ -162,6 +162,7 @@ class Failures:
         compiled = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
         if compiled and compiled["frames"]:
             evidence.degraded.append("inside what torch.compile has compiled, operations were not seen one by one")
+            evidence.extras["compiled"] = True
         evidence.raised = Raised(_type_name(error), text_of(error))
         return evidence
 
