@@ -9,16 +9,16 @@ ON_PATH = 'import sys\n\nsys.path.insert(0, "site-packages")\n'
 """First lines of a program in whose folder packages were installed."""
 
 
-def install(folder: Path, distribution: str, version: str, files: dict[str, str]) -> Path:
-    """Install a distribution into ``folder/site-packages``.
+def install(folder: Path, distribution: str, version: str, files: dict[str, str], into: str = "site-packages") -> Path:
+    """Install a distribution into ``folder/site-packages``, or another folder there (``pip install --target``).
 
     Args:
-        files: texts by path below site-packages.
+        files: texts by path below that folder.
 
     Returns:
-        the site-packages folder.
+        that folder.
     """
-    site = folder / "site-packages"
+    site = folder / into
     for path, text in files.items():
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).write_text(dedent(text))

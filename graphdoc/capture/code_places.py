@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any
 
 from graphdoc.capture import notebook_cells
+from graphdoc.capture.installs import installed_below
 from graphdoc.capture.source_lines import line_of
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -64,8 +65,7 @@ def is_user_file(name: str) -> bool:
         known = bool(notebook_cells.name_of(name)) or not (
             name.startswith(("<", *_folders))
             or os.path.abspath(name).startswith(_folders)
-            or f"{os.sep}site-packages{os.sep}" in name
-            or f"{os.sep}dist-packages{os.sep}" in name
+            or installed_below(name) is not None
             or _is_command(name)
         )
         _user[name] = known

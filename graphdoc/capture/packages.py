@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 
+from graphdoc.capture.code_places import shown_file
+from graphdoc.capture.installs import installed_below
 from graphdoc.capture.source_lines import lines_of
 from graphdoc.evidence import Evidence, Frame, Package
 
@@ -22,7 +24,6 @@ MOST_LINES = 200
 """Lines of one function that are kept; of a longer one those around what it was doing."""
 _NOT_TOLD = ("torch", "torchgen", "functorch")
 """PyTorch itself is what the report is about: its frames are told as operations."""
-_INSTALLED = re.compile(r"(.*?[/\\](?:site|dist)-packages)[/\\](.+)", re.DOTALL)
 
 
 def add_packages(evidence: Evidence) -> None:
@@ -41,18 +42,19 @@ def _packages_of(evidence: Evidence) -> list[Package]:
         works = True  # the innermost frame, or one that calls into PyTorch or Python
         for frame in reversed(stack):
             path = os.path.join(evidence.process.cwd, frame.file)
-            found = None if frame.user else _INSTALLED.fullmatch(path)
-            inner = found[2].replace("\\", "/") if found is not None else ""
+            found = None if frame.user else installed_below(path)
+            inner = found[1] if found is not None else ""
             top = inner.partition("/")[0].removesuffix(".py")
             if found is None or top in _NOT_TOLD:
                 works = True
                 continue
             at = (frame.file, frame.line)
             # Several distributions may share a folder: a namespace (PEP 420).
-            key = (found[1], *inner.split("/")[:2])
+            key = (found[0], *inner.split("/")[:2])
             package = None if at in told else known.get(key)
             if package is None and at not in told and len(known) < MOST_PACKAGES:
-                new = _package_of(found[1], top, inner)
+                new = _package_of(found[0], top, inner)
+                new.folder = shown_file(found[0], evidence.process.cwd)
                 package = known[key] = next((p for p in known.values() if p.told == new.told), new)
             if package is not None and frame.file not in package.files:
                 package.files.append(frame.file)

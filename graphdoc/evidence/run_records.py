@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,18 +113,24 @@ class Package:
     """An installed package whose code stood on a stack: its name and version as its installer recorded them.
 
     ``files`` are its files as named in the frames; ``sources`` the functions of each that were running there, as text
-    by line number (a decimal string, from 1).
+    by line number (a decimal string, from 1). ``folder`` is what it was installed into, named as they are.
     """
 
     name: str
     version: str = ""
     files: list[str] = field(default_factory=list)
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    folder: str = ""
 
     @property
     def told(self) -> str:
         """``unet 0.7.7``."""
         return f"{self.name} {self.version}".strip()
+
+    def path_of(self, file: str) -> str:
+        """One of its files as the package has it: ``unet/encoding.py``."""
+        path, folder = (name.replace("\\", "/") for name in (file, self.folder))
+        return re.sub(r".*-packages/", "", path.removeprefix(f"{folder}/"))
 
     def text(self, file: str) -> str:
         """What is kept of a file, each line at its own number; the others are empty."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphdoc.evidence import Folded, Frame, OlderEdge
+from graphdoc.evidence import PART_FRAMES, Folded, Frame, OlderEdge
 
 
 def is_needed(
@@ -51,6 +51,25 @@ def reached_without_line(folded: Folded | None, line: Frame) -> set[str] | None:
     if {n for n, _ in level} != {n for n, _ in parts}:
         return None
     return _reached_without(folded, {n for n, f in level if f.line == line.line})
+
+
+def reached_without_values(folded: Folded | None, places: Sequence[Frame]) -> set[str] | None:
+    """The same where all that is computed in or below these expressions gives constants; empty where that is the loss.
+    None where of a part it is not known whether it was computed there.
+    """
+    cut: set[int] = set()
+    for number, part in enumerate(folded.parts if folded is not None else ()):
+        for at in places if not part.parameters else ():
+            level = [f for f in part.stack if (f.file, f.function) == (at.file, at.function)]
+            if part.lines or not at.column or (not level and len(part.stack) in (0, PART_FRAMES)):
+                return None
+            cut |= {number for f in level if _lies_in(f, at)}
+    return set() if folded is not None and folded.root in cut else _reached_without(folded, cut)
+
+
+def _lies_in(inner: Frame, outer: Frame) -> bool:
+    first, last = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return first <= (inner.line, inner.column) and (inner.end_line, inner.end_column) <= last
 
 
 def is_all_of_loss(folded: Folded | None, line: Frame) -> bool:

@@ -36,8 +36,7 @@ class Deed:
     @property
     def place(self) -> str:
         """``unet/encoding.py:101``: the file as the package has it."""
-        path = re.sub(r".*-packages/", "", self.frame.file.replace("\\", "/"))
-        return f"{path}:{self.frame.line}"
+        return f"{self.package.path_of(self.frame.file)}:{self.frame.line}"
 
 
 def deed_of(packages: list[Package], stack: Sequence[Frame]) -> Deed | None:
@@ -49,6 +48,19 @@ def deed_of(packages: list[Package], stack: Sequence[Frame]) -> Deed | None:
         if package is not None:
             return Deed(package, frame, innermost_user(stack))
     return None
+
+
+def keepers_of(packages: list[Package], stack: Sequence[Frame], name: str) -> Iterator[Deed]:
+    """Where the package's functions that were under way keep something on an attribute of this name; of the innermost
+    first."""
+    for frame in reversed(stack):
+        package = None if frame.user else package_of(packages, frame.file)
+        if package is None or not name:
+            continue
+        for number, line in package.sources.get(frame.file, {}).items():
+            if re.search(rf"\bself\.{re.escape(name)}\s*=[^=]", line):
+                at = Frame(frame.file, int(number), 1, int(number), 1, frame.function, False)
+                yield Deed(package, at, innermost_user(stack))
 
 
 def deed_span(role: Role, deed: Deed, label: str, when: Moment | None = None) -> Span:
@@ -200,7 +212,7 @@ def _is_same(one: Frame, other: Frame) -> bool:
 
 def _imported(root: ast.Module | None, call: ast.Call, package: Package) -> bool:
     """Whether the function that is called was imported from the package: its first name says."""
-    modules = {re.sub(r".*-packages/", "", f.replace("\\", "/")).partition("/")[0] for f in package.files}
+    modules = {package.path_of(f).partition("/")[0] for f in package.files}
     modules |= {m.removesuffix(".py") for m in modules}
     function: ast.expr = call.func
     while isinstance(function, ast.Attribute):

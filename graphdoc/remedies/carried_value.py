@@ -25,7 +25,7 @@ from graphdoc.program.step_blocks import behind_the_step, started_again
 from graphdoc.program.stored_values import element_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
 from graphdoc.remedies.begun_anew import begun_anew
-from graphdoc.remedies.constant_value import constant_at_use, frame_at
+from graphdoc.remedies.constant_value import constant_at_use, frame_at, leaves_nothing
 from graphdoc.remedies.copied_data import copy_of_entry
 from graphdoc.remedies.fed_back import detach_fed_back
 from graphdoc.remedies.filled_store import tuple_of
@@ -240,20 +240,22 @@ def _kind_of(path: str) -> str:
 def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
     """Cut where the value is assigned or stored."""
     edits: list[dict[str, Any]] = []
+    whole: list[Frame] = []
     for c in distinct_carries(program.nodes, reuse.carries):
         producer = program.node(c.producer)
         if producer is None:
             continue
         found = (
-            edit
+            (edit, frame)
             for holder in c.tensor.holders
             for frame in kept_at(program.sources, program.nodes, program.raised, [holder], producer)[:1]
             if (edit := _assignment(program.sources, frame, holder)) is not None
         )
-        edit = next(found, None) or _where_stored(program, c, producer)
+        edit, frame = next(found, None) or _where_stored(program, c, producer)
         if edit is not None and edit not in edits:
             edits.append(edit)
-    if not edits:
+            whole += [frame] if _binds_no_more(program.sources, edit, frame) else []
+    if not edits or leaves_nothing(program, whole):
         return []
     shown = where(frame_at(edits[0]["args"]["place"]))
     return [
@@ -268,14 +270,20 @@ def detach_where_kept(program: Program, reuse: Reuse) -> list[Remedy]:
     ]
 
 
-def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> dict[str, Any] | None:
+def _binds_no_more(sources: SourceTexts, edit: dict[str, Any], at: Frame) -> bool:
+    """Whether all that an assignment binds is cut by this edit of it."""
+    return {name for name, *_ in edit["args"]["targets"]} == {*bound_names(sources, at)}
+
+
+def _where_stored(program: Program, carry: OlderEdge, producer: Node) -> tuple[dict[str, Any] | None, Frame]:
     """For a value that nothing holds any more: the statement that stored it under the name by which it was taken up."""
     stored = stored_on(program.sources, program.nodes, carry)
     made = next((f for f in user_frames(producer.stack) if stored and f.function == stored[0].function), None)
     structure = value_at(program, producer.stack, made) if made is not None else None
     if stored is None or structure is None:
-        return None
-    return {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
+        return None, Frame("", 0)
+    edit = {"kind": "detach_assigned", "args": {"place": place(stored[0]), "targets": [[stored[1], structure]]}}
+    return edit, stored[0]
 
 
 def _assignment(sources: SourceTexts, frame: Frame, holder: Holder) -> dict[str, Any] | None:

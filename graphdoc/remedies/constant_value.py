@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from graphdoc.evidence import Event, Frame, Node, OlderEdge, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.carried_names import is_local, local_names_of, names_taken_up
-from graphdoc.program.connections import is_needed, is_the_loss_itself, reached_without_nodes, takes_only_older
+from graphdoc.program.connections import (
+    is_needed,
+    is_the_loss_itself,
+    reached_without_nodes,
+    reached_without_values,
+    takes_only_older,
+)
 from graphdoc.program.expression_values import UNKNOWN, calls_into, known, named_value_at, trains_below, value_at
 from graphdoc.program.loop_owner import once_a_batch
 from graphdoc.program.loops import within_a_loop
@@ -59,6 +65,7 @@ def constant_at_use(
     each: list[Frame] = []
     again: list[Frame] = []
     blocks: list[dict[str, Any]] = []
+    computed: list[Frame] = []
     shown = ""
     for c in distinct_carries(program.nodes, carries):
         producer, consumer = program.node(c.producer), program.node(c.consumer)
@@ -81,6 +88,7 @@ def constant_at_use(
         if source is None:
             continue
         frame, structure = source
+        computed.append(frame)
         edit = _where_made(program, c, frame, structure)
         if edit not in at_making:
             at_making.append(edit)
@@ -89,16 +97,26 @@ def constant_at_use(
         if edit not in blocks and not trains_below(program.sources, program.evidence.events, frame):
             blocks.append(edit)
     out: list[Remedy] = []
-    whole = _made_constant(program.evidence.fresh_reaches, carries, note)
     if at_use:
         at_use, shown = _whole_expressions(program.sources, at_use, shown)
         loss = "the earlier loss" if use_only else "this loss"
         title = f"detach `{shown}` where {loss} uses it"
         out.append(replace(together(at_use, title, note), open=open_at_loop(each)))
+    if alone or not leaves_nothing(program, computed):
+        whole = _made_constant(program.evidence.fresh_reaches, carries, note)
+        out += _where_computed(at_making, blocks, whole, open_at_loop(again))
+    return out
+
+
+def _where_computed(
+    at_making: list[dict[str, Any]], blocks: list[dict[str, Any]], whole: str, left: str
+) -> list[Remedy]:
+    """A detach of the values where they are computed, or no recording there at all."""
+    out: list[Remedy] = []
     if at_making:
         are = "it is" if len(at_making) == 1 else "they are"
         title = f"detach {_values(at_making)} where {are} computed, at {_places(at_making)}"
-        out.append(replace(together(at_making, title, whole), open=open_at_loop(again)))
+        out.append(replace(together(at_making, title, whole), open=left))
     if blocks:
         whole = f"{whole} The operations that compute it are not recorded at all."
         out.append(together(blocks, f"compute {_values(blocks)} under torch.no_grad(), at {_places(blocks)}", whole))
@@ -127,6 +145,13 @@ def _ends_learning(program: Program, carries: list[OlderEdge], otherwise: Iterab
         return False  # the graph that is known is not that of the loss which takes them in so
     left = reached_without_nodes(evidence.folded, [c.producer for c in carries])
     return not alone and bool(trained) and left is not None and not {*(trained or ())} & left
+
+
+def leaves_nothing(program: Program, computed: Sequence[Frame]) -> bool:
+    """Whether the failing loss reaches what it is to train through these expressions alone: cut there, what this pass
+    computes has no gradient either."""
+    left = reached_without_values(program.evidence.folded, computed)
+    return left is not None and not (left & program.trained if program.trained else left)
 
 
 def _made_constant(fresh: list[str], carries: list[OlderEdge], note: str) -> str:

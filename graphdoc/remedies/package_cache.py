@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
-from graphdoc.evidence import Frame, OlderEdge, Package
-from graphdoc.evidence.lookup import package_of
+from graphdoc.evidence import OlderEdge
 from graphdoc.finding import Remedy
-from graphdoc.program.installed import Deed, Switch, switches_of
+from graphdoc.program.installed import Switch, keepers_of, switches_of
 from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.observed import Program
 from graphdoc.program.reuse import Reuse
-from graphdoc.program.spans import innermost_user, place, where
+from graphdoc.program.spans import place, where
 
 
 def without_cache(program: Program, reuse: Reuse) -> list[Remedy]:
@@ -49,20 +45,8 @@ def _switches(program: Program, carry: OlderEdge) -> list[Switch]:
     if producer is None:
         return []
     for holder in carry.tensor.holders:
-        for deed in _keeping(program.packages, producer.stack, kept_name(holder)):
+        for deed in keepers_of(program.packages, producer.stack, kept_name(holder)):
             switches = switches_of(program.sources, deed)
             if switches:
                 return switches
     return []
-
-
-def _keeping(packages: list[Package], stack: list[Frame], name: str) -> Iterator[Deed]:
-    """Where the package's functions that were under way keep something on an attribute of this name."""
-    for frame in reversed(stack):
-        package = None if frame.user else package_of(packages, frame.file)
-        if package is None:
-            continue
-        for number, line in package.sources.get(frame.file, {}).items():
-            if re.search(rf"\bself\.{re.escape(name)}\s*=[^=]", line):
-                at = Frame(frame.file, int(number), 1, int(number), 1, frame.function, False)
-                yield Deed(package, at, innermost_user(stack))

@@ -16,7 +16,17 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.model import Span
 from graphdoc.program.bad_values import Trouble
 from graphdoc.program.checkpoints import by_checkpoint
-from graphdoc.program.installed import Deed, deed_of, deed_span, makers_of, same_call, switch_of, turned_on
+from graphdoc.program.installed import (
+    Deed,
+    deed_of,
+    deed_span,
+    keepers_of,
+    makers_of,
+    same_call,
+    switch_of,
+    turned_on,
+)
+from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.loop_owner import caller_of, inside, is_at, names_place
 from graphdoc.program.observed import Program
 from graphdoc.program.overwrites import Overwrite
@@ -51,7 +61,8 @@ def assign(program: Program, slug: str, finding: Finding) -> Finding:
     elif slug.startswith("custom-function-"):
         finding = _function(program, finding)
     else:
-        finding = _inside_a_function(program.trouble, _beside(finding, _deeds(program, finding)))
+        finding = _kept(program, _beside(finding, _deeds(program, finding)))
+        finding = _inside_a_function(program.trouble, finding)
     return _in_the_loop(program, found if slug in OVERWRITES else None, finding)
 
 
@@ -209,6 +220,21 @@ def _deeds(program: Program, finding: Finding) -> list[Span]:
         if not any(o.start == new.start for o in out):
             out.append(new)
     return out[:MOST_DEEDS]
+
+
+def _kept(program: Program, finding: Finding) -> Finding:
+    """Says where a package keeps a value from one pass to the next, where what it is made of and goes into is told."""
+    for carry in program.evidence.older_edges[:MOST_DEEDS]:
+        producer, consumer = program.node(carry.producer), program.node(carry.consumer)
+        if producer is None or consumer is None or deed_of(program.packages, consumer.stack) is None:
+            continue
+        for holder in carry.tensor.holders:
+            deed = next(keepers_of(program.packages, producer.stack, kept_name(holder)), None)
+            if deed is not None and deed.caller is not None and any(is_at(deed.caller, s) for s in finding.spans):
+                where_kept = f"{deed.package.told} keeps it at {deed.place}"
+                because = f"{finding.because}; {where_kept}" if finding.because else ""
+                return replace(finding, because=because, explanation=f"{finding.explanation} {where_kept}.")
+    return finding
 
 
 def _beside(finding: Finding, deeds: Sequence[Span]) -> Finding:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from installed import install
 
+from graphdoc.capture import installs
+from graphdoc.capture.code_places import is_user_file
+from graphdoc.capture.installs import installed_below
 from graphdoc.capture.packages import MOST_LINES, add_packages
 from graphdoc.evidence import LAST_LINE, Evidence, Frame, Node, Package, Process
 
@@ -70,6 +75,47 @@ def test_failure_of_ours_is_told_and_costs_nothing_else(tmp_path: Path) -> None:
     evidence.nodes.append(Node(0, "AddBackward0", stack=[Frame(None, 1, user=False)]))  # type: ignore[arg-type]
     add_packages(evidence)
     assert evidence.packages == [] and "were not looked up" in evidence.degraded[0]
+
+
+@pytest.fixture
+def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of ``sys.path`` of which nothing is known yet."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    monkeypatch.setattr(installs, "_files", {})
+    return tmp_path
+
+
+def test_what_pip_has_put_into_a_folder_of_any_name_is_no_file_of_the_users(on_path: Path) -> None:
+    install(on_path, "Tiny_Things", "1.0", {"tiny/core.py": MODULE}, into=".")
+    (on_path / "train.py").write_text("from tiny.core import outer\n")
+    (on_path / "tiny/mine.py").write_text(MODULE)
+    assert not is_user_file(str(on_path / "tiny/core.py"))
+    assert is_user_file(str(on_path / "train.py"))
+    assert is_user_file(str(on_path / "tiny/mine.py"))  # no installer has it in its records
+    assert installed_below(str(on_path / "tiny/core.py")) == (str(on_path), "tiny/core.py")
+
+
+def test_a_project_that_is_installed_to_be_edited_stays_the_users(on_path: Path) -> None:
+    (on_path / "mine").mkdir()
+    (on_path / "mine/net.py").write_text(MODULE)
+    for info, record in (("mine-0.1.dist-info", "__editable__.mine-0.1.pth,,\n"), ("mine.egg-info", "mine/net.py\n")):
+        (on_path / info).mkdir()
+        (on_path / info / ("RECORD" if "dist" in info else "SOURCES.txt")).write_text(record)
+    assert is_user_file(str(on_path / "mine/net.py"))
+
+
+def test_the_records_of_another_folder_say_nothing(on_path: Path) -> None:
+    install(on_path, "tiny", "1.0", {"tiny/core.py": MODULE}, into="elsewhere")
+    assert is_user_file(str(on_path / "elsewhere/tiny/core.py"))  # imported by another way than `elsewhere`
+
+
+def test_package_of_a_folder_of_any_name_is_told_with_its_path_below(on_path: Path) -> None:
+    install(on_path, "tiny", "1.0", {"tiny/core.py": MODULE}, into=".")
+    frames = [Frame("tiny/core.py", 6, 1, 6, 10, "outer.<locals>.inner", False)]
+    (package,) = told(on_path, *frames).packages
+    assert (package.told, package.path_of("tiny/core.py")) == ("tiny 1.0", "tiny/core.py")
+    (package,) = told(on_path.parent, replace(frames[0], file=f"{on_path.name}/tiny/core.py")).packages
+    assert (package.folder, package.path_of(package.files[0])) == (on_path.name, "tiny/core.py")
 
 
 def test_module_without_records_goes_by_its_name(tmp_path: Path) -> None:

@@ -319,6 +319,32 @@ def test_state_that_a_package_keeps(folder: Path) -> None:
     assert "self.state = self.cell(x, self.state)" in packages_spans(told)
     assert all("site-packages" not in file for _, texts in told.patches() for file in texts)
     assert told.patches(), "the user can cut what the package keeps, from outside"
+    assert told.found[0].finding.because.endswith("; tiny-volumes 0.3.1 keeps it at tinyvol/blocks.py:34")
+
+
+def ways(told: Seen) -> list[str]:
+    return [r.title.partition(",")[0] for r in told.found[0].finding.remedies]
+
+
+def test_no_cut_of_all_that_the_loss_comes_from(folder: Path) -> None:
+    assert ways(observe(folder, CARRIED)) == ["detach `model.state` once each iteration"]
+
+
+def test_cut_where_a_layer_behind_it_is_still_trained(folder: Path) -> None:
+    computed = ["detach the value where it is computed", "compute the value under torch.no_grad()"]
+    headed = CARRIED.replace("model = Recurrent()", "model, head = Recurrent(), torch.nn.Linear(4, 1)")
+    headed = headed.replace("model(torch.randn(2, 4))", "head(model(torch.randn(2, 4)))")
+    headed = headed.replace("SGD(model.parameters()", "SGD([*model.parameters(), *head.parameters()]")
+    assert ways(observe(folder, headed)) == ["detach `model.state` once each iteration", *computed]
+
+
+def test_package_in_a_folder_of_pip_install_target(tmp_path: Path) -> None:
+    install(tmp_path, "tiny-volumes", "0.3.1", BLOCKS, into="deps")
+    told = observe(tmp_path, RESIDUAL.replace("site-packages", "deps"))
+    assert told.lines_of_user("cause") == ["loss = model(x).pow(2).mean()"]
+    assert told.found[0].finding.title.startswith("tiny-volumes 0.3.1 overwrites")
+    assert "deps/tinyvol/blocks.py" in {s.file for s in told.found[0].finding.spans}
+    assert not [k for k, texts in told.patches() for file in texts if file.startswith("deps")]
 
 
 def test_package_that_only_makes_a_value_is_not_told_of_what_the_user_does_with_it(folder: Path) -> None:
