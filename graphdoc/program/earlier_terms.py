@@ -37,6 +37,11 @@ class EarlierTerms(TwoCalls):
         roots = roots_of(self._evidence.events, self._evidence.packages)
         return [c for c in self._crossing if leads_to(c, self._evidence.node(c.producer), roots)]
 
+    @property
+    def kept_behind(self) -> bool:
+        """Whether what goes on was made behind the earlier call, of values that this had used up."""
+        return any(c.consumer < 0 for c in self._crossing)
+
     @cached_property
     def joined(self) -> Node | None:
         """The node through which ``DistributedDataParallel`` gives out all that one forward call returns, where the

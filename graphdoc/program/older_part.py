@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphdoc.evidence import Event, Evidence, Node, OlderEdge, Raised, Stale
 from graphdoc.program.calls_in_order import DIFFERENTIATING, Journal
 from graphdoc.program.exception import SECOND_TIME, VERSION, message_of
+from graphdoc.program.kept_behind import kept_behind_call
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.rounds import of_this_round
 
@@ -28,7 +29,7 @@ def older_part(
     earlier = journal.earlier(failing) if failing is not None else None
     by_write = _is_value_written(evidence.failing_node, evidence.stale)
     carries = [
-        c
+        kept_behind_call(evidence.sources, evidence.nodes, c, failing)
         for c in evidence.older_edges
         if c.dead and not (by_write and _surely_unused(journal, failing, evidence.node(c.producer), c))
         if not this_round(c)

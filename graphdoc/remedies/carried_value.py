@@ -20,7 +20,7 @@ from graphdoc.program.resets import resets_of
 from graphdoc.program.reuse import Reuse
 from graphdoc.program.roles import Role
 from graphdoc.program.rounds_of_step import of_one_step
-from graphdoc.program.spans import code_at, place, where
+from graphdoc.program.spans import code_at, in_function, place, where
 from graphdoc.program.step_blocks import behind_the_step, started_again
 from graphdoc.program.stored_values import element_of, kept_at, user_frames
 from graphdoc.program.value_reads import bound_names, read_behind
@@ -92,6 +92,9 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         paths += [p for p in _held_in(program, call, paths) if p not in paths]
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
+        made = [program.node(c.producer) for c in reuse.carries if c.consumer < 0]
+        if any(n is not None and (at := in_function(n.stack, call)) and at.line > anchor.line for n in made):
+            continue  # made behind the step: it is cut where it is kept
         holders = [h for c in reuse.carries for h in c.tensor.holders]
         if all(_carrier(program.sources, call, h) == h.base for h in holders):
             out += begun_anew(program, reuse, call, [p for p, _ in paths])

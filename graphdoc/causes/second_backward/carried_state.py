@@ -19,7 +19,17 @@ from graphdoc.program.stored_values import dropped_detaches
 from graphdoc.program.written_argument import written_into_given
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
-from graphdoc.story.older_graph import STEPPED, before, calls_of, facts_of, flow, names_of, several, stepped_since
+from graphdoc.story.older_graph import (
+    STEPPED,
+    before,
+    calls_of,
+    facts_of,
+    flow,
+    names_of,
+    numbered,
+    several,
+    stepped_since,
+)
 from graphdoc.story.older_graph_places import cause_places
 from graphdoc.story.wording import listing
 
@@ -125,8 +135,8 @@ def _told(program: Program, reuse: Reuse) -> Finding:
         0.95 if proven else 0.85,
         Proof.OLDER_EDGE.where(proven),
         f"{named} {carry} the last iteration's graph into this one" if named else TITLE,
-        f"{what} computed before the earlier backward call went into this iteration's loss with the graph that belongs "
-        f"to it. {_since(program, reuse)}. "
+        f"{what} computed {'behind' if reuse.kept_behind else 'before'} the earlier backward call went into this "
+        f"iteration's loss with the graph that belongs to it. {_since(program, reuse)}. "
         "Keep the numbers and let go of the graph once each iteration.",
         distinct(
             (
@@ -199,6 +209,9 @@ def _because(program: Program, reuse: Reuse, what: str) -> str:
     were, their, them = ("were", "their", "them") if several(what) else ("was", "its", "it")
     if stepped_since(program, reuse):
         return f"{what} {were} made {before(reuse)} and nothing has cut {them} since; {STEPPED}"
+    if reuse.kept_behind and reuse.freeing is not None:
+        used = numbered(reuse.journal, reuse.freeing)
+        return f"{what} {were} made of values whose graph {used} had used up, and nothing has cut {them} since"
     return f"{what} {were} made {before(reuse)}, which used {their} graph up, and nothing has cut {them} since"
 
 
