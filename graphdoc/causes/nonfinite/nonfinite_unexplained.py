@@ -47,13 +47,13 @@ STRENGTH = 0.5
 
 def recognise(program: Program) -> Finding | None:
     """A loss, gradient or parameter was not finite, and the operation that began it is none of those known."""
-    trouble = program.trouble
+    trouble, sign = program.trouble, first_sign(program.signs, KIND)
+    if sign is None or sign.facts.get("scaler"):
+        return None  # steps that a GradScaler leaves out are a cause of their own
     if trouble is not None and trouble.what != "value" and not kind_of(trouble) and trouble.first is not None:
         return _made_by(trouble, trouble.first)
-    sign = first_sign(program.signs, KIND)
-    unseen = trouble is None and sign is not None and bool(sign.facts.get("roots")) and not sign.facts.get("scaler")
-    call = program.evidence.event(sign.event) if unseen and sign is not None else None
-    return _met_at(program.sources, sign, call) if sign is not None and call is not None else None
+    call = program.evidence.event(sign.event) if trouble is None and sign.facts.get("roots") else None
+    return _met_at(program.sources, sign, call) if call is not None else None
 
 
 def _made_by(trouble: Trouble, birth: Birth) -> Finding:
