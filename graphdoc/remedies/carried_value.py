@@ -93,7 +93,7 @@ def detach_behind_step(program: Program, reuse: Reuse) -> list[Remedy]:
         if any(started_again(program.sources, call, anchor, p) for p, _ in paths):
             continue
         made = [program.node(c.producer) for c in reuse.carries if c.consumer < 0]
-        if any(n is not None and (at := in_function(n.stack, call)) and at.line > anchor.line for n in made):
+        if any(n is not None and ((at := in_function(n.stack, call)) is None or at.line > anchor.line) for n in made):
             continue  # made behind the step: it is cut where it is kept
         holders = [h for c in reuse.carries for h in c.tensor.holders]
         if all(_carrier(program.sources, call, h) == h.base for h in holders):
