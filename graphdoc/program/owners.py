@@ -49,8 +49,3 @@ class Owners:
         """What these optimizers hold."""
         wanted = set(ids)
         return {n for o in self.optimizers if o.id in wanted for n in o.parameters}
-
-    def called(self, ids: Iterable[int]) -> list[str]:
-        """How a report calls these optimizers: by the name in the program, else by class; in the order of the run."""
-        wanted = set(ids)
-        return [f"`{o.name}`" if o.name else f"an {o.type}" for o in self.optimizers if o.id in wanted]

@@ -16,13 +16,7 @@ def first_sign(seen: list[Sign], *kinds: str) -> Sign | None:
     return next(iter(signs(seen, *kinds)), None)
 
 
-def optimizer_of(optimizers: list[Optimizer], sign: Sign) -> str:
-    """How the program calls the optimizer of a sign: its name, else its class; empty where none is known."""
+def name_of(optimizers: list[Optimizer], sign: Sign) -> str:
+    """What the program calls the optimizer of a sign; empty where that is not known."""
     found = optimizer_with(optimizers, sign.optimizer)
-    return (found.name or found.type) if found is not None else ""
-
-
-def is_named(optimizers: list[Optimizer], sign: Sign) -> bool:
-    """Whether it is known how the program calls the optimizer of a sign."""
-    found = optimizer_with(optimizers, sign.optimizer)
-    return found is not None and bool(found.name)
+    return found.name if found is not None else ""

@@ -28,6 +28,7 @@ from graphdoc.remedies.separate_rows import own_rows
 from graphdoc.remedies.stored_graph import from_building_once, from_storing, sensible
 from graphdoc.remedies.unread_twin import behind_call
 from graphdoc.remedies.written_fixes import applies
+from graphdoc.story.optimizers import all_told
 from graphdoc.story.wording import folded, listing
 
 _HELD = "whether it is to be made anew with what it meets, or to stay as it was, no run tells"
@@ -144,7 +145,7 @@ def as_constant(program: Program, reuse: Reuse, note: str) -> list[Remedy]:
             program.sources, program.nodes, reuse, note
         )
         if reuse.may_be_for_both:
-            names = listing(program.owners.called(reuse.owners & reuse.gathering_since))
+            names = listing(all_told(program.optimizers, reuse.owners & reuse.gathering_since))
             left = f"{names} had been set to zero before both losses: whether it is to step with both, no run tells"
             ways = [replace(r, open=left) for r in ways]
         return [*ways, *both]

@@ -6,9 +6,9 @@ import ast
 
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of
 from graphdoc.source.operands import parsed
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 
@@ -39,6 +39,6 @@ def bypassed(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> F
                 *span_of("related", sign.other, f"reaches the other parameters of this loss, not {whose}", sources),
             )
         ),
-        because=f"`{optimizer_of(optimizers, sign)}` holds {whose}; no backward call has reached it, "
+        because=f"{optimizer_of(optimizers, sign)} holds {whose}; no backward call has reached it, "
         "and nothing else has changed its values",
     )

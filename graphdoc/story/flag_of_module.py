@@ -9,8 +9,8 @@ from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.freezing import switches
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 
@@ -28,7 +28,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
     at = bindings.frame_of(sources, file, node)
     module = bindings.text_of(node.targets[0].value)  # type: ignore[attr-defined]
     whose, stepping = folded(sign.parameters) or "its parameters", optimizer_of(optimizers, sign)
-    done = f"`{stepping}` steps {whose}" if not value else f"{whose} stay frozen"
+    done = f"{stepping} steps {whose}" if not value else f"{whose} stay frozen"
     return Finding(
         0.92,
         Proof.SOURCE.confidence,
@@ -48,7 +48,7 @@ def flag_of_module(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
                 {"place": place(at)},
             ),
         ),
-        because=f"after {sign.count} steps of `{stepping}` the module's attribute is {value}, and `requires_grad` is "
+        because=f"after {sign.count} steps of {stepping} the module's attribute is {value}, and `requires_grad` is "
         f"{not value} for all parameters in it",
     )
 

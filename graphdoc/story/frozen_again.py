@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.freezing import TrainOverride, freezing_in_train, unfreezing
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.program.unfreezing import unfrozen_before
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 
@@ -23,7 +23,7 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
     spans = (
         span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
         *(span("cause", f, "unfreezes parameters, until the next `train()`", sources) for f in switched_on[:1]),
-        *span_of("related", sign.stack, f"`{name}` leaves them out", sources),
+        *span_of("related", sign.stack, f"{name} leaves them out", sources),
     )
     return Finding(
         0.92,
@@ -33,7 +33,7 @@ def frozen_again(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) 
         "part of the program unfreezes does not last.",
         distinct(spans),
         remedies=_remedies(sources, override),
-        because=f"they were frozen, received gradients for some steps of `{name}`, and are frozen again while it steps",
+        because=f"they were frozen, received gradients for some steps of {name}, and are frozen again while it steps",
     )
 
 
@@ -58,11 +58,11 @@ def frozen_throughout(sources: SourceTexts, optimizers: list[Optimizer], sign: S
                 span("cause", freezes, "runs at every `train()`, and freezes them again", sources),
                 span("cause", unfrozen.at, "unfreezes them, until the next `train()`", sources),
                 span("related", unfrozen.train, "freezes them again", sources),
-                *span_of("related", sign.stack, f"`{name}` leaves them out", sources),
+                *span_of("related", sign.stack, f"{name} leaves them out", sources),
             )
         ),
         remedies=_remedies(sources, override),
-        because=f"`{name}` holds them, the program switches them on before the training, and they were frozen in each "
+        because=f"{name} holds them, the program switches them on before the training, and they were frozen in each "
         "of its first steps",
     )
 

@@ -6,8 +6,9 @@ from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.model import Span
 from graphdoc.program.optimizer_places import made
-from graphdoc.program.signs import is_named, optimizer_of
+from graphdoc.program.signs import name_of
 from graphdoc.program.spans import distinct, span, span_of
+from graphdoc.story.optimizers import opening, optimizer_of
 from graphdoc.story.wording import folded
 
 
@@ -18,8 +19,8 @@ def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
         0.4,
         "possible",  # so is every network that is left alone on purpose
         f"no optimizer holds {whose}, which get gradients",
-        f"`{name}` steps other parameters of the same loss. If these are meant to learn, give them to it; if not, "
-        "`requires_grad_(False)` says so and saves their gradients.",
+        f"{opening(name)} steps other parameters of the same loss. If these are meant to learn, give them to it; if "
+        "not, `requires_grad_(False)` says so and saves their gradients.",
         ungiven_places(sources, optimizers, sign, whose),
         because=unused_gradients(sign, whose),
     )
@@ -28,10 +29,11 @@ def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
 def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
     name = optimizer_of(optimizers, sign)
-    making = made(sources, name) if is_named(optimizers, sign) else None
+    own = name_of(optimizers, sign)
+    making = made(sources, own) if own else None
     return distinct(
         (
-            *((span("cause", making.frame(sources), f"`{name}` is not given them", sources),) if making else ()),
+            *((span("cause", making.frame(sources), f"{name} is not given them", sources),) if making else ()),
             *span_of("related" if making else "cause", sign.stack, f"gives gradients to {whose}", sources),
         )
     )

@@ -10,8 +10,8 @@ from graphdoc.program import bindings
 from graphdoc.program.inner_gradient import Entered, entered
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, short_code, span, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 
@@ -41,7 +41,7 @@ def inner_only(program: Program, sign: Sign) -> Finding | None:
                 *span_of("related", sign.other, f"the outer loss does not reach {whose}", program.sources),
             )
         ),
-        because=f"in {sign.count} steps of `{name}` {whose} {are} in the graph of the inner loss, no backward "
+        because=f"in {sign.count} steps of {name} {whose} {are} in the graph of the inner loss, no backward "
         f"call reached {'it' if one else 'them'}, and {they} got no gradient",
     )
 

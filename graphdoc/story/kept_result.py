@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
 from graphdoc.story.not_registered import assigned_in
+from graphdoc.story.optimizers import optimizer_of
 
 
 def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
@@ -34,7 +34,7 @@ def kept_result(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -
             )
         ),
         remedies=() if whole is None else (_remedy(whole, attribute),),
-        because=f"the parameter behind it got gradients in {sign.count} backward calls; `{name}` holds other "
+        because=f"the parameter behind it got gradients in {sign.count} backward calls; {name} holds other "
         "parameters of the same model",
     )
 

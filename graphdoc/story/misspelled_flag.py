@@ -8,8 +8,8 @@ from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 FLAG = "requires_grad"
@@ -50,7 +50,7 @@ def misspelled_flag(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
             )
         ),
         remedies=(remedy,),
-        because=f"after {sign.count} steps of `{stepping}` that attribute is {value}, and `{FLAG}` is {not value} for "
+        because=f"after {sign.count} steps of {stepping} that attribute is {value}, and `{FLAG}` is {not value} for "
         f"{whose}",
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from graphdoc.evidence import Optimizer, Parameter, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.collected import Collected, never_given
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.in_no_optimizer import unused_gradients
+from graphdoc.story.optimizers import opening, optimizer_of
 from graphdoc.story.wording import folded
 
 
@@ -25,8 +25,8 @@ def never_handed(
         0.92,
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {whose}: `{found.name}` collects them, and nothing reads it",
-        f"`{name}` steps other parameters of the same loss. What is collected here is handed to nobody, so these keep "
-        "their initial values.",
+        f"{opening(name)} steps other parameters of the same loss. What is collected here is handed to nobody, so "
+        "these keep their initial values.",
         distinct(
             (
                 span("cause", found.filled, "collected here, and not used any more", sources),
@@ -42,5 +42,5 @@ def _remedies(found: Collected, name: str, whose: str) -> tuple[Remedy, ...]:
     if not found.handed or found.following is None:
         return ()
     args = {"place": place(found.following), "statement": found.handed, "before": True}
-    note = f"`{name}` steps {whose} as well"
+    note = f"{name} steps {whose} as well"
     return (Remedy("add_statement", f"hand over this group too: `{found.handed}`", "unsafe", note, args),)

@@ -9,8 +9,8 @@ from typing import Any
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program import bindings
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import distinct, place, span, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded, listing
 
 MOST_CAUSES = 3
@@ -75,7 +75,7 @@ def not_registered(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign
             )
         ),
         remedies=(remedy,),
-        because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; `{name}` holds other "
+        because=f"the loss gave {whose or 'them'} gradients in each of {sign.count} calls; {name} holds other "
         "parameters of the same model",
     )
 

@@ -15,6 +15,7 @@ from graphdoc.program.reuse import Reuse
 from graphdoc.program.saved_tensors import Saved
 from graphdoc.program.spans import distinct, innermost_user, moment, span_of
 from graphdoc.program.value_reads import beside_the_new, meeting, name_bound
+from graphdoc.story.optimizers import all_told, told
 from graphdoc.story.wording import folded, gathered, listing, of_entries
 
 MOST_PLACES = 6
@@ -57,7 +58,7 @@ def _owners(program: Program, names: set[str]) -> str:
     stepping = [o for o in owners if o.id not in program.never_stepped]
     if not stepping:
         return " (their optimizers never step)"
-    return " (stepped by " + ", ".join(f"{o.name or o.type}" for o in stepping[:3]) + ")"
+    return " (stepped by " + ", ".join(o.name or told(o, program.optimizers) for o in stepping[:3]) + ")"
 
 
 def distinct_carries(nodes: list[Node], carries: Iterable[OlderEdge]) -> list[OlderEdge]:
@@ -202,7 +203,7 @@ def trained_by(program: Program, names: set[str]) -> str:
     if training:
         held = names & program.owners.parameters(training)
         part = f"{len(held)} of them " if len(held) < len(names) else ""
-        return f"{part}trained by {listing(program.owners.called(training))}"
+        return f"{part}trained by {listing(all_told(program.optimizers, training))}"
     if found.optimizers:
         return "whose optimizers never step"
     return "in no optimizer" if found.known else "which no optimizer is known to have"
@@ -217,6 +218,6 @@ def steps_of(program: Program, reuse: Reuse) -> tuple[Span, ...]:
             (e for e in reversed(program.evidence.events) if e.kind == "step" and e.optimizer == optimizer.id), None
         )
         if mine and event is not None:
-            text = f"{optimizer.name or optimizer.type} steps {folded(mine)}"
+            text = f"{optimizer.name or told(optimizer, program.optimizers)} steps {folded(mine)}"
             out += span_of("related", event.stack, text, program.sources, moment(event))
     return distinct(out)[:3]

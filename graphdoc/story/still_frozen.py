@@ -8,6 +8,7 @@ from graphdoc.program.kept_frozen import Freezing, KeptFrozen, freezing_of, rele
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
 from graphdoc.program.spans import distinct, moment, place, span, span_of, where
+from graphdoc.story.optimizers import all_told
 from graphdoc.story.wording import folded
 
 
@@ -44,7 +45,7 @@ def _told(program: Program, found: KeptFrozen, whose: str, one: bool) -> tuple[s
     """That they are frozen, and what shows that this loss is to train them: as a part of a sentence and as a whole."""
     none = "it requires no gradient" if one else "none of them requires gradients"
     if found.earlier is None:
-        names = program.owners.called(program.journal.works_for(found.failing))
+        names = all_told(program.optimizers, program.journal.works_for(found.failing))
         holds = f"{' and '.join(names)} {'steps' if len(names) == 1 else 'step'} behind this call and hold"
         holds += "s" * (len(names) == 1)
         return f"{holds} {whose}: {none}", f"{holds} {whose}, frozen alone"

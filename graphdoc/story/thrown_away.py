@@ -7,9 +7,10 @@ import ast
 from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.counted_steps import is_counted
-from graphdoc.program.signs import is_named, optimizer_of
+from graphdoc.program.signs import name_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span
 from graphdoc.source.paths import parse_expression
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import listing
 
 
@@ -27,7 +28,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
         return None
     sign, _, call, _ = found[0]
     many, one = int(sign.facts["calls"]), len(found) == 1
-    names = listing([f"`{optimizer_of(optimizers, s)}`" for s, *_ in found])
+    names = listing(optimizer_of(optimizers, s) for s, *_ in found)
     clears, steps = [c for _, c, _, _ in found], [s for *_, s in found]
     return Finding(
         0.94,
@@ -43,7 +44,7 @@ def thrown_away(sources: SourceTexts, optimizers: list[Optimizer], signs: list[S
                 *(span("related", s, "uses the gradients of the last call alone", sources) for s in steps),
             )
         ),
-        remedies=_remedies(sources, clears, steps) if all(is_named(optimizers, s) for s, *_ in found) else (),
+        remedies=_remedies(sources, clears, steps) if all(name_of(optimizers, s) for s, *_ in found) else (),
         because=f"before each of {sign.count} steps the same place cleared the gradients {many} times, and backward "
         f"followed {many} times",
     )

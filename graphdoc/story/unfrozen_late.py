@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.late_unfreezing import unfrozen_behind
-from graphdoc.program.signs import is_named, optimizer_of
+from graphdoc.program.signs import name_of
 from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.story.in_no_optimizer import unused_gradients
 from graphdoc.story.wording import folded
@@ -13,8 +13,8 @@ from graphdoc.story.wording import folded
 
 def unfrozen_late(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding | None:
     """The finding; None where the source has no such order."""
-    name, whose = optimizer_of(optimizers, sign), folded(sign.parameters)
-    found = unfrozen_behind(sources, name, sign.parameters) if is_named(optimizers, sign) else None
+    name, whose = name_of(optimizers, sign), folded(sign.parameters)
+    found = unfrozen_behind(sources, name, sign.parameters) if name else None
     if found is None:
         return None
     making, late = found

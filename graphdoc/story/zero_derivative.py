@@ -5,14 +5,14 @@ from __future__ import annotations
 from graphdoc.evidence import Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import optimizer_of
 from graphdoc.program.spans import code_at, distinct, innermost_user, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 
 def zero_derivative(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     """The finding for a ``zero-derivative`` sign."""
-    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(optimizers, sign)}`"
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
     code = code_at(sources, innermost_user(sign.stack))
     spans = (
         *span_of("cause", sign.stack, "its derivative is zero everywhere: no gradient passes", sources),

@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from graphdoc.story.wording import folded
+from graphdoc.story.optimizers import in_words
 from graphdoc.verify.gradient_sizes import Size
 
 Line = tuple[str, int]
@@ -213,12 +213,10 @@ class Trace:
         self.shared = {table.get(k, k): v for k, v in self.shared.items()}
 
     def optimizer_name(self, optimizer: int) -> str:
-        """How a sentence calls an optimizer: as the program does, else by what it holds, else by its place in order."""
-        if name := self.called.get(optimizer):
-            return f"`{name}`"
-        kind = self.optimizers.get(optimizer, "an optimizer")
+        """How a sentence calls an optimizer."""
         held = [name for key, name in self.names.items() if key.startswith(f"{optimizer}.")]
-        return f"the {kind} of {folded(held, 2)}" if held else f"{kind} (optimizer {optimizer + 1})"
+        kind = self.optimizers.get(optimizer, "an optimizer")
+        return in_words(self.called.get(optimizer, ""), kind, held, optimizer + 1)
 
     def name(self, key: str) -> str:
         """A parameter as the user has it, or its place among the optimizers' parameters."""

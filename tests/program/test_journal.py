@@ -9,6 +9,7 @@ from questions import asked
 from graphdoc.evidence import Event, Frame, Optimizer
 from graphdoc.program.calls_in_order import Journal
 from graphdoc.program.owners import Owners
+from graphdoc.story.optimizers import all_told
 
 TWO = """
 actor, critic = nn.Linear(3, 1), nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
@@ -30,7 +31,7 @@ def test_a_call_works_for_the_optimizer_that_steps_after_it(tmp_path: Path) -> N
     program = asked(tmp_path, TWO)
     reuse = program.reuse
     assert reuse is not None and reuse.calls is not None
-    names = [program.owners.called(ids) for ids in reuse.works_for]
+    names = [all_told(program.optimizers, ids) for ids in reuse.works_for]
     assert names == [["`critic_optimizer`"], ["`actor_optimizer`"]]
     assert program.trained == frozenset({"actor.weight", "actor.bias"})
 
@@ -40,7 +41,7 @@ def test_the_step_between_two_calls_is_seen(tmp_path: Path) -> None:
     assert program.reuse is not None and program.reuse.calls is not None
     stepped = program.journal.steps_between(*program.reuse.calls)
     assert stepped is not None
-    assert program.owners.called(stepped) == ["`critic_optimizer`"]
+    assert all_told(program.optimizers, stepped) == ["`critic_optimizer`"]
     assert program.reuse.stepped and not program.reuse.calm
 
 

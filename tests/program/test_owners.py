@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from graphdoc.evidence import Optimizer
 from graphdoc.program.owners import Owners, Ownership
+from graphdoc.story.optimizers import all_told
 
 ACTOR = Optimizer(0, "Adam", "actor_optimizer", ["actor.weight", "shared.weight"])
 CRITIC = Optimizer(1, "SGD", "", ["critic.weight", "shared.weight"])
@@ -32,6 +33,14 @@ def test_of_a_parameter_without_a_name_the_owner_is_unknown() -> None:
     assert not found.known
 
 
-def test_what_optimizers_hold_and_how_they_are_called() -> None:
+def test_what_optimizers_hold() -> None:
     assert OWNERS.parameters([1]) == {"critic.weight", "shared.weight"}
-    assert OWNERS.called([0, 1]) == ["`actor_optimizer`", "an SGD"]
+
+
+def test_an_optimizer_is_called_by_its_name_else_by_what_it_holds_else_by_its_number() -> None:
+    bare = Optimizer(2, "Adam")
+    assert all_told([ACTOR, CRITIC, bare], [2, 0, 1]) == [
+        "`actor_optimizer`",
+        "the SGD of `critic.weight` and `shared.weight`",
+        "Adam (optimizer 3)",
+    ]

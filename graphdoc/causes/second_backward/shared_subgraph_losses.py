@@ -21,6 +21,7 @@ from graphdoc.remedies.merged_backward import can_merge
 from graphdoc.remedies.reused_graph import remedies_for
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import call_name, calls_of, facts_of, flow, names_of
+from graphdoc.story.optimizers import all_told
 from graphdoc.story.wording import folded, listing
 
 TITLE = "Two losses share a part of the forward pass, and the first backward frees it for the second"
@@ -268,8 +269,8 @@ def _meant(owners: Owners, reuse: Reuse) -> str:
         return "Where both are to train these parameters"
     if reuse.only_heads_stepped or reuse.owners & theirs & mine or reuse.one_step:
         return "Both are meant to train these parameters"
-    called = owners.called
-    return f"The first trains its part of them with {listing(called(theirs))}, the second with {listing(called(mine))}"
+    first, second = (listing(all_told(owners.optimizers, ids)) for ids in (theirs, mine))
+    return f"The first trains its part of them with {first}, the second with {second}"
 
 
 _WITHIN = "two calls inside one backward call"

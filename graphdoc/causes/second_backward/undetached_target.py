@@ -25,6 +25,7 @@ from graphdoc.remedies.update_order import overwritten_remedies
 from graphdoc.story.message_alone import from_message
 from graphdoc.story.older_graph import calls_of, facts_of, flow, names_of, several, steps_of, trained_by
 from graphdoc.story.older_graph_places import constant_places, earlier_uses, made_places
+from graphdoc.story.optimizers import all_told
 from graphdoc.story.overwrite import called, failed_spans, first_writer, saved_spans, trust, write_spans
 from graphdoc.story.overwrite import facts_of as versions_of
 from graphdoc.story.wording import folded, listing
@@ -232,7 +233,7 @@ def _overwritten(program: Program, reuse: Reuse, found: Overwrite) -> Finding:
 
 def _called(owners: Owners, reuse: Reuse) -> list[str]:
     """The optimizers that the two calls work for, by name."""
-    return owners.called(reuse.works_for[0] | reuse.works_for[1])
+    return all_told(owners.optimizers, reuse.works_for[0] | reuse.works_for[1])
 
 
 def _title(reuse: Reuse, what: str) -> str:
@@ -247,9 +248,8 @@ def _because(program: Program, reuse: Reuse) -> str:
     """Who trains what lies behind, and whom the loss is for."""
     text = f"behind it lie {folded(reuse.behind)}, {trained_by(program, reuse.behind)}"
     ours = reuse.works_for[0] if reuse.in_earlier_loss else reuse.works_for[1]
-    names = [
-        f"`{o.name}`" for o in program.optimizers if o.id in ours and o.name and not {*o.parameters} & reuse.behind
-    ]
+    free = [o.id for o in program.optimizers if o.id in ours and not {*o.parameters} & reuse.behind]
+    names = all_told(program.optimizers, free)
     if reuse.weighed_by is not None:
         text += ". The loss multiplies by it what leads to other parameters, and makes nothing else of it"
     if not names:

@@ -8,8 +8,9 @@ from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, optimizer_of, signs
+from graphdoc.program.signs import first_sign, signs
 from graphdoc.program.spans import distinct, innermost_user, place, span, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.thrown_away import thrown_away
 from graphdoc.story.wording import folded
 
@@ -69,7 +70,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         return _step_first(sources, name, sign, step, backward)
     if clear is not None and backward is not None:
         args = {"place": place(clear), "before": place(backward)}
-        note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
+        note = f"{name} steps {folded(sign.parameters)} by the gradients of this loss"
         remedies.append(Remedy("move_statement", "clear the gradients before the backward call", "unsafe", note, args))
     spans = (
         *span_of("cause", sign.stack, "throws away the gradients that the step is to use", sources),
@@ -78,7 +79,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     return Finding(
         0.96,
         Proof.STEPS.confidence,
-        f"`{name}` steps without gradients: they are cleared between backward and step",
+        f"{name} steps without gradients: they are cleared between backward and step",
         "A step leaves parameters as they are whose `.grad` is None.",
         distinct(spans),
         remedies=tuple(remedies),
@@ -90,11 +91,11 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
 def _step_first(sources: SourceTexts, name: str, sign: Sign, step: Frame, backward: Frame) -> Finding:
     """The step comes before the backward call of its pass; the clearing of the next pass takes what that has left."""
     args = {"place": place(step), "after": place(backward)}
-    note = f"`{name}` steps {folded(sign.parameters)} by the gradients of this loss"
+    note = f"{name} steps {folded(sign.parameters)} by the gradients of this loss"
     return Finding(
         0.96,
         Proof.STEPS.confidence,
-        f"`{name}` steps before the backward call, and its gradients are cleared before the next step",
+        f"{name} steps before the backward call, and its gradients are cleared before the next step",
         "A step leaves parameters as they are whose `.grad` is None.",
         distinct(
             (

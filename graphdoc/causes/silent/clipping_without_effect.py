@@ -12,10 +12,11 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
 from graphdoc.remedies.clipping import clip_beside, moved_with
 from graphdoc.story.nothing_left import nothing_left
+from graphdoc.story.optimizers import optimizer_of
 
 TITLE = "Gradients are clipped where it has no effect, or not the one that was meant"
 
@@ -139,7 +140,7 @@ def _nothing_given(
         f"`{found.name}` is used up: the gradients of {'a part of ' if found.part else ''}`{found.module}` are not "
         "clipped",
         "finds nothing in it: no gradient is bounded",
-        f"{sign.count} calls in a row were given no parameter at all, while `{name}` stepped",
+        f"{sign.count} calls in a row were given no parameter at all, while {name} stepped",
         span_of("related", sign.other, "uses the gradients as they are", sources),
     )
 
@@ -148,7 +149,7 @@ def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, how
     clip, other = clip_beside(sources, sign), innermost_user(sign.other)
     if clip is None or other is None:
         return []
-    note = f"the bound holds for what `{optimizer_of(optimizers, sign)}` uses"
+    note = f"the bound holds for what {optimizer_of(optimizers, sign)} uses"
     if how == "before-unscale":
         statement = _unscaling(sources, other)
         args: dict[str, object] = {"place": place(clip), "statement": statement, "before": True}

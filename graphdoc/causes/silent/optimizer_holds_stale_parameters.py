@@ -13,9 +13,10 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_places import Made, made, replacing, untying
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import is_named, optimizer_of
+from graphdoc.program.signs import name_of
 from graphdoc.program.spans import distinct, place, span, span_of
 from graphdoc.story.first_told import first_told
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 TITLE = "An optimizer steps parameters that the model no longer has"
@@ -69,7 +70,8 @@ def recognise(program: Program) -> Finding | None:
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
     name = optimizer_of(optimizers, sign)
-    making = made(sources, name) if is_named(optimizers, sign) else None
+    own = name_of(optimizers, sign)
+    making = made(sources, own) if own else None
     change = replacing(sources, making, sign.parameters) if making is not None else None
     spans: list[Span] = []
     remedies: list[Remedy] = []
@@ -77,20 +79,20 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     if making is not None:
         if change is not None:
             frame = bindings.frame_of(sources, making.file, change)
-            spans.append(span("cause", frame, f"gives the model parameters that `{name}` does not hold", sources))
-            remedies += _remedy(sources, making, change, name, whose)
-        label = f"`{name}` gets the parameters of this moment"
+            spans.append(span("cause", frame, f"gives the model parameters that {name} does not hold", sources))
+            remedies += _remedy(sources, making, change, own, whose)
+        label = f"{name} gets the parameters of this moment"
         spans.append(span("related" if change is not None else "cause", making.frame(sources), label, sources))
     spans += span_of("consumed" if spans else "cause", sign.stack, "gives gradients to the new parameters", sources)
     return Finding(
         0.94,
         Proof.STEPS.where(change is not None),
-        f"`{name}` holds parameters that the model no longer has: {whose} stay as they are",
+        f"{name} holds parameters that the model no longer has: {whose} stay as they are",
         "The parameters that the optimizer holds were replaced after it was made. It goes on stepping the old ones, "
         "which get no gradient.",
         distinct(spans),
         remedies=tuple(remedies),
-        because=f"{whose} got gradients and no optimizer holds them; those that `{name}` holds in their place got none",
+        because=f"{whose} got gradients and no optimizer holds them; those that {name} holds in their place got none",
     )
 
 
@@ -99,8 +101,8 @@ def _untied(
 ) -> Finding | None:
     """The optimizer was given the whole model while two parameters of it were one; a statement behind has parted
     them."""
-    name = optimizer_of(optimizers, sign)
-    making = made(sources, name) if is_named(optimizers, sign) else None
+    name = name_of(optimizers, sign)
+    making = made(sources, name) if name else None
     held = {p.name for p in parameters if sign.optimizer in p.owners}
     found = untying(sources, making, sign.parameters) if making is not None else None
     if making is None or found is None:

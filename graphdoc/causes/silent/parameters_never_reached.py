@@ -12,7 +12,7 @@ from graphdoc.program import bindings
 from graphdoc.program.observed import Program
 from graphdoc.program.one_shot import one_shot
 from graphdoc.program.optimizer_places import binding_behind, made, returned
-from graphdoc.program.signs import is_named, optimizer_of
+from graphdoc.program.signs import name_of
 from graphdoc.program.spans import place
 from graphdoc.story.detached_part import bypassed
 from graphdoc.story.first_told import first_told
@@ -21,6 +21,7 @@ from graphdoc.story.kept_result import kept_result
 from graphdoc.story.never_handed import never_handed
 from graphdoc.story.not_registered import not_registered
 from graphdoc.story.nothing_left import nothing_left
+from graphdoc.story.optimizers import opening, optimizer_of
 from graphdoc.story.unfrozen_late import unfrozen_late
 from graphdoc.story.wording import folded
 
@@ -86,9 +87,9 @@ def _unheld(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Fi
         0.9,
         "likely",  # that nobody trains them is seen; that somebody should is not
         f"no optimizer holds {weights}: what weighs the loss keeps its initial value",
-        f"`{name}` steps other parameters of the same loss. The gradients of {weights} are never used.",
+        f"{opening(name)} steps other parameters of the same loss. The gradients of {weights} are never used.",
         ungiven_places(sources, optimizers, sign, weights),
-        remedies=tuple(_remedies(sources, optimizers, sign, name)),
+        remedies=tuple(_remedies(sources, optimizers, sign)),
         because=unused_gradients(sign, folded(sign.parameters)),
     )
 
@@ -97,8 +98,8 @@ def _used_up(
     sources: SourceTexts, optimizers: list[Optimizer], parameters: list[Parameter], sign: Sign
 ) -> Finding | None:
     """A group of the optimizer was made from an iterator that something else had gone through before."""
-    name = optimizer_of(optimizers, sign)
-    making = made(sources, name) if is_named(optimizers, sign) else None
+    name = name_of(optimizers, sign)
+    making = made(sources, name) if name else None
     if making is None:
         return None
     at, call = returned(sources, making) or (making.frame(sources), making.statement.value)
@@ -125,8 +126,9 @@ def _used_up(
     )
 
 
-def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, name: str) -> list[Remedy]:
-    making = made(sources, name) if is_named(optimizers, sign) else None
+def _remedies(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> list[Remedy]:
+    name = name_of(optimizers, sign)
+    making = made(sources, name) if name else None
     owners = {str(w).rpartition(".")[0] for w in sign.facts["weights"]}
     if making is None or len(owners) != 1 or bindings.text_of(making.statement.targets[0]) != name:
         return []

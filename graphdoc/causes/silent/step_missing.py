@@ -13,9 +13,10 @@ from graphdoc.program.idle_optimizers import written_step
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.signs import first_sign, name_of
 from graphdoc.program.spans import distinct, innermost, span, span_of
 from graphdoc.remedies.complete_gradient import step_place
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 TITLE = "An optimizer is cleared again and again and never steps"
@@ -74,12 +75,15 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    name = optimizer_of(optimizers, sign)
+    name, program_name = optimizer_of(optimizers, sign), name_of(optimizers, sign)
+    step, clearing = (
+        f"`{program_name}.{m}()`" if program_name else f"`{m}()` of {name}" for m in ("step", "zero_grad")
+    )
     alone = sign.facts.get("alone", True)
-    whose = f"gradients for `{name}` alone" if alone else f"gradients for `{name}`, which no optimizer uses"
+    whose = f"gradients for {name} alone" if alone else f"gradients for {name}, which no optimizer uses"
     frame, cleared = innermost(sign.stack), innermost(sign.other)
-    waiting = written_step(sources, name, frame) if frame is not None else None
-    follows = f"no `{name}.step()` follows" if waiting is None else f"no step of `{name}` has followed"
+    waiting = written_step(sources, program_name, frame) if frame is not None and program_name else None
+    follows = f"no {step} follows" if waiting is None else f"no step of {name} has followed"
     spans = [
         *span_of("cause", sign.stack, f"{whose}; {follows}", sources),
         *span_of("related", sign.other, "and they are thrown away here", sources),
@@ -87,18 +91,20 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
     if waiting is not None:  # whether it is due yet, no run that ends before tells
         spans.append(span("related", waiting, "this step never ran", sources))
     remedies = []
-    own = spelled(sources, name, frame, [cleared] if cleared is not None else []) if frame is not None else None
-    if frame is not None and own is not None and is_named(optimizers, sign) and waiting is None:
+    own = None
+    if frame is not None and program_name:
+        own = spelled(sources, program_name, frame, [cleared] if cleared is not None else [])
+    if frame is not None and own is not None and waiting is None:
         at, before = step_place(sources, frame, cleared)
         where = "before the gradients are thrown away" if before else "behind this backward call"
         title = f"call `{own}.step()` {where}"
-        note = f"`{name}` updates {folded(sign.parameters)} by the gradients of this loss"
+        note = f"{name} updates {folded(sign.parameters)} by the gradients of this loss"
         args = {"place": vars(at), "statement": f"{own}.step()", "before": before}
         remedies.append(Remedy("add_statement", title, "unsafe", note, args))
     return Finding(
         0.95 if waiting is None else 0.5,
         Proof.STEPS.confidence if waiting is None else "possible",
-        f"`{name}` {'never steps' if waiting is None else 'has not stepped once'}: "
+        f"{name} {'never steps' if waiting is None else 'has not stepped once'}: "
         f"the gradients of {folded(sign.parameters) or 'its parameters'} are thrown away",
         "The gradients of this loss are for this optimizer's parameters alone. They are cleared without having been "
         "used."
@@ -107,7 +113,7 @@ def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Find
         "one, whose parameters it reaches as well, is cleared without a step.",
         distinct(spans),
         remedies=tuple(remedies),
-        because=f"`{name}.zero_grad()` threw gradients away at least {sign.count} times, and `{name}` never stepped",
+        because=f"{clearing} threw gradients away at least {sign.count} times, and {name} never stepped",
     )
 
 

@@ -7,8 +7,9 @@ from graphdoc.causes.base import Cause, Page
 from graphdoc.evidence import Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
-from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import distinct, span_of
+from graphdoc.story.optimizers import opening, optimizer_of
 from graphdoc.story.wording import folded
 
 TITLE = "An optimizer steps and never has a gradient to step by"
@@ -79,15 +80,15 @@ def _told(program: Program, sign: Sign) -> Finding:
         *span_of("cause", sign.stack, "finds no gradient", program.sources),
         *span_of("related", sign.other, f"gives gradients to {whom} alone", program.sources),
     )
-    whose = folded(sign.parameters) or f"what `{name}` holds"
+    whose = folded(sign.parameters) or f"what {name} holds"
     return Finding(
         0.5,
         "likely",  # that nothing reaches them is seen; that something should is not
-        f"`{name}` steps and never has a gradient: no loss reaches {whose}",
-        f"`{name}` leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they keep "
-        "their initial values.",
+        f"{name} steps and never has a gradient: no loss reaches {whose}",
+        f"{opening(name)} leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they "
+        "keep their initial values.",
         distinct(spans),
-        because=f"at each of {sign.count} steps of `{name}` every `.grad` was None, and no backward call that was "
+        because=f"at each of {sign.count} steps of {name} every `.grad` was None, and no backward call that was "
         "looked at has reached one of its parameters",
     )
 
@@ -97,11 +98,11 @@ def _never_called(sources: SourceTexts, sign: Sign, name: str) -> Finding:
     return Finding(
         0.5,
         "likely",  # that a loss was to be differentiated is not seen
-        f"`{name}` steps and never has a gradient: no backward call is made",
-        f"`{name}` leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they keep "
-        "their initial values. Call `backward()` on the loss before the step.",
+        f"{name} steps and never has a gradient: no backward call is made",
+        f"{opening(name)} leaves out parameters whose `.grad` is None, and at each of its steps all of them are: they "
+        "keep their initial values. Call `backward()` on the loss before the step.",
         span_of("cause", sign.stack, "finds no gradient", sources),
-        because=f"at each of {sign.count} steps of `{name}` every `.grad` was None; graphs were recorded between them, "
+        because=f"at each of {sign.count} steps of {name} every `.grad` was None; graphs were recorded between them, "
         "and none was differentiated",
         remedies=(
             Remedy(

@@ -8,8 +8,9 @@ from graphdoc.evidence import Frame, Optimizer, Sign, SourceTexts
 from graphdoc.finding import Finding, Remedy
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, optimizer_of
+from graphdoc.program.signs import first_sign
 from graphdoc.program.spans import code_at, distinct, innermost_user, place, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 TITLE = "A straight-through estimator is written so that its gradient is zero"
@@ -50,7 +51,7 @@ def recognise(program: Program) -> Finding | None:
 
 
 def _told(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign) -> Finding:
-    whose = folded(sign.parameters) or f"the parameters of `{optimizer_of(optimizers, sign)}`"
+    whose = folded(sign.parameters) or f"the parameters of {optimizer_of(optimizers, sign)}"
     inner = next((Frame(**f) for f in sign.facts["inner"]), None)
     outer = innermost_user(sign.stack)
     remedies = []

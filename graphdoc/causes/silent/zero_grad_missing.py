@@ -11,8 +11,9 @@ from graphdoc.program.gradient_reads import gradients_are_given
 from graphdoc.program.observed import Program
 from graphdoc.program.optimizer_spelling import spelled
 from graphdoc.program.proof import Proof
-from graphdoc.program.signs import first_sign, is_named, optimizer_of
+from graphdoc.program.signs import first_sign, name_of
 from graphdoc.program.spans import distinct, innermost_user, place, span_of
+from graphdoc.story.optimizers import optimizer_of
 from graphdoc.story.wording import folded
 
 TITLE = "Gradients are never cleared: each step uses the sum of all gradients so far"
@@ -68,23 +69,24 @@ def _told(program: Program, sign: Sign) -> Finding:
     name = optimizer_of(program.optimizers, sign)
     spans = (
         *span_of("cause", sign.stack, "adds to the gradients that the step before has used already", program.sources),
-        *span_of("related", sign.other, f"`{name}` uses the sum", program.sources),
+        *span_of("related", sign.other, f"{name} uses the sum", program.sources),
     )
     return Finding(
         0.95,
         Proof.STEPS.confidence,
-        f"the gradients of `{name}` are not cleared between its steps: each uses those of the steps before as well",
+        f"the gradients of {name} are not cleared between its steps: each uses those of the steps before as well",
         "`backward()` adds to `.grad`. Between those steps nothing sets its gradients to None or zero.",
         distinct(spans),
-        remedies=tuple(_remedies(program, sign, name)),
+        remedies=tuple(_remedies(program, sign)),
         because=f"before each of {sign.count} steps in a row, backward found in {folded(sign.parameters) or '.grad'} "
         "the very gradients of the step before",
     )
 
 
-def _remedies(program: Program, sign: Sign, name: str) -> list[Remedy]:
+def _remedies(program: Program, sign: Sign) -> list[Remedy]:
+    name = name_of(program.optimizers, sign)
     backward, step = innermost_user(sign.stack), innermost_user(sign.other)
-    if not is_named(program.optimizers, sign) or backward is None or step is None:
+    if not name or backward is None or step is None:
         return []
     skipped = is_guarded(program.sources, step, backward)
     before = skipped or bool(sign.facts.get("closure") or sign.facts.get("between"))
