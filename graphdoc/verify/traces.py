@@ -183,6 +183,14 @@ class Trace:
                 break
         return found or self.trains().get(call.place, set())
 
+    def is_past(self, failing: int, refused_write: bool) -> bool:
+        """Whether the run came past the event that failed: by the call itself, which is noted once it has ended, or by
+        a later event. A write that was refused comes before the event of that number."""
+        if failing < 0:
+            return False
+        ended = any(c.index == failing and not c.inner for c in self.calls)
+        return ended or any(e.index >= failing + (not refused_write) for e in self.order)
+
     def rekey(self, other: Trace) -> None:
         """Give parameters the keys that they have in another run, where both runs know their names.
 

@@ -224,9 +224,7 @@ class Trial:
             mode += ":straight"
         folder, ended = self._run(mode, None, 1.5 * self.limit)
         trace = read_trace(folder)
-        # A write that was refused comes before the event of that number, a backward call is the event.
-        beyond = self.failing if views else self.failing + 1
-        if trace is not None and self.failing >= 0 and any(e.index >= beyond for e in trace.order):
+        if trace is not None and trace.is_past(self.failing, views):
             stepped = group == "second-backward" and stepped_between(trace, self._freed_by(), self.failing)
             why = "an optimizer stepped between the two backward calls, so their gradients are not to be equal"
             own = own_graph(self.evidence.fresh_reaches, self.evidence.raised)

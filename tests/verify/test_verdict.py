@@ -1009,3 +1009,20 @@ def test_what_an_optimizer_is_to_train_keeps_its_way_through_weights_that_anothe
     assert cut.verified is None and "gives other gradients to `actor.*`" in cut.summary
     anew = "    critic_opt.step()\n    value = critic(torch.cat([state, action], 1))\n"
     assert sick.judge(sick.edited(("    critic_opt.step()\n", anew))).verified is True
+
+
+LAST_CALL = """\
+import torch
+w = torch.arange(6.0, requires_grad=True)
+y = w.sigmoid()
+y[:2] = y[:2] * 2 - 0.5
+(y * y).sum().backward()
+"""
+
+
+def test_leaves_of_no_optimizer_are_compared_at_a_failing_call_that_is_the_last_event(tmp_path):
+    sick = Sick(tmp_path, LAST_CALL)
+    right = sick.judge(sick.edited(("y[:2] =", "new = y[:2] * 2 - 0.5\ny = y.clone()\ny[:2] =")), safe=True)
+    assert (right.verified, right.data.get("max_relative_difference"), right.unmeasured) == (True, 0.0, False)
+    cut = sick.judge(sick.edited(("y[:2] =", "y = y.clone()\ny[:2] = y.detach()[:2] * 2 - 0.5\n#")), safe=True)
+    assert cut.verified is None and not cut.equal and "gradients differ from the reference" in cut.summary

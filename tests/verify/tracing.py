@@ -66,8 +66,7 @@ class Sick:
         views = refused_views(self.original.evidence.raised)
         mode = "verify:reference:views" if views else "verify:reference"
         reference = traced(folder / "reference", self.source, f"{mode}:{self.failing}")
-        beyond = any(e.index > self.failing - views for e in reference.trace.order)
-        why = "" if beyond else "not beyond"
+        why = "" if reference.trace.is_past(self.failing, views) else "not beyond"
         evidence = self.original.evidence
         program = program_of(evidence)
         self.baseline = Baseline(
