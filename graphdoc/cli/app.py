@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from typer.core import TyperCommand
 
 from graphdoc.cli import causes, fix, run, show
 from graphdoc.cli.arguments import KIND, split
+from graphdoc.cli.output import put
 from graphdoc.version import __version__
 
 
@@ -42,7 +44,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"graphdoc {__version__}")
+        put(f"graphdoc {__version__}\n", sys.stdout)
         raise typer.Exit
 
 

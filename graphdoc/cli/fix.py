@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphdoc.cli.output import REPORT_HELP, put, say, write_reports
+from graphdoc.cli.output import REPORT_HELP, put, say, write_reports, writing_to
 from graphdoc.cli.report_files import parse_reports
 from graphdoc.errors import UsageError
 
@@ -202,8 +202,9 @@ def _print_patch(fix: Fix, data: bytes, base: Path) -> None:
     if sys.stdout is None or sys.stdout.isatty():
         put(data.decode("utf-8", "replace"), sys.stdout)
         return
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    with writing_to(sys.stdout):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 def _ignore_interrupts() -> None:

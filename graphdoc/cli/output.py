@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from graphdoc.errors import UsageError
@@ -41,7 +42,8 @@ def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:
     our own colours since.
 
     Raises:
-        UsageError: it is stdout, and whoever started us has closed it; a closed stderr takes nothing.
+        UsageError: it is stdout, and whoever started us has closed it, or it takes nothing more; a closed stderr takes
+            nothing.
     """
     from graphdoc.render.text import harmless
 
@@ -52,8 +54,27 @@ def put(text: str, stream: TextIO | None, *, styled: bool = False) -> None:
     if not styled:
         text = harmless(text)
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
+    with writing_to(stream):
+        stream.write(text.encode(encoding, "replace").decode(encoding))
+        stream.flush()
+
+
+@contextmanager
+def writing_to(stream: TextIO) -> Iterator[None]:
+    """While something is written to a stream.
+
+    Raises:
+        UsageError: it is stdout and takes nothing more: the disk is full, say.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        if stream is not sys.stdout:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # the exit flushes once more
+        raise UsageError(f"cannot write to standard output: {e.strerror or e}") from e
 
 
 def write_reports(report: Report, wanted: Sequence[Wanted]) -> None:

@@ -72,6 +72,14 @@ def test_closed_streams(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "r.json").read_text())["diagnoses"]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("words", ["causes", "explain GD101", "--version"])
+def test_a_standard_output_that_takes_nothing_more(tmp_path: Path, words: str) -> None:
+    done = shell(tmp_path, f"{RUN} {words} > /dev/full")
+    told = "graphdoc: cannot write to standard output: No space left on device\n"
+    assert (done.stderr, done.returncode) == (told, 2)
+
+
 def test_a_reader_that_stops_reading(tmp_path: Path) -> None:
     done = shell(tmp_path, f"set -o pipefail; {RUN} causes --format json | true")
     assert done.stderr == ""
