@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
+from graphdoc.capture.clearing import clearing
 from graphdoc.capture.event_stacks import is_below
 from graphdoc.capture.facts import grad_fn_of
 from graphdoc.capture.frames import frames_of
@@ -71,6 +72,7 @@ class OlderEdges:
             carry.factor = weight_of(order, self._above, self.seen.bits, consumer, self.seen.bits[producer])
             carry.apart = any(self._of_other_thread(order[n].node, entry) for n in (consumer, producer))
             evidence.older_edges.append(carry)
+        self._fill_clearing(evidence)
         shared_event = (evidence.extras.get("shared_with") or {}).get("event", -1)
         for e in backwards:
             if e.index in {*marks, shared_event} and not evidence.earlier_edges:
@@ -83,6 +85,15 @@ class OlderEdges:
             first = freed_by[max(freed_by, key=lambda n: order[n].sequence)]
             evidence.extras["freed_by"] = first.index if first is not None else -1
         evidence.extras["dead"] = len(self.seen.dead)
+
+    def _fill_clearing(self, evidence: Evidence) -> None:
+        """``extras["clearing"]``: the call that lets a package clear what it keeps of these values."""
+        try:
+            carried = [carry.tensor for carry in evidence.older_edges[:3]]
+            if found := clearing(self.seen.census, carried, self.seen.cwd):
+                evidence.extras["clearing"] = found
+        except Exception as e:
+            evidence.degraded.append(f"how a package clears what it keeps was not looked up: {type(e).__name__}: {e}")
 
     @cached_property
     def _above(self) -> dict[int, list[int]]:

@@ -21,6 +21,7 @@ from graphdoc.remedies.emptied_store import emptied_behind_step, only_grows
 from graphdoc.remedies.filled_store import stored
 from graphdoc.remedies.kept_inner_graph import keep_inner_graph
 from graphdoc.remedies.merged_backward import can_merge, merge
+from graphdoc.remedies.package_cache import cleared_by_call
 from graphdoc.remedies.recomputation import compute_again, repeated, result_anew, start_anew
 from graphdoc.remedies.result_of_its_own import result_of_its_own
 from graphdoc.remedies.second_forward import second_forward
@@ -41,7 +42,17 @@ def remedies_for(program: Program, reuse: Reuse) -> tuple[Remedy, ...]:
     """
     if reuse.inner and reuse.lifetime in (Lifetime.RESULT, Lifetime.SAME_PASS) and reuse.role not in CONSTANT:
         return kept_for_outer(program, reuse)
-    return sensible(program.sources, _with_emptied(program, reuse, _ways(program, reuse)))
+    ways = _with_emptied(program, reuse, _ways(program, reuse))
+    return sensible(program.sources, _with_cleared(program, reuse, ways))
+
+
+def _with_cleared(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Remedy]:
+    """The ways, and the call by which a package clears what it keeps of earlier iterations; it says more than that the
+    value is to be computed again."""
+    cleared = cleared_by_call(program, reuse)
+    if not cleared:
+        return ways
+    return [*(r for r in ways if r.kind not in ("compute_in_update", cleared[0].kind)), *cleared]
 
 
 def _with_emptied(program: Program, reuse: Reuse, ways: list[Remedy]) -> list[Remedy]:

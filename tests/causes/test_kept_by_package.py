@@ -32,6 +32,51 @@ FLOWS = {
                 self._kept_for, self._kept = None, None
     """
 }
+MEMOS = {
+    "tinymemos.py": """\
+        import torch
+        from torch import nn
+
+
+        class Belief:
+            def __init__(self, mean, spread):
+                self.mean, self.spread = mean, spread
+
+
+        def forget(module, *_):
+            module._memo = {}
+
+
+        class Layer(nn.Module):
+            def _forget(self):
+                pass
+
+            def train(self, mode=True):
+                if (self.training and not mode) or mode:
+                    self._forget()
+                return super().train(mode=mode)
+
+
+        class Guide(Layer):
+            def __init__(self):
+                super().__init__()
+                self.mean, self.log_spread = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(2))
+                self._memo = {}
+
+            def _forget(self):
+                forget(self)
+
+            @property
+            def belief(self):
+                if "belief" not in self._memo:
+                    self._memo["belief"] = Belief(self.mean * 1, self.log_spread.exp())
+                return self._memo["belief"]
+
+            def reset(self):
+                self._memo.clear()
+                nn.init.zeros_(self.mean)
+    """
+}
 HEAD = (
     ON_PATH
     + """
@@ -73,6 +118,24 @@ second(shared).mean().backward()
 """
 )
 
+REMEMBERED = (
+    ON_PATH
+    + """
+import torch
+from tinymemos import Guide
+
+torch.manual_seed(0)
+guide = Guide()
+optimizer = torch.optim.Adam(guide.parameters(), lr=0.1)
+for step in range(3):
+    belief = guide.belief
+    loss = (belief.mean - 1).square().sum() + (belief.spread * belief.spread).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+)
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -84,14 +147,48 @@ def said(told: Seen) -> str:
     return told.said + " ".join(f"{r.title} {r.note}" for r in told.found[0].finding.remedies)
 
 
-@pytest.mark.parametrize("code", [LOOP, IN_TURN])
-def test_what_a_package_keeps_was_computed_once(folder: Path, code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "when"),
+    [(LOOP, "in each iteration, before the value is computed"), (IN_TURN, "before it is computed again")],
+)
+def test_what_a_package_keeps_was_computed_once(folder: Path, code: str, when: str) -> None:
     told = observe(folder, code)
     assert told.slugs[0] == "graph-built-once"
     assert "`flow._kept`" in told.found[0].finding.title
-    assert "have the package clear `flow._kept` before each pass" in said(told)
+    assert f"call `flow.clear()` {when}: tiny-flows 0.2 then clears `flow._kept` (tinyflows.py:20)" in said(told)
     assert "one forward pass" not in said(told)
     assert not told.patches(), "a cut at the call would cut the pass that calls"
+
+
+def test_no_call_is_told_where_no_method_only_clears(tmp_path: Path) -> None:
+    text = FLOWS["tinyflows.py"].replace("def clear(self):", "def clear(self):\n                self.steps = 1")
+    install(tmp_path, "tiny-flows", "0.2", {"tinyflows.py": text})
+    assert "have the package clear `flow._kept` before each pass" in said(observe(tmp_path, LOOP))
+
+
+@pytest.fixture
+def memos(tmp_path: Path) -> Path:
+    install(tmp_path, "tiny-memos", "0.3", MEMOS)
+    return tmp_path
+
+
+def test_training_mode_is_told_to_clear_what_modules_memoise(memos: Path) -> None:
+    told = observe(memos, REMEMBERED)
+    assert told.slugs[0] == "graph-built-once"
+    assert "call `guide.train()` in each iteration" in said(told)
+    assert "tiny-memos 0.3 then clears `guide._memo` (tinymemos.py:11)" in said(told)
+    assert "reset()" not in said(told), "it does more than clear"
+
+
+def test_training_mode_that_clears_is_no_fault(memos: Path) -> None:
+    assert observe(memos, REMEMBERED.replace("    belief = ", "    guide.train()\n    belief = ")).mended
+
+
+def test_what_the_program_keeps_beside_is_not_cleared_by_a_call(memos: Path) -> None:
+    code = REMEMBERED.replace("for step", "belief = guide.belief\nfor step").replace("    belief = guide.belief\n", "")
+    told = observe(memos, code)
+    assert told.slugs[0] == "graph-built-once"
+    assert "train()" not in said(told)
 
 
 def test_it_is_no_fault_where_it_is_cleared(folder: Path) -> None:
