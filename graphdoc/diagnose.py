@@ -198,6 +198,7 @@ def _diagnosis(found: Found, evidence: Evidence) -> Diagnosis:
         facts=finding.facts,
         fixes=tuple(fix_of(r, evidence) for r in finding.remedies),
         because=finding.because,
+        remedies=tuple(finding.remedies),
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphdoc.shapes import Picture
+
+if TYPE_CHECKING:
+    from graphdoc.finding import Remedy
 
 SCHEMA_VERSION = 1
 
@@ -111,7 +114,8 @@ class Diagnosis:
 
     ``title`` is one line in the user's words; ``explanation`` a few sentences; ``facts`` are short measured
     statements (a parameter's name and versions, an iteration number) shown as notes. ``because`` is the one sentence
-    of evidence that a short report gives; without one it gives the first sentence of the explanation.
+    of evidence that a short report gives; without one it gives the first sentence of the explanation. ``remedies`` are
+    what patches are made from, and no part of the contract.
     """
 
     code: str
@@ -123,6 +127,7 @@ class Diagnosis:
     facts: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
     because: str = ""
+    remedies: tuple[Remedy, ...] = field(default=(), compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         return {

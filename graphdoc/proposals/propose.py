@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphdoc.diagnose import Found, findings_for, fix_of
+from graphdoc.diagnose import fix_of
 from graphdoc.errors import UsageError
 from graphdoc.evidence import Evidence, Process
+from graphdoc.finding import Remedy
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
@@ -40,7 +41,6 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
     evidence = evidence_of(kept)
     if evidence is None or not report.diagnoses:
         return report
-    found = {f.cause.slug: f for f in findings_for(evidence)[0]}
     sources = {file: Source(file, text) for file, text in evidence.sources.items()}
     changed = {os.path.realpath(os.path.join(evidence.process.cwd, f)): f for f in changed_sources(evidence)}
     notes: list[str] = []
@@ -49,7 +49,7 @@ def propose(kept: Kept, report: Report, *, verify: bool = True, trying: Trying |
     for diagnosis in report.diagnoses:
         candidates = [
             c
-            for c in _candidates(kept, evidence, sources, found.get(diagnosis.cause), notes, left_out)
+            for c in _candidates(kept, evidence, sources, diagnosis.remedies, notes, left_out)
             if not any(c.texts and c.texts == other.texts for _, others in per_diagnosis for other in others)
         ]
         for candidate in candidates:
@@ -88,17 +88,15 @@ def _candidates(
     kept: Kept,
     evidence: Evidence,
     sources: Mapping[str, Source],
-    found: Found | None,
+    remedies: Sequence[Remedy],
     notes: list[str],
     left_out: list[str],
 ) -> list[Candidate]:
-    """What one finding's remedies come to, in their order."""
+    """What the remedies of one diagnosis come to, in their order."""
     candidates: list[Candidate] = []
-    if found is None:
-        return candidates
     root = root_of(kept)
     here = _standing(kept, root)
-    for remedy in found.finding.remedies:
+    for remedy in remedies:
         fix = fix_of(remedy, evidence)
         try:
             texts = build(remedy.kind, sources, remedy.args)
