@@ -67,6 +67,7 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
     global _installed
     from graphdoc.capture.marks import leave
     from graphdoc.capture.trouble import note_trouble
+    from graphdoc.capture.untraced import keep_untraced
     from graphdoc.capture.witness import Witness
 
     try:
@@ -85,6 +86,7 @@ def _start(out: str, mode: str, told_of_end: bool) -> Witness | None:
             attach(witness, "audit")
         if kind in ("probe", "verify"):
             attach(witness, detail if kind == "probe" else kind)
+        keep_untraced(witness.torch)
         leave(out, "observed")
         return witness
     except Exception as e:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable
+from copy import deepcopy
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -40,7 +42,7 @@ def insert_calls(
         gave: called with the token and what the function is about to return; gives that back.
 
     The callbacks must not raise. Where Python's recursion limit leaves no room for one, the call goes on without it and
-    the token is None.
+    the token is None. So it does in what torch.compile traces: there the callbacks are left out, without a graph break.
 
     Raises:
         CannotInsert: nothing was changed.
@@ -54,11 +56,13 @@ def insert_calls(
     scope = function.__globals__
     scope[key + "_before"], scope[key + "_failed"], scope[key + "_after"] = before, failed, after
     scope[key + "_gave"] = gave
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)
+    scope[key + "_traced"] = getattr(compiler, "is_dynamo_compiling", bool)
     function.__code__ = new_code
 
     def undo() -> None:
         function.__code__ = old
-        for end in ("_before", "_failed", "_after", "_gave"):
+        for end in ("_before", "_failed", "_after", "_gave", "_traced"):
             scope.pop(key + end, None)
 
     return undo
@@ -112,25 +116,31 @@ def _compile(
     def call(end: str, args: list[ast.expr]) -> ast.Call:
         return ast.Call(ast.Name(key + end, ast.Load()), args, [])
 
+    def inserted(statement: ast.stmt, otherwise: ast.stmt | None = None) -> ast.Try:
+        return _if_there_is_room(call("_traced", []), statement, otherwise)
+
     documented = ast.get_docstring(definition, clean=False) is not None
     head, body = (definition.body[:1], definition.body[1:]) if documented else ([], definition.body)
     handler = ast.ExceptHandler(
         ast.Name("BaseException", ast.Load()),
         error,
         [
-            _if_there_is_room(ast.Expr(call("_failed", [ast.Name(token, ast.Load()), ast.Name(error, ast.Load())]))),
+            inserted(ast.Expr(call("_failed", [ast.Name(token, ast.Load()), ast.Name(error, ast.Load())]))),
             # A bare raise in the same frame adds no traceback entry: the original line stays.
             ast.Raise(),
         ],
     )
     if giving:
         block = ast.Module(body, [])
-        body = _Giving(token, lambda value: call("_gave", [ast.Name(token, ast.Load()), value])).visit(block).body
-    after = _if_there_is_room(ast.Expr(call("_after", [ast.Name(token, ast.Load())])))
+        giver = _Giving(
+            token, lambda kept, value: inserted(ast.Assign([kept], call("_gave", [ast.Name(token, ast.Load()), value])))
+        )
+        body = giver.visit(block).body
+    after = inserted(ast.Expr(call("_after", [ast.Name(token, ast.Load())])))
     guarded = ast.Try(body, [handler], [], [after])
     none = ast.Assign([ast.Name(token, ast.Store())], ast.Constant(None))
-    start = _if_there_is_room(ast.Assign([ast.Name(token, ast.Store())], call("_before", values)), none)
-    alone = _if_there_is_room(ast.Expr(call("_before", values)))
+    start = inserted(ast.Assign([ast.Name(token, ast.Store())], call("_before", values)), none)
+    alone = inserted(ast.Expr(call("_before", values)))
     definition.body = [*head, start, guarded] if guarding else [*head, alone, *body]
     anchor = body[0]
     for new in (start, alone, guarded, handler, *guarded.finalbody):
@@ -166,18 +176,22 @@ def _compile(
     return code.replace(co_qualname=function.__code__.co_qualname)
 
 
-def _if_there_is_room(statement: ast.stmt, otherwise: ast.stmt | None = None) -> ast.Try:
-    """A call of ours; the program may be that close to the limit that it cannot be made, or cannot end."""
-    spent = ast.ExceptHandler(ast.Name("RecursionError", ast.Load()), None, [otherwise or ast.Pass()])
-    return ast.Try([statement], [spent], [], [])
+def _if_there_is_room(traced: ast.expr, statement: ast.stmt, otherwise: ast.stmt | None) -> ast.Try:
+    """A call of ours; the program may be that close to the limit that it cannot be made, or cannot end.
+
+    Dynamo knows that ``traced`` is true while it traces, and never sees the call.
+    """
+    instead = otherwise or ast.Pass()
+    spent = ast.ExceptHandler(ast.Name("RecursionError", ast.Load()), None, [instead])
+    return ast.Try([ast.If(traced, [deepcopy(instead)], [statement])], [spent], [], [])
 
 
 class _Giving(ast.NodeTransformer):
     """Hands what is returned to a call first."""
 
-    def __init__(self, name: str, call: Callable[[ast.expr], ast.expr]) -> None:
+    def __init__(self, name: str, handed: Callable[[ast.expr, ast.expr], ast.stmt]) -> None:
         self._name = name + "_given"
-        self._call = call
+        self._handed = handed
 
     def visit_Return(self, given: ast.Return) -> ast.stmt | list[ast.stmt]:
         if given.value is None:
@@ -185,7 +199,7 @@ class _Giving(ast.NodeTransformer):
         result, kept = ast.Name(self._name, ast.Load()), ast.Name(self._name, ast.Store())
         new: list[ast.stmt] = [
             ast.Assign([kept], given.value),
-            _if_there_is_room(ast.Assign([kept], self._call(result))),
+            self._handed(kept, result),
             ast.Return(result),
         ]
         for statement in new:

@@ -77,11 +77,38 @@ for _ in range(3):
     opt.step()
     print(loss.item())
 """
+# All of a step is compiled, and what becomes of it is printed: the code of each graph, and where the function is split.
+COMPILED_STEP = """
+import logging
+import torch._dynamo
+torch._logging.set_logs(dynamo=logging.ERROR)  # PyTorch's own warnings carry the time of day
+net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+def backend(graph, _):
+    print(graph.code)
+    return graph.forward
+def step(x):
+    opt.zero_grad()
+    net.zero_grad()
+    with torch.no_grad():
+        target = net(x) + 1
+    loss = (net(x) - target).square().mean()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    opt.step()
+    return loss
+step(torch.randn(3, 4))
+compiled = torch.compile(step, backend=backend)
+for size in 3, 3, 5:
+    print(compiled(torch.randn(size, 4)).item())
+print(torch._dynamo.utils.counters["graph_break"], torch._dynamo.utils.counters["stats"])
+"""
 
 HEALTHY = {
     "given-back": GIVEN_BACK,
     "fsdp2": FSDP2,
     "compiled": COMPILED,
+    "compiled-step": COMPILED_STEP,
     "dtensor": DTENSOR + "for _ in range(3):\n    (w * 2).tanh().sum().backward()\nprint(w.grad.full_tensor())\n",
     "training": STATE
     + """
