@@ -229,7 +229,7 @@ class Trace:
     def name(self, key: str) -> str:
         """A parameter as the user has it, or its place among the optimizers' parameters."""
         number, _, slot = key.partition(".")
-        return self.names.get(key) or f"parameter {slot} of {self.optimizers.get(int(number), 'an optimizer')}"
+        return self.names.get(key) or f"parameter {slot} of {self.optimizer_name(int(number))}"
 
 
 def read_trace(folder: Path) -> Trace | None:
