@@ -83,7 +83,7 @@ def observe(folder: Path, code: str, name: str = "train.py", **others: str) -> S
     result, evidence = _run(script, folder / "first", "observe")
     mode = question(evidence) if evidence is not None else ""
     if mode:
-        result, again = _run(script, folder / "second", mode)
+        _, again = _run(script, folder / "second", mode)
         known = {s.kind: s.facts for s in evidence.signs} if evidence is not None else {}
         for sign in again.signs if again is not None else ():
             sign.facts = {**known.get(sign.kind, {}), **sign.facts}  # as graphdoc.probe joins the two
