@@ -26,6 +26,7 @@ from graphdoc.remedies.cleared_first import with_leftovers_cleared
 from graphdoc.remedies.cover_up import with_cover_ups
 from graphdoc.shapes import Picture
 from graphdoc.story.every_value import every_value, is_asked
+from graphdoc.story.in_no_optimizer import weak_signs
 from graphdoc.story.installed_code import assign
 from graphdoc.story.went_on import retold
 
@@ -154,6 +155,8 @@ def _report(kept: Kept, evidence: Evidence | None, announce: Announce | None) ->
     outcome = _outcome(first, bool(inner.diagnoses), kept.exit_status)
     wanted = match is not None or inner.diagnoses or is_asked(first.signs)
     about = (*inner.notes, *_second_run(first.extras)) if wanted else _listed(first.sources, raised)
+    if outcome == "completed" and not inner.diagnoses and not about:
+        about = weak_signs(first.signs)
     return Report(run, outcome, exception, inner.diagnoses, (*notes, *about), inner.sources, picture=inner.picture)
 
 

@@ -26,6 +26,16 @@ def in_no_optimizer(sources: SourceTexts, optimizers: list[Optimizer], sign: Sig
     )
 
 
+def weak_signs(signs: list[Sign]) -> tuple[str, ...]:
+    """One line on what is no finding by itself, for a run of which nothing else is told: its silence would say that
+    nothing is wrong."""
+    unheld = next((s for s in signs if s.kind == "suspect-ungiven" and s.parameters), None)
+    if unheld is None:
+        return ()
+    told = f"{folded(unheld.parameters)} get gradients that no optimizer uses"
+    return (f"{told}. If they are meant to learn, `graphdoc run --audit all` tells more.",)
+
+
 def ungiven_places(sources: SourceTexts, optimizers: list[Optimizer], sign: Sign, whose: str) -> tuple[Span, ...]:
     """Where the optimizer is made without them, if that is known, and what gives them gradients."""
     name = optimizer_of(optimizers, sign)

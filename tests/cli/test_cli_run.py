@@ -331,3 +331,29 @@ def test_nan_does_not_stop_a_scaler_that_looks_for_its_scale(tmp_path: Path) -> 
     words = [sys.executable, "-m", "graphdoc", "run", "--nan", "stop", "train.py"]
     ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "trained\n", "")
+
+
+UNHELD = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body, head = nn.Linear(4, 8), nn.Linear(8, 1)
+optimizer = torch.optim.SGD([*body.parameters()], lr=0.01)
+for step in range(12):
+    loss = (head(torch.relu(body(torch.randn(16, 4)))) - 1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_head_that_no_optimizer_has_is_one_line_and_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "head.py").write_text(UNHELD)
+    (tmp_path / "both.py").write_text(UNHELD.replace("body.parameters()]", "body.parameters(), *head.parameters()]"))
+    done = graphdoc(tmp_path, "run", "--strict", "--report", "json:report.json", "head.py")
+    assert done.returncode == 0
+    assert done.stderr.startswith("note: `head.*` (2 parameters) get gradients that no optimizer uses")
+    assert not json.loads((tmp_path / "report.json").read_text())["diagnoses"]
+    done = graphdoc(tmp_path, "run", "both.py")
+    assert (done.returncode, done.stderr) == (0, "")
