@@ -13,7 +13,7 @@ from graphdoc.program.container_entries import statements_at
 from graphdoc.program.keeping_statements import kept_name
 from graphdoc.program.loops import node_loop_of
 from graphdoc.program.spans import in_function
-from graphdoc.source.paths import covers, last_word, targets_of, without_subscripts
+from graphdoc.source.paths import covers, last_word, same, targets_of, without_subscripts
 
 
 def kept_behind_call(sources: SourceTexts, nodes: list[Node], carry: OlderEdge, failing: Event | None) -> OlderEdge:
@@ -45,6 +45,8 @@ def _goes_on(sources: SourceTexts, frame: Frame, call: Frame, at: Frame) -> Hold
     steps = _steps(targets[0]) if len(targets) == 1 else []
     if not steps or (loop is not None and not covers(loop, at.line)):
         return None
+    if isinstance(statement, ast.Assign) and _is_read_in(statement.value, targets[0]):
+        return None  # ``state = cell(x, state)``: what is taken up is cut, and what comes out of the cell trains it
     word = last_word(without_subscripts(targets[0]))
     if len(steps) == 1:
         if frame is not at or loop is None or not any(n.lineno <= call.line for n in _reads(loop, word)):
@@ -71,6 +73,10 @@ def _steps(target: ast.expr) -> list[Step]:
     else:
         return []
     return [*(replace(s, type="") for s in before), step] if before else []
+
+
+def _is_read_in(value: ast.expr, target: ast.expr) -> bool:
+    return any(same(n, target) for n in ast.walk(value) if isinstance(n, ast.expr))
 
 
 def _reads(root: ast.AST, word: str) -> Iterator[ast.Name | ast.Attribute]:
