@@ -41,4 +41,5 @@ def test_the_first_patch_ends_what_was_told(cause: Cause, example: Example, tmp_
         pytest.skip("told without a patch")
     seen = observe(tmp_path / "mended", patches[0][1]["train.py"])
     assert seen.result.status == 0, seen.result.stderr
-    assert seen.slugs == []
+    # A later line may meet the same values by itself: `fix` then goes on with that one.
+    assert not seen.slugs or example.line not in seen.lines("cause")
