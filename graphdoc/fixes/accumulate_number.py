@@ -16,7 +16,7 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.structures import convert_expression
-from graphdoc.source.blocks import insert_before
+from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, same
 from graphdoc.source.places import Edit

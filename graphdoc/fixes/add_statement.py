@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import place_text
 from graphdoc.source.places import Edit
 
 KIND = "add_statement"

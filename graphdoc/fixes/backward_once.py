@@ -13,9 +13,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
-from graphdoc.source.call_arguments import without_flag
+from graphdoc.source.edits import delete, without_flag
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, method_of, opaque_calls
+from graphdoc.source.layout import indent_of
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 

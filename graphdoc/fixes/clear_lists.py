@@ -8,7 +8,6 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import place_text
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
@@ -44,7 +45,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     parts = [net, clones, tupled, *([f"{{{', '.join(named)}}}"] if named else [])]
     if args.get("untied"):
         parts.append("tie_weights=False")
-    return [replace(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
+    return [write(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
 
 
 def _linear(source: Source, node: ast.Call, net: str, bias: bool) -> list[Edit]:
@@ -52,7 +53,7 @@ def _linear(source: Source, node: ast.Call, net: str, bias: bool) -> list[Edit]:
         raise CannotFix(f"{net} is not called with exactly one input")
     name = name_for(source, "torch.nn.functional.linear", node, "import torch")
     parts = [_outer(source, node.args[0]), f"{net}.weight.clone()", *([f"{net}.bias.clone()"] if bias else [])]
-    return [replace(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
+    return [write(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
 
 
 def _outer(source: Source, node: ast.expr) -> str:

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 
 from graphdoc.fixes.drawn_once import runs_later, taking_calls
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import DRAWS, TAKES, calls_of
+from graphdoc.source.layout import first_statement, indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit

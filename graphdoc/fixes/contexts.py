@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import CannotFix, Sources, place, source_of, statement
-from graphdoc.source.call_arguments import drop_arguments
+from graphdoc.source.edits import drop_arguments
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.call_arguments import set_keyword
+from graphdoc.source.edits import set_keyword
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 

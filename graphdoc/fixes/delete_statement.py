@@ -8,7 +8,8 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import delete, is_compound
+from graphdoc.source.edits import delete
+from graphdoc.source.layout import is_compound
 from graphdoc.source.places import Edit
 
 KIND = "delete_statement"

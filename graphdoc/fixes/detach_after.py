@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, required
 from graphdoc.fixes.structures import rebinding
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.structures import convert_expression, rebinding
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import parse_expression, same, targets_of
 from graphdoc.source.places import Edit

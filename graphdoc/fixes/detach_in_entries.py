@@ -11,7 +11,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, Sources, anchored, required
-from graphdoc.source.blocks import insert_after
+from graphdoc.source.edits import insert_after
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
 

@@ -13,7 +13,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, anchored, required
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, torch_name
 

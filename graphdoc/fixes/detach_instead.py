@@ -13,7 +13,7 @@ import ast
 
 from graphdoc.fixes.aliases import refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import delete, insert_before
+from graphdoc.source.edits import delete, insert_before
 from graphdoc.source.effects import method_of
 from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Source

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
-from graphdoc.source.blocks import insert_after
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import insert_after, write
 from graphdoc.source.paths import same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -44,13 +44,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("the function reads the attribute where another branch may have set it")
     if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
         name = anchor.value.id
-        return [replace(source, anchor.value, f"{name}.detach()"), *(replace(source, read, name) for read in reads)]
+        return [write(source, anchor.value, f"{name}.detach()"), *(write(source, read, name) for read in reads)]
     stored = source.segment(target)
     name = fresh_name(source, target.attr, f"{target.attr}_")
     return [
-        replace(source, target, name),
+        write(source, target, name),
         *insert_after(source, anchor, [f"{stored} = {name}.detach()"]),
-        *(replace(source, read, name) for read in reads),
+        *(write(source, read, name) for read in reads),
     ]
 
 

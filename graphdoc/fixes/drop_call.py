@@ -14,7 +14,8 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, statement
-from graphdoc.source.blocks import delete, indent_unit, insert_after
+from graphdoc.source.edits import delete, insert_after
+from graphdoc.source.layout import indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding, key
 from graphdoc.source.places import Edit

@@ -8,7 +8,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.call_arguments import drop_arguments
+from graphdoc.source.edits import drop_arguments
 from graphdoc.source.places import Edit
 
 KIND = "drop_keyword"

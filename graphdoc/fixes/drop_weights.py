@@ -8,8 +8,9 @@ Args:
 
 from __future__ import annotations
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
-from graphdoc.source.call_arguments import drop_arguments, weights_of
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import drop_arguments, write
+from graphdoc.source.paths import weights_of
 from graphdoc.source.places import Edit
 
 KIND = "drop_weights"
@@ -19,7 +20,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     name, position = weights_of(node)
     if len(node.args) > position + 1:
-        return [replace(source, node.args[position], "None")]
+        return [write(source, node.args[position], "None")]
     edits = drop_arguments(source, node, lambda index, keyword: keyword == name or (not keyword and index == position))
     if not edits:
         raise CannotFix("the call weighs nothing")

@@ -11,7 +11,8 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, statements
-from graphdoc.source.blocks import is_compound, wrap
+from graphdoc.source.edits import wrap
+from graphdoc.source.layout import is_compound
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 

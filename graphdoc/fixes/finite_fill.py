@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 
 KIND = "finite_fill"
@@ -23,8 +24,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     filled = node.func.value if isinstance(node.func, ast.Attribute) else None
     of_tensor = filled is not None and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("masked_fill")
     if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and source.segment(filled) != "torch":
-        return [replace(source, wanted, f"torch.finfo({source.segment(filled)}.dtype).min")]
-    return [replace(source, wanted, "-1e9")]
+        return [write(source, wanted, f"torch.finfo({source.segment(filled)}.dtype).min")]
+    return [write(source, wanted, "-1e9")]
 
 
 def _is_minus_inf(node: ast.expr) -> bool:

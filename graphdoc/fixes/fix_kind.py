@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdoc.source.module import Source
-from graphdoc.source.places import Edit, Place
+from graphdoc.source.places import Place
 
 Sources = Mapping[str, Source]
 Args = Mapping[str, Any]
@@ -118,9 +118,3 @@ def anchored(sources: Sources, args: Args) -> tuple[Source, ast.stmt, bool]:
     if behind and isinstance(anchor, ast.Return | ast.Raise | ast.Break | ast.Continue):
         raise CannotFix("nothing behind that statement is ever reached")
     return source, anchor, behind
-
-
-def replace(source: Source, node: ast.AST, text: str) -> Edit:
-    """Put a text in place of a node."""
-    start, end = source.span(node)
-    return Edit(source.file, start, end, text)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, replace, required, source_of
-from graphdoc.source.blocks import insert_before, wrap
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, source_of
+from graphdoc.source.edits import insert_before, wrap, write
 from graphdoc.source.gradient_uses import Use, use_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -37,4 +37,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if use is Use.GIVEN:
         lines = [f"if {grad} is None:", f"    {grad} = {zeros.text}({tensor})"]
         return [*insert_before(source, owner, ["\n".join(lines)]), *zeros.edits]
-    return [replace(source, node, f"({zeros.text}({tensor}) if {grad} is None else {grad})"), *zeros.edits]
+    return [write(source, node, f"({zeros.text}({tensor}) if {grad} is None else {grad})"), *zeros.edits]

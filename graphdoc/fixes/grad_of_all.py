@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.contexts import last_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
@@ -31,10 +32,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if generator.ifs or not _is(node.args[1], generator.target):
             raise CannotFix("the inputs are not simply those that are gone through")
         _check_output(node, generator.target)
-        return [replace(source, above, f"list({_asked(source, node, generator.iter)})")]
+        return [write(source, above, f"list({_asked(source, node, generator.iter)})")]
     loop, target = _appending_loop(source, element, node)
     _check_output(node, loop.target)
-    return [replace(source, loop, f"{target}.extend({_asked(source, node, loop.iter)})")]
+    return [write(source, loop, f"{target}.extend({_asked(source, node, loop.iter)})")]
 
 
 def _check_output(node: ast.Call, target: ast.expr) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.contexts import last_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import insert_after, insert_before, write
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -37,6 +37,6 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     back = f"{grads} = tuple(next({found}) if {each}.requires_grad else None for {each} in {asked})"
     return [
         *insert_before(source, owner, [f"{asked} = list({source.segment(given)})"]),
-        replace(source, given, f"[{each} for {each} in {asked} if {each}.requires_grad]"),
+        write(source, given, f"[{each} for {each} in {asked} if {each}.requires_grad]"),
         *insert_after(source, owner, [f"{found} = iter({grads})", back]),
     ]

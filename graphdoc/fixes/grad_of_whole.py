@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.contexts import last_name
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 
@@ -33,4 +34,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if not part.startswith("["):
         raise CannotFix("what is indexed there stands in parentheses")
     _, end = source.span(above)
-    return [replace(source, given, source.segment(given.value)), Edit(source.file, end, end, part)]
+    return [write(source, given, source.segment(given.value)), Edit(source.file, end, end, part)]

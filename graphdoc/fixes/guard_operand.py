@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
 
@@ -27,8 +28,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if guard.startswith("clamp(") and _clamped_by_numbers(operand):
         assert isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute)
         inner = operand.func.value if not _from_torch(operand) else operand.args[0]
-        return [replace(source, operand, _guarded(source.segment(inner), inner, guard))]
-    return [replace(source, operand, _guarded(source.segment(operand), operand, guard))]
+        return [write(source, operand, _guarded(source.segment(inner), inner, guard))]
+    return [write(source, operand, _guarded(source.segment(operand), operand, guard))]
 
 
 def _guarded(text: str, node: ast.expr, guard: str) -> str:

@@ -13,10 +13,10 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import read_after, refuse_lost, view_binding
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.out_of_place import edit as out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
-from graphdoc.source.blocks import insert_after, insert_before, text_of
+from graphdoc.source.edits import insert_after, insert_before, write
 from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import SYMBOLS, is_path, key
@@ -52,7 +52,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     piece = _one_line(source, found)
     if piece:
         header = f"for {source.segment(loop.target)} in {source.segment(loop.iter)}"
-        return [replace(source, loop, f"{base} = {torch.text}.{found.join}([{piece} {header}]{end}"), *torch.edits]
+        return [write(source, loop, f"{base} = {torch.text}.{found.join}([{piece} {header}]{end}"), *torch.edits]
     gathered = fresh_name(source, "pieces", f"{found.name}_pieces")
     edits = insert_before(source, loop, [f"{gathered} = []"])
     writes = [s for s in _statements(loop) if _writes(s, found.name)]

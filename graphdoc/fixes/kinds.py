@@ -10,9 +10,7 @@ from functools import cache
 
 import graphdoc.fixes
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
-from graphdoc.source.blocks import Unplaceable
-from graphdoc.source.concrete import unfaithful
-from graphdoc.source.line_offsets import OverlappingEdits
+from graphdoc.source.layout import Unplaceable
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
@@ -67,6 +65,8 @@ def build(kind: str, sources: Sources, args: Args) -> dict[str, str]:
 
 def apply(sources: Sources, wanted: Iterable[Edit]) -> dict[str, str]:
     """Make the edits and check the result (see ``build``)."""
+    from graphdoc.source import concrete  # libcst is loaded where a patch is made, and nowhere else
+
     by_file: dict[str, list[Edit]] = defaultdict(list)
     for edit in wanted:
         by_file[edit.file].append(edit)
@@ -74,16 +74,15 @@ def apply(sources: Sources, wanted: Iterable[Edit]) -> dict[str, str]:
     for file, own in by_file.items():
         source = sources[file]
         try:
-            text = source.splice(own)
-        except OverlappingEdits as e:
+            text = concrete.rewritten(source, own)
+        except concrete.OverlappingEdits as e:
             raise CannotFix(f"two changes to {file} meet at the same place") from e
+        except (concrete.Unreadable, Unplaceable) as e:
+            raise CannotFix(str(e)) from e
         if text == source.text:
             continue
-        new = Source(file, text)
-        if new.tree is None:
+        if Source(file, text).tree is None:
             raise CannotFix(f"the change would leave {file} unparsable")
-        if reason := unfaithful(source, new):
-            raise CannotFix(f"the change to {file} is not sound: {reason}")
         changed[file] = text
     if not changed:
         raise CannotFix("nothing is left to change")

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import insert_after, insert_before, write
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, targets_of
 from graphdoc.source.places import Edit
@@ -47,7 +47,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if not is_path(draw.func.value):
         named = fresh_name(source, "dist", "distribution")
         edits += insert_before(source, kept, [f"{named} = {distribution}"])
-        edits.append(replace(source, draw.func.value, named))
+        edits.append(write(source, draw.func.value, named))
         distribution = named
     weight = f"{distribution}.log_prob({sample})" + (".sum(-1)" if args.get("summed") else "")
     around, loop = source.node_loop(loss), source.node_loop(draw)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
@@ -41,12 +42,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     outer = source.parents.get(total)
     logarithm = _logarithm(outer, total)
     also = (
-        []
-        if softmax is None
-        else [replace(source, softmax, source.segment(softmax)[: -len("softmax")] + "log_softmax")]
+        [] if softmax is None else [write(source, softmax, source.segment(softmax)[: -len("softmax")] + "log_softmax")]
     )
     if logarithm is not None:
-        return [replace(source, logarithm, new), *also]
+        return [write(source, logarithm, new), *also]
     if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
         raise CannotFix("the logarithm of the sum is not taken where it can be seen")
     name = outer.targets[0].id
@@ -57,7 +56,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     logs = [_logarithm_of_name(source, n) for n in uses]
     if not uses or any(log is None for log in logs):
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
-    return [replace(source, total, new), *also, *(replace(source, log, name) for log in logs if log is not None)]
+    return [write(source, total, new), *also, *(write(source, log, name) for log in logs if log is not None)]
 
 
 def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:

@@ -13,7 +13,7 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
-from graphdoc.source.call_arguments import drop_arguments
+from graphdoc.source.edits import drop_arguments
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding
 from graphdoc.source.places import Edit

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
-from graphdoc.source.call_arguments import set_keyword
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import set_keyword, write
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
@@ -28,7 +28,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
     if name not in _COUNTED or not plain:
         start = source.segment(node)
-        return [replace(source, node, f"{start}.nan_to_num(0.0)")]
+        return [write(source, node, f"{start}.nan_to_num(0.0)")]
     ignored = next((source.segment(k.value) for k in node.keywords if k.arg == "ignore_index"), "-100")
     target = source.segment(node.args[1])
     _, end = source.span(node)

@@ -14,11 +14,11 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, place, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, place, required
 from graphdoc.fixes.summing import sum_over_loop
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
-from graphdoc.source.call_arguments import without_flag
+from graphdoc.source.edits import delete, without_flag, write
 from graphdoc.source.effects import READS_GRADIENTS
+from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
@@ -158,4 +158,4 @@ def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: boo
     if loop.orelse:
         raise CannotFix("only one backward call was named, and the loop around it has an else branch")
     start, end = outer_span(source, loop.iter)
-    return [replace(source, loop, f"sum({source.code[start:end]}).backward({keywords})")]
+    return [write(source, loop, f"sum({source.code[start:end]}).backward({keywords})")]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from graphdoc.fixes.program_slices import Stretch, lift
-from graphdoc.source.blocks import delete, indent_unit
+from graphdoc.source.edits import delete
+from graphdoc.source.layout import indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit

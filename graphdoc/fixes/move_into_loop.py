@@ -29,8 +29,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statemen
 from graphdoc.fixes.left_unbound import translates, unbound
 from graphdoc.fixes.made_of_old import made_of_old
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
-from graphdoc.source.blocks import delete, first_statement, indent_of, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import another_each_time, is_bare_call
+from graphdoc.source.layout import first_statement, indent_of
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, key, targets_of
 from graphdoc.source.places import Edit

@@ -14,9 +14,10 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import changes
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import binds_any, method_of
 from graphdoc.source.in_place_names import NOT_A_WRITE
+from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, names_read, targets_of
 from graphdoc.source.places import Edit

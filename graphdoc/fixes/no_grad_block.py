@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, statements
-from graphdoc.source.blocks import wrap
+from graphdoc.source.edits import wrap
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for

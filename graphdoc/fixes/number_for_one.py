@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
@@ -26,14 +27,14 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if len(node.args) != 1 or not isinstance(node.func, ast.Attribute) or given is None:
         raise CannotFix("what makes the tensor is none of torch's own functions with one argument")
     if name in SIZED and isinstance(given, ast.Constant) and given.value == 1:
-        return [replace(source, given, "()")]
+        return [write(source, given, "()")]
     if name not in MAKERS or not isinstance(given, ast.List) or len(given.elts) != 1:
         raise CannotFix("the tensor is not made of a list of one number")
     number = source.segment(given.elts[0])
     if name == "tensor":
-        return [replace(source, given, number)]
+        return [write(source, given, number)]
     try:
         number = repr(float(ast.literal_eval(number)))
     except (ValueError, TypeError, SyntaxError):
         raise CannotFix("the list holds more than a plain number") from None
-    return [replace(source, node.func, f"{source.segment(node.func.value)}.tensor"), replace(source, given, number)]
+    return [write(source, node.func, f"{source.segment(node.func.value)}.tensor"), write(source, given, number)]

@@ -27,9 +27,8 @@ from graphdoc.fixes.slice_maps import value_first
 from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.fixes.view_writes import clone_whole, written_name
-from graphdoc.source.blocks import insert_before
-from graphdoc.source.call_arguments import drop_arguments, set_keyword
 from graphdoc.source.displays import is_list
+from graphdoc.source.edits import drop_arguments, insert_before, set_keyword
 from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.module import Loop, Source
 from graphdoc.source.paths import SYMBOLS, binding, is_path, key, last_word, operator_binding, same, targets_of

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from graphdoc.fixes.fix_kind import CannotFix
-from graphdoc.source.call_arguments import set_keyword
+from graphdoc.source.edits import set_keyword
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 

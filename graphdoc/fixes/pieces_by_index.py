@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.join_pieces import pieces_at
+from graphdoc.source.edits import write
 from graphdoc.source.effects import binds_any, functions_named
 from graphdoc.source.loop_variables import iterated
 from graphdoc.source.paths import is_path, key, last_word
@@ -37,7 +38,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
     index = next(n for n in ("i", "j", "k", "index") if n not in names)
     text = source.segment(given)
-    return [replace(source, given, f"({text}[{index}] for {index} in range(len({text})))")]
+    return [write(source, given, f"({text}[{index}] for {index} in range(len({text})))")]
 
 
 def _is_property(sources: Sources, name: str) -> bool:

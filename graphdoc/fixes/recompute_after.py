@@ -24,7 +24,7 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statemen
 from graphdoc.fixes.left_unbound import translates, unbound
 from graphdoc.fixes.mode_blocks import inner_indent, opened, regrouped, taken_away
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
-from graphdoc.source.blocks import indent_of, place_text, text_of
+from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit

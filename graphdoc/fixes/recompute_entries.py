@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, replace, required, source_of, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, source_of, statement
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import key, last_word, parse_expression
 from graphdoc.source.places import Edit

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from graphdoc.fixes.contexts import item_at
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required
-from graphdoc.source.blocks import unwrap
+from graphdoc.source.edits import unwrap
 from graphdoc.source.places import Edit
 from graphdoc.source.tokens import outer_span
 

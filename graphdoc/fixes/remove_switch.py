@@ -14,7 +14,7 @@ from graphdoc.fixes.contexts import SWITCHES, last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.remove_context import edit as remove_context
 from graphdoc.fixes.remove_decorator import edit as remove_decorator
-from graphdoc.source.blocks import delete
+from graphdoc.source.edits import delete
 from graphdoc.source.places import Edit
 
 KIND = "remove_switch"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import indent_of, place_text, text_of
+from graphdoc.source.layout import indent_of
 from graphdoc.source.places import Edit
 
 KIND = "repeat_before"

@@ -12,7 +12,8 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required, statement
 from graphdoc.fixes.structures import convert_expression
-from graphdoc.source.blocks import first_statement, insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before
+from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function
 from graphdoc.source.paths import is_path, parse_expression, same, targets_of
 from graphdoc.source.places import Edit

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 

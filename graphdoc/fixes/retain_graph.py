@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.call_arguments import set_keyword
+from graphdoc.source.edits import set_keyword
 from graphdoc.source.places import Edit
 
 KIND = "retain_graph"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import insert_after
+from graphdoc.source.edits import insert_after
 from graphdoc.source.module import Function
 from graphdoc.source.places import Edit
 from graphdoc.source.tokens import outer_span

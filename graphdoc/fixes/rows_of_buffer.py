@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, without_subscripts
 from graphdoc.source.places import Edit
@@ -88,7 +89,7 @@ def _rows(source: Source, statement: ast.Assign, path: str) -> Edit:
     if not isinstance(maker, ast.Attribute) or maker.attr not in _MAKERS:
         raise CannotFix(f"{path} is more than a new tensor of one value at line {statement.lineno}")
     name = fresh_name(source, "row", "one_row")
-    return replace(source, statement.value, f"[{name}.clone() for {name} in {source.segment(statement.value)}]")
+    return write(source, statement.value, f"[{name}.clone() for {name} in {source.segment(statement.value)}]")
 
 
 def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
@@ -104,4 +105,4 @@ def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
         return []
     one, *rest = (source.segment(e) for e in above.slice.elts)
     text = f"{source.segment(use)}[{one}]" + (f"[{', '.join(rest)}]" if rest else "")
-    return [replace(source, above, text)]
+    return [write(source, above, text)]

@@ -24,7 +24,6 @@ from graphdoc.fixes.detach_between import entries
 from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, reads
-from graphdoc.source.blocks import text_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, stands_at
 from graphdoc.source.places import Edit, Place

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.blocks import wrap
+from graphdoc.source.edits import wrap
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 

@@ -9,7 +9,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.call_arguments import set_keyword
+from graphdoc.source.edits import set_keyword
 from graphdoc.source.places import Edit
 
 KIND = "set_keyword"

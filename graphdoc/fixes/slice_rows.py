@@ -10,8 +10,7 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.fixes.fix_kind import replace
-from graphdoc.source.blocks import insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before, write
 from graphdoc.source.in_place_names import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.source.module import Source
 from graphdoc.source.paths import SYMBOLS, binding, operator_binding, same, targets_of
@@ -68,7 +67,7 @@ def by_rows(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit
     edits: list[Edit] = []
     for node, found in slices.items():
         text = f"{rows}[{source.segment(found.at) if found.at is not None else '0'}]"
-        edits.append(replace(source, node, text))
+        edits.append(write(source, node, text))
         if isinstance(node.ctx, ast.Load) and not _is_receiver(source, node):
             continue
         own = _written(source, node, text)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.fixes.fix_kind import Args, CannotFix, replace
+from graphdoc.fixes.fix_kind import Args, CannotFix
 from graphdoc.fixes.slice_maps import mapped, value_first
 from graphdoc.fixes.slice_rows import by_rows
-from graphdoc.source.blocks import insert_after, insert_before
 from graphdoc.source.displays import is_container
+from graphdoc.source.edits import insert_after, insert_before, write
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same, targets_of
 from graphdoc.source.places import Edit
@@ -169,7 +169,7 @@ def _stack(source: Source, owner: ast.Assign, target: ast.Subscript) -> list[Edi
         return []
     if any(o == 0 and source.span(r)[0] < source.span(owner)[1] for o, r in zip(offsets, reads, strict=True)):
         return []
-    edits = [replace(source, block[allocation].value, "[]")]  # type: ignore[attr-defined]
+    edits = [write(source, block[allocation].value, "[]")]  # type: ignore[attr-defined]
     for statement in (*firsts, owner):
         start, end = outer_span(source, statement.value)
         edits.append(Edit(source.file, source.span(statement)[0], start, f"{base.id}.append("))
@@ -177,7 +177,7 @@ def _stack(source: Source, owner: ast.Assign, target: ast.Subscript) -> list[Edi
     for read, offset in zip(reads, offsets, strict=True):
         index = f"{fill.variable} - {offset}" if offset else fill.variable
         if isinstance(read, ast.Subscript) and isinstance(read.slice, ast.Tuple):
-            edits.append(replace(source, read, f"{base.id}[{index}]"))
+            edits.append(write(source, read, f"{base.id}[{index}]"))
     torch = torch_name(source, owner)
     suffix = f", dim={dim}" if dim else ""
     edits += insert_after(source, loop, [f"{base.id} = {torch.text}.stack({base.id}{suffix})"])

@@ -15,7 +15,7 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.call_arguments import drop_arguments
+from graphdoc.source.edits import drop_arguments
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for

@@ -13,9 +13,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.pad_return import edit as pad_return
-from graphdoc.source.blocks import delete, first_statement, insert_before
+from graphdoc.source.edits import delete, insert_before, write
+from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
@@ -93,7 +94,7 @@ def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
     names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx")]
     if any(n.id == "ctx" for n in names):
         raise CannotFix("ctx means something else there")
-    return [replace(source, n, "ctx") for n in (method.args.args[0], *names)]
+    return [write(source, n, "ctx") for n in (method.args.args[0], *names)]
 
 
 def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, function: ast.ClassDef) -> list[Edit]:
@@ -107,7 +108,7 @@ def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, functio
         if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
             raise CannotFix("the arguments of a call cannot be put in order")
         given = [source.segment(a) for a in outer.args] + _in_order(source, inner, start)
-        edits.append(replace(source, outer, f"{source.segment(node)}.apply({', '.join(given)})"))
+        edits.append(write(source, outer, f"{source.segment(node)}.apply({', '.join(given)})"))
     return edits
 
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.pad_return import edit as pad_return
 from graphdoc.fixes.static_function import class_named, takes_any_number, uses_of
-from graphdoc.source.blocks import delete, first_statement, insert_before, text_of
+from graphdoc.source.edits import delete, insert_before, write
+from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit
@@ -50,7 +51,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if not methods:
         if any(n.args or n.keywords for n in built):
             raise CannotFix("the object is given something that nothing in sight keeps")
-        return edits + [replace(source, node, f"{name}.apply") for node in built]
+        return edits + [write(source, node, f"{name}.apply") for node in built]
     state = f"{name}State"
     if any(
         isinstance(n, ast.Name | ast.ClassDef) and state in (getattr(n, "id", ""), getattr(n, "name", ""))
@@ -63,10 +64,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     edits += pad_return(sources, {"place": source.place(backward), "count": len(forward.args.args)})
     edits += insert_before(source, function, [_plain_class(source, state, name, list(methods.values()))])
     edits += [e for m in methods.values() for e in delete(source, m)]
-    edits += [replace(source, node.func, state) for node in built]
+    edits += [write(source, node.func, state) for node in built]
     for node in calls:
         given = ", ".join([*(source.segment(a) for a in node.args), source.segment(node.func)])
-        edits.append(replace(source, node, f"{name}.apply({given})"))
+        edits.append(write(source, node, f"{name}.apply({given})"))
     return edits
 
 
@@ -89,7 +90,7 @@ def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str
         raise CannotFix(f"{method.name} does not take self and its inputs")
     names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx", "kept")]
     own = _set_by(method)
-    edits = [replace(source, method.args.args[0], "ctx")]
+    edits = [write(source, method.args.args[0], "ctx")]
     for node in names:
         parent = source.parents.get(node)
         attribute = parent.attr if isinstance(parent, ast.Attribute) else ""
@@ -97,7 +98,7 @@ def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str
             raise CannotFix(f"{node.id} means something else in {method.name}")
         if attribute not in held | own | _OF_CONTEXT and method.name == "forward":
             raise CannotFix(f"nothing in sight sets self.{attribute}")
-        edits.append(replace(source, node, keeper if attribute in held else "ctx"))
+        edits.append(write(source, node, keeper if attribute in held else "ctx"))
     return edits
 
 

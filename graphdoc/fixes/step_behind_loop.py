@@ -13,8 +13,9 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, method_of
+from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit

@@ -20,8 +20,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.own_inputs import has_inputs, own_inputs, refuse_weighed
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import repeatable
-from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, method_of, opaque_calls
+from graphdoc.source.layout import indent_of, indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.own_inputs import has_inputs, own_inputs, refuse_weighed
-from graphdoc.source.blocks import delete, indent_of, indent_unit, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, is_bare_call, method_of, opaque_calls
+from graphdoc.source.layout import indent_of, indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
 from graphdoc.source.places import Edit

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.numbers import may_be_none, may_be_number, tensor_part
-from graphdoc.source.paths import binding, is_atom, is_path, parse_expression
+from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import is_rebindable, name_for, torch_name
-from graphdoc.source.tokens import grouping
 
 _ELEMENTS = ("t", "u", "v", "w")
 _VALUE = "_the_value_"
@@ -94,26 +94,17 @@ def convert_expression(source: Source, node: ast.expr, structure: Any, method: s
         return _elementwise(source, node, structure["tuple"], method)
     if isinstance(structure, Mapping) and "list" in structure and isinstance(node, ast.List):
         return _elementwise(source, node, [structure["list"]] * len(node.elts), method)
-    pairs = grouping(source, node)
-    start, end = pairs[0] if pairs else source.span(node)
-    atom = bool(pairs) or is_atom(node, text)
-    edits: list[Edit] = []
-    if isinstance(structure, Mapping) and "dataclass" in structure:
-        edits += name_for(source, "dataclasses", node).edits
-    bare = atom or (_iterated(structure) and binding(node) > 0)
-    template = converted(structure, _VALUE if bare else f"({_VALUE})", method)
+    edits = list(name_for(source, "dataclasses", node).edits) if _is_dataclass(structure) else []
+    template = converted(structure, _VALUE, method)
     if template.count(_VALUE) == 1:
-        before, after = template.split(_VALUE)
-        opening = [Edit(source.file, start, start, before)] if before else []
-        return [*edits, *opening, *([Edit(source.file, end, end, after)] if after else [])]
+        return [*edits, write(source, node, template.replace(_VALUE, "{it}"), it=node)]
     if not is_path(node):
         raise CannotFix("the expression would have to be computed twice")
-    return [*edits, Edit(source.file, start, end, converted(structure, source.code[start:end], method))]
+    return [*edits, write(source, node, converted(structure, text, method))]
 
 
-def _iterated(structure: Any) -> bool:
-    """Whether the value is written as ``… for t in VALUE``, where any operator is fine without parentheses."""
-    return isinstance(structure, Mapping) and next(iter(structure), "") in ("tuple", "list")
+def _is_dataclass(structure: Any) -> bool:
+    return isinstance(structure, Mapping) and "dataclass" in structure
 
 
 def _elementwise(source: Source, node: ast.Tuple | ast.List, structures: Any, method: str) -> list[Edit]:
@@ -166,7 +157,7 @@ def rebinding(
     if structure in (None, "value"):
         return [], []
     edits = []
-    if isinstance(structure, Mapping) and "dataclass" in structure:
+    if _is_dataclass(structure):
         edits += name_for(source, "dataclasses", at).edits
     if (same and structure != "tensor") or (isinstance(node, ast.Name) and not is_rebindable(source, node.id, at)):
         return [_in_place(path, structure, method)], edits

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import CannotFix, replace
+from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.program_slices import binds, reads
-from graphdoc.source.blocks import delete, indent_unit, insert_after, insert_before
+from graphdoc.source.edits import delete, insert_after, insert_before, write
 from graphdoc.source.effects import READS_GRADIENTS
+from graphdoc.source.layout import indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import binding, is_path, key, last_word, targets_of
 from graphdoc.source.places import Edit
@@ -47,7 +48,7 @@ def sum_over_loop(
         behind.append("\n".join([header, *(unit + line for line in again)]))
     return [
         *insert_before(source, loop, [f"{name} = 0.0"]),
-        replace(source, owner, f"{name} = {name} + {text}"),
+        write(source, owner, f"{name} = {name} + {text}"),
         *(e for s in steps for e in delete(source, s)),
         *insert_after(source, loop, behind),
     ]

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.remove_decorator import removal
-from graphdoc.source.blocks import delete, unwrap
+from graphdoc.source.edits import delete, unwrap, write
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import same, targets_of
@@ -42,7 +42,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
                 if name.split(".")[-1] in _DECORATORS:
                     return removal(source, decorator)
                 if name.split(".")[-1] == "cached_property":
-                    return [replace(source, decorator, "property")]
+                    return [write(source, decorator, "property")]
             returning = _returning(source, above, node)
             if returning is not None:
                 _refuse_draws(above)

@@ -16,8 +16,9 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch
-from graphdoc.source.blocks import delete, indent_of, place_text, text_of
+from graphdoc.source.edits import delete
 from graphdoc.source.effects import READS_GRADIENTS, is_bare_call, method_of
+from graphdoc.source.layout import indent_of
 from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, replace, required, statement
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import write
 from graphdoc.source.paths import key, parse_expression
 from graphdoc.source.places import Edit
 
@@ -29,4 +30,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     ]
     if not found:
         raise CannotFix(f"{args['operand']} is not read there")
-    return [replace(source, n, str(required(args, "name"))) for n in found]
+    return [write(source, n, str(required(args, "name"))) for n in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.aliases import view_binding
-from graphdoc.source.blocks import insert_before
+from graphdoc.source.edits import insert_before
 from graphdoc.source.module import Source
 from graphdoc.source.paths import targets_of, without_subscripts
 from graphdoc.source.places import Edit

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, replace, required
-from graphdoc.source.blocks import place_text
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
@@ -34,7 +34,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         text = source.segment(condition) if taken else _negated(source.segment(condition), condition)
         if any(isinstance(n, ast.Call) and ast.dump(n) == ast.dump(where) for n in ast.walk(operand)):
             raise CannotFix("the branch has a choice of its own")
-        new = replace(source, operand, f"torch.where({text}, {source.segment(operand)}, {branch['safe']})")
+        new = write(source, operand, f"torch.where({text}, {source.segment(operand)}, {branch['safe']})")
         if not any(new.start < e.end and e.start < new.end for e in edits if e.file == new.file):
             edits.append(new)
     return edits
@@ -70,7 +70,7 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         lines += [line] if line not in lines else []
         for n in ast.walk(region):
             if isinstance(n, ast.Name) and n.id == name:
-                new = replace(source, n, own)
+                new = write(source, n, own)
                 edits[(new.file, new.start, new.end)] = new
     placed = [e for owner, (source, lines) in behind.items() for e in place_text(source, owner, lines, after=False)]
     return [*placed, *edits.values()]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, replace, required
+from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 
 KIND = "zeros_for_empty"
@@ -26,4 +27,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     function = node.func
     if not isinstance(function, ast.Attribute) or function.attr not in _NAMES:
         raise CannotFix("what asks for the memory is none of torch's own functions")
-    return [replace(source, function, f"{source.segment(function.value)}.{_NAMES[function.attr]}")]
+    return [write(source, function, f"{source.segment(function.value)}.{_NAMES[function.attr]}")]

@@ -21,8 +21,8 @@ from graphdoc.model import Fix, Safety, Span
 from graphdoc.project import is_installed, naming, working_directory
 from graphdoc.proposals.candidates import Candidate
 from graphdoc.redaction import redact
-from graphdoc.source.blocks import is_compound
 from graphdoc.source.effects import another_each_time
+from graphdoc.source.layout import is_compound
 from graphdoc.source.module import Source
 from graphdoc.sourcetext import decode, digest, read_source
 from graphdoc.verify.failing_again import failing_place

@@ -1,80 +1,659 @@
-"""The concrete syntax tree of what a fix has changed: whole, and the same to the letter when written out again.
+"""Making edits on libcst's tree: the nodes that they name are found, changed together, and written out again.
 
-The edits themselves are splices at the interpreter's positions (see ``graphdoc.source.module``). libcst, which keeps
-comments, blanks, quotes and parentheses as nodes of its tree, then reads the changed statements independently: what
-it cannot read, or would write differently, is not a patch.
+The tree is that of one top-level statement's text, so what an edit costs does not grow with the file, and what it does
+not name stays to the letter. What libcst would write otherwise than it reads (it drops form feeds, and turns blanks
+before a tab into others) is put back from the text, line by line.
 """
 
 from __future__ import annotations
 
 import ast
 import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
 
+import libcst as cst
+from libcst.helpers import parse_template_expression, parse_template_module
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+
+from graphdoc.source.layout import Unplaceable, indent_unit
+from graphdoc.source.line_offsets import Lines
 from graphdoc.source.module import Source
+from graphdoc.source.paths import binding, parse_expression
+from graphdoc.source.places import (
+    Arguments,
+    Beside,
+    Copied,
+    Edit,
+    Filled,
+    Instead,
+    Named,
+    Opened,
+    Place,
+    Spot,
+    Text,
+    Under,
+    Written,
+)
+
+# Python ends a line at these three and at nothing else (str.splitlines also splits at form feeds and U+2028).
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_Node = Any  # libcst's own classes differ in what they hold; a tree is checked by libcst when it is made
+_Position = tuple[int, int]
 
 
-def unfaithful(old: Source, new: Source) -> str:
-    """Why the changed statements of ``new`` are no concrete syntax tree of their own; empty where they are.
+class OverlappingEdits(ValueError):
+    """Two edits want to change the same node."""
 
-    Only top-level statements that differ are read, so the cost does not grow with the file.
-    """
-    import libcst
 
-    for statement in changed_statements(old, new):
+class Unreadable(ValueError):
+    """libcst cannot read the statement, or not so that it can be written again."""
+
+
+# -- the tree of one statement ---------------------------------------------------------------------------------------
+
+
+class _Tree:
+    """libcst's tree of a text, and the nodes in it by the offsets that Python's own parser gives them."""
+
+    def __init__(self, text: str, begin: int) -> None:
+        self.text, self.begin = text, begin
         try:
-            if not _is_rewritten(statement):
+            self.module = cst.parse_module(text)
+        except cst.ParserSyntaxError as e:
+            raise Unreadable(f"libcst cannot read line {e.raw_line} of the statement") from e
+        self.written = self.module.code
+        self._lines, self._seen = Lines(text), Lines(self.written)
+        if len(self._lines) != len(self._seen):
+            raise Unreadable("libcst would not write the statement as it reads it")
+        wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
+        found = wrapper.resolve_many([PositionProvider, ParentNodeProvider])
+        self.parents: dict[_Node, _Node] = dict(found[ParentNodeProvider])
+        self._positions: dict[_Node, Any] = dict(found[PositionProvider])
+
+    @cached_property
+    def _expressions(self) -> dict[tuple[_Position, _Position], _Node]:
+        """Expressions by their span, without the parentheses that only group them."""
+        found: dict[tuple[_Position, _Position], _Node] = {}
+        for node, at in self._positions.items():
+            if not isinstance(node, cst.BaseExpression):
                 continue
-        except libcst.ParserSyntaxError as e:
-            try:
-                ast.parse(_whole(statement))
-            except SyntaxError:
-                return f"line {e.raw_line} of a changed statement cannot be read"
-            continue  # syntax newer than libcst: the interpreter's own parser has read it
-        if not _is_odd(changed_statements(new, old)):
-            return "a changed statement would not be written as it was read"
-    return ""
+            start, end = (at.start.line, at.start.column), (at.end.line, at.end.column)
+            found[start, end] = node
+            if isinstance(node, cst.Tuple | cst.GeneratorExp):  # Python's parser counts their parentheses in
+                if node.lpar:
+                    first, last = self._positions[node.lpar[-1]].start, self._positions[node.rpar[0]].end
+                    found[(first.line, first.column), (last.line, last.column)] = node
+                else:
+                    found[(start[0], start[1] - 1), (end[0], end[1] + 1)] = node
+        return found
+
+    @cached_property
+    def _statements(self) -> dict[_Position, _Node]:
+        return {
+            (at.start.line, at.start.column): node
+            for node, at in self._positions.items()
+            if isinstance(node, cst.BaseSmallStatement | cst.BaseCompoundStatement)
+        }
+
+    def holds(self, spot: Spot) -> bool:
+        return self.begin <= spot.start < self.begin + len(self.text)
+
+    def node(self, spot: Spot) -> _Node:
+        """The node at these offsets of the file."""
+        start, end = self._position(spot.start - self.begin), self._position(spot.end - self.begin)
+        found = self._statements.get(start) if spot.statement else self._expressions.get((start, end))
+        if found is None:
+            raise Unreadable("libcst does not see what is to change there")
+        return found
+
+    def _position(self, offset: int) -> _Position:
+        line = self._lines.line_of(offset)
+        column = offset - self._lines.start(line)
+        own, written = self._lines.content(line), self._seen.content(line)
+        # What libcst writes otherwise stands in the indentation: the rest of the line is counted from its end.
+        return line, column if own == written else max(0, column + len(written) - len(own))
+
+    def text_with(self, module: cst.Module) -> str:
+        """The text as it reads with this module in the place of its own."""
+        if self.written == self.text:
+            return module.code
+        old, new, kept = (_LINE.findall(t) for t in (self.written, module.code, self.text))
+        if len(kept) != len(old):
+            raise Unreadable("libcst would not write the statement as it reads it")
+        matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        lines = [
+            line
+            for tag, first, last, low, high in matcher.get_opcodes()
+            for line in (kept[first:last] if tag == "equal" else new[low:high])
+        ]
+        return "".join(lines)
 
 
-def _whole(statement: str) -> str:
-    # At the end of a module libcst loses the first of two blank lines if the second has blanks in it: what comes
-    # behind the statement is read as what stands before the next one.
-    return statement + ("" if statement.endswith(("\n", "\r")) else "\n") + "pass\n"
+@lru_cache(maxsize=64)
+def _tree(text: str, begin: int) -> _Tree:
+    return _Tree(text, begin)
 
 
-def _is_rewritten(statement: str) -> bool:
-    """Whether libcst writes a statement otherwise than it reads it; that it leaves out a form feed does not count."""
-    import libcst
-
-    text = _whole(statement)
-    return libcst.parse_module(text).code.replace("\f", "") != text.replace("\f", "")
-
-
-def _is_odd(statements: list[str]) -> bool:
-    """Whether libcst would write one of these otherwise already (it turns blanks before a tab into others): then it is
-    no judge of what was made of them, and the interpreter's own parser has read that."""
-    import libcst
-
-    try:
-        return any(_is_rewritten(s) for s in statements)
-    except libcst.ParserSyntaxError:
-        return True
-
-
-def changed_statements(old: Source, new: Source) -> list[str]:
-    """The source of every top-level statement of ``new`` that is not, to the letter, one of ``old``."""
-    before, after = _statements(old), _statements(new)
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    return [text for tag, _, _, low, high in matcher.get_opcodes() if tag != "equal" for text in after[low:high]]
-
-
-def _statements(source: Source) -> list[str]:
-    tree = source.tree
-    if tree is None or not tree.body:
-        return []
+def _chunks(source: Source) -> list[tuple[int, int]]:
+    """Where each top-level statement starts and where its last line ends; those that share a line are one."""
+    found: list[tuple[int, int]] = []
     lines = source.lines
-    # A statement with everything up to the next one: comments and blank lines belong to a concrete tree too.
-    # Those that begin in the middle of a line belong to the statement before them.
-    heads = {lines.start(lines.line_of(source.start_of(s))): source.start_of(s) for s in reversed(tree.body)}
-    starts = sorted(line for line, first in heads.items() if not source.code[line:first].strip())
-    ends = [*starts[1:], len(source.code)]
-    return [source.code[a:b] for a, b in zip(starts, ends, strict=True)] if starts else [source.code]
+    for statement in source.tree.body if source.tree else ():
+        start, end = source.start_of(statement), lines.after(lines.line_of(source.span(statement)[1]))
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+# -- all edits of one file -------------------------------------------------------------------------------------------
+
+
+def rewritten(source: Source, edits: Iterable[Edit]) -> str:
+    """The text of a file with these edits made.
+
+    Raises:
+        OverlappingEdits: two of them change the same node, or one changes what another takes out.
+        Unreadable: libcst cannot read the statement, or would not write it as it was.
+        Unplaceable: the layout leaves no room for one of them.
+    """
+    given = list(edits)
+    wanted = [*dict.fromkeys(e for e in given if e.once), *(e for e in given if not e.once)]
+    files = _Files(source)
+    parts: list[str] = []
+    done = 0
+    for start, end in files.chunks:
+        own = [e for e in wanted if e.at is not None and start <= e.at.start < end]
+        if own:
+            _check(own)
+            tree = files.tree(start, end)
+            parts += (source.code[done:start], tree.text_with(files.changed(tree, tree.module, own)))
+            done = end
+    ending = (f"{t}{source.lines.newline}" for e in wanted if e.at is None for t in getattr(e.change, "texts", ()))
+    return source.bom + "".join(parts) + source.code[done:] + "".join(ending)
+
+
+def _check(edits: Sequence[Edit]) -> None:
+    """Raise where an edit lies in what another one takes out."""
+    for edit in edits:
+        for other in edits if _takes_out(edit) else ():
+            assert edit.at is not None and other.at is not None
+            if other is edit or (other.at == edit.at and (other.change == edit.change or not _takes_out(other))):
+                continue
+            if other.at == edit.at:
+                raise OverlappingEdits("two changes meet at the same place")
+            if edit.at.holds(other.at) and not any(s.holds(other.at) for s in _spots(edit.change)):
+                raise OverlappingEdits("a change lies within what another one takes out")
+
+
+def _takes_out(edit: Edit) -> bool:
+    """Whether what stands there is gone, but for the parts of it that are put elsewhere."""
+    return isinstance(edit.change, Instead | Filled) and all(edit.at != s for s in _spots(edit.change))
+
+
+def _spots(change: object) -> Iterator[Spot]:
+    """The nodes that a change puts elsewhere, with what is changed inside them."""
+    for text in (getattr(change, "written", None), *getattr(change, "texts", ())):
+        if isinstance(text, Written):
+            yield from (part for _, part in text.parts if isinstance(part, Spot))
+
+
+class _Files:
+    """The trees of one file's top-level statements."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.chunks = _chunks(source)
+
+    def tree(self, start: int, end: int) -> _Tree:
+        return _tree(self.source.code[start:end], start)
+
+    def _around(self, spot: Spot) -> _Tree:
+        return self.tree(*next((s, e) for s, e in self.chunks if s <= spot.start < e))
+
+    def changed(self, tree: _Tree, root: _Node, edits: Sequence[Edit]) -> _Node:
+        """A node with these edits made inside it."""
+        by_node: dict[_Node, list[Edit]] = {}
+        for edit in edits:
+            assert edit.at is not None
+            own = by_node.setdefault(tree.node(edit.at), [])
+            if edit not in own or not _takes_out(edit):
+                own.append(edit)
+        return root.visit(_Maker(self, tree, by_node))
+
+    def expression(self, spot: Spot) -> _Node:
+        return self._around(spot).node(spot)
+
+    def unit(self, spot: Spot) -> str:
+        """How far a block is indented around a statement."""
+        lines = self.source.lines
+        line = lines.line_of(spot.start)
+        place = Place(
+            self.source.file, line, spot.start - lines.start(line) + 1, line, spot.start - lines.start(line) + 2
+        )
+        node = self.source.node_statement(place)
+        return indent_unit(self.source, node) if node is not None else "    "
+
+    def copy(self, copied: Copied) -> list[_Node]:
+        """A statement's line, or the statement alone where it shares its line."""
+        tree = self._around(copied.at)
+        node = tree.node(copied.at)
+        line = tree.parents[node]
+        whole = line if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else node
+        if copied.edits:
+            # A statement's own edits are made by the block that it stands in.
+            block = cst.Module([_line(whole)])
+            made = self.changed(tree, block, copied.edits).body
+        else:
+            made = [whole.deep_clone()]
+        lines = [_line(m) for m in made]
+        return [lines[0].with_changes(leading_lines=[]), *lines[1:]] if lines else []
+
+
+def _line(statement: _Node) -> _Node:
+    return statement if isinstance(statement, cst.BaseStatement) else cst.SimpleStatementLine([_unended(statement)])
+
+
+def _unended(statement: _Node) -> _Node:
+    return statement.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+
+
+# -- the visit -------------------------------------------------------------------------------------------------------
+
+
+class _Maker(cst.CSTTransformer):
+    """Makes the edits of some nodes while the tree is written anew around them."""
+
+    def __init__(self, files: _Files, tree: _Tree, edits: dict[_Node, list[Edit]]) -> None:
+        super().__init__()
+        self.files, self.tree, self.edits = files, tree, edits
+        self.results: dict[_Node, _Node] = {}
+        moved = (self._own(s) for own in edits.values() for e in own for s in _spots(e.change))
+        self.open: set[_Node] = set()
+        for start in [*edits, *moved]:
+            node = start
+            while node is not None and node not in self.open:
+                self.open.add(node)
+                node = tree.parents.get(node)
+
+    def _own(self, spot: Spot) -> _Node:
+        """The node in this tree; None where it stands in another one."""
+        return self.tree.node(spot) if self.tree.holds(spot) else None
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        return node in self.open or not self.tree.parents.get(node)
+
+    def on_leave(self, original: cst.CSTNode, updated: Any) -> Any:
+        if isinstance(original, cst.Module | cst.IndentedBlock):
+            updated = _Block(self, original, updated).made()
+        elif isinstance(original, cst.SimpleStatementSuite):
+            updated = _Suite(self, original, updated).made()
+        elif isinstance(original, cst.BaseExpression):
+            self.results[original] = updated
+            for edit in self.edits.get(original, ()):
+                updated = self._expression(edit, updated)
+                self.results[original] = updated
+        if original in self.open:
+            self.results[original] = updated
+        return updated
+
+    def _expression(self, edit: Edit, node: _Node) -> _Node:
+        change = edit.change
+        if isinstance(change, Filled):
+            return self._filled(change, node)
+        if isinstance(change, Named):
+            attribute = isinstance(node, cst.Attribute)
+            return node.with_changes(attr=cst.Name(change.name)) if attribute else node.with_changes(value=change.name)
+        if isinstance(change, Arguments) and isinstance(node, cst.Call):
+            return _with_arguments(node, change)
+        raise Unreadable("no such change can be made to an expression")
+
+    def _filled(self, change: Filled, node: _Node) -> _Node:
+        parts = self.parts(change.written)
+        made = _fill(change.written.template, parts)
+        if made.lpar:
+            return made
+        if node.lpar and not any(p.deep_equals(node) for p in parts.values()):
+            return made.with_changes(lpar=node.lpar, rpar=node.rpar)
+        value = parse_expression(f"({_code(made)}\n)")
+        return _parenthesized(made) if value is not None and binding(value) < change.room else made
+
+    def parts(self, written: Written) -> dict[str, _Node]:
+        """What stands for each name of a template."""
+        return {name: self._part(part) for name, part in written.parts}
+
+    def _part(self, part: Spot | str) -> _Node:
+        if isinstance(part, str):
+            try:
+                return cst.parse_expression(part)
+            except cst.ParserSyntaxError:
+                return cst.parse_expression(f"({part})")
+        found: _Node = self._own(part) or self.files.expression(part)
+        return self.results.get(found, found).deep_clone()
+
+    def lines(self, texts: Iterable[Text], unit: str) -> list[_Node]:
+        """The statements that a change asks for, each a line or a compound statement."""
+        found: list[_Node] = []
+        for text in texts:
+            if isinstance(text, Copied):
+                found += self.files.copy(text)
+            elif isinstance(text, Written):
+                made = parse_template_module(text.template + "\n", **self.parts(text))
+                found += _indented(made, unit, self.tree.module.default_indent)
+            else:
+                found += _indented(cst.parse_module(text + "\n"), unit, self.tree.module.default_indent)
+        return found
+
+
+def _code(node: _Node) -> str:
+    return cst.Module([]).code_for_node(node)
+
+
+def _parenthesized(node: _Node) -> _Node:
+    return node.with_changes(lpar=[cst.LeftParen(), *node.lpar], rpar=[*node.rpar, cst.RightParen()])
+
+
+def _fill(template: str, parts: dict[str, _Node]) -> _Node:
+    """A template with its parts, in parentheses only where it would mean something else without them."""
+    loose = [n for n, p in parts.items() if not p.lpar and not isinstance(p, cst.Name | cst.Attribute | cst.Call)]
+    safe = {n: _parenthesized(p) if n in loose else p for n, p in parts.items()}
+    made = parse_template_expression(template, **safe)
+    for name in loose:
+        bare = parse_template_expression(template, **{**safe, name: parts[name]})
+        if _meaning(bare) == _meaning(made):
+            safe[name], made = parts[name], bare
+    return made
+
+
+def _meaning(node: _Node) -> str:
+    value = parse_expression(f"({_code(node)}\n)")
+    return ast.dump(value) if value is not None else _code(node)
+
+
+def _with_arguments(node: cst.Call, change: Arguments) -> cst.Call:
+    """A call with fewer or more arguments; what stands between those that stay is kept."""
+    kept: list[_Node] = []
+    for index, argument in enumerate(node.args):
+        if index not in change.dropped:
+            kept.append(argument)
+        elif kept and index == len(node.args) - 1:  # what stood before the closing parenthesis goes on standing there
+            kept[-1] = kept[-1].with_changes(
+                comma=_without_comment(argument.comma), whitespace_after_arg=argument.whitespace_after_arg
+            )
+    for text in change.added:
+        new = cst.parse_expression(f"_({text})").args[0]  # type: ignore[attr-defined]
+        if kept:
+            last = kept[-1]
+            if isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
+                last = last.with_changes(value=_parenthesized(last.value))
+            new = new.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+            comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+            kept[-1] = last.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))
+        kept.append(new)
+    return node.with_changes(args=kept)
+
+
+def _without_comment(comma: _Node) -> _Node:
+    after = getattr(comma, "whitespace_after", None)
+    if not isinstance(after, cst.ParenthesizedWhitespace):
+        return comma
+    first = after.first_line.with_changes(comment=None, whitespace=cst.SimpleWhitespace(""))
+    return comma.with_changes(whitespace_after=after.with_changes(first_line=first))
+
+
+def _indented(module: cst.Module, unit: str, default: str) -> list[_Node]:
+    """The statements of a text, their blocks indented as those of the file are."""
+    made = module if unit == default else module.visit(_Unit(unit))
+    return list(made.body)
+
+
+class _Unit(cst.CSTTransformer):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def leave_IndentedBlock(self, _: cst.IndentedBlock, updated_node: cst.IndentedBlock) -> Any:
+        return updated_node.with_changes(indent=self.unit)
+
+
+# -- statements in their blocks --------------------------------------------------------------------------------------
+
+
+class _Row:
+    """One line of a block (or one compound statement), as it was and with the changes inside its statements."""
+
+    def __init__(self, maker: _Maker, original: _Node, updated: _Node) -> None:
+        self.maker, self.line = maker, updated
+        simple = isinstance(original, cst.SimpleStatementLine | cst.SimpleStatementSuite)
+        self.originals: list[_Node] = list(original.body) if simple else [original]
+        self.updated: list[_Node] = list(updated.body) if simple else [updated]
+        self.shared = len(self.originals) > 1 or isinstance(original, cst.SimpleStatementSuite)
+        self.suite = isinstance(original, cst.SimpleStatementSuite)
+
+    def edits(self, node: _Node, kind: type) -> list[Any]:
+        return [e.change for e in self.maker.edits.get(node, ()) if isinstance(e.change, kind)]
+
+    @property
+    def touched(self) -> bool:
+        return any(self.maker.edits.get(n) for n in self.originals)
+
+    def _made(self, node: _Node, texts: Iterable[Text]) -> list[_Node]:
+        spot = self.maker.edits[node][0].at
+        assert spot is not None
+        return self.maker.lines(texts, self.maker.files.unit(spot))
+
+    def around(self, node: _Node, after: bool) -> list[_Node]:
+        texts = [t for c in self.edits(node, Beside) if c.after == after for t in c.texts]
+        return self._made(node, texts) if texts else []
+
+    def in_place(self, node: _Node) -> list[_Node] | None:
+        """What stands in the place of a statement; None where it stays."""
+        opened = self.edits(node, Opened)
+        if opened:
+            return _opened(self.maker, opened[0])
+        instead = self.edits(node, Instead)
+        return self._made(node, instead[0].texts) if instead else None
+
+    def lines(self, alone: bool) -> list[_Node]:
+        """The lines that stand in the place of this one; ``alone``: nothing else stands in its block."""
+        if not self.touched:
+            return [self.line]
+        if not self.shared:
+            node = self.originals[0]
+            instead = self.in_place(node)
+            own = [self.line] if instead is None else instead
+            if instead:
+                own = _with_end_of(self.line, own)
+            made = [*self.around(node, False), *own, *self.around(node, True)]
+            if not made and alone:
+                made = [_passing(self.line)]
+            return _headed(made, self.line.leading_lines)
+        return self._shared_lines(alone)
+
+    def _shared_lines(self, alone: bool) -> list[_Node]:
+        before: list[_Node] = []
+        after: list[_Node] = []
+        small: list[_Node] = []
+        last = len(self.originals) - 1
+        for index, (node, updated) in enumerate(zip(self.originals, self.updated, strict=True)):
+            lead, instead, behind = self.around(node, False), self.in_place(node), self.around(node, True)
+            if lead and not index and not self.suite:
+                before += lead
+            else:
+                small += _small(lead)
+            small += [updated] if instead is None else _small(instead)
+            if behind and index == last and not self.suite:
+                after += behind
+            else:
+                small += _small(behind)
+        if not small and alone and not before and not after:
+            small = [cst.Pass()]
+        ended = [
+            s.with_changes(semicolon=cst.Semicolon(whitespace_after=cst.SimpleWhitespace(" ")))
+            if isinstance(s.semicolon, cst.MaybeSentinel)
+            else s
+            for s in small[:-1]
+        ]
+        final = small[-1:] if small and small[-1] is self.updated[-1] else [_unended(s) for s in small[-1:]]
+        line = [self.line.with_changes(body=[*ended, *final])] if small else []
+        if self.suite:
+            return line
+        return _headed([*before, *line, *after], self.line.leading_lines)
+
+    def apart(self) -> list[tuple[_Node, list[_Node]]]:
+        """Each statement with a line of its own."""
+        made = []
+        for index, (node, updated) in enumerate(zip(self.originals, self.updated, strict=True)):
+            if self.maker.edits.get(node) and any(not isinstance(e.change, Under) for e in self.maker.edits[node]):
+                raise Unplaceable("the statements share lines with others")
+            line = cst.SimpleStatementLine([_unended(updated)])
+            if index == len(self.originals) - 1:
+                line = line.with_changes(trailing_whitespace=self.line.trailing_whitespace)
+            if not index and not self.suite:
+                line = line.with_changes(leading_lines=self.line.leading_lines)
+            made.append((node, [line]))
+        return made
+
+
+def _opened(maker: _Maker, change: Opened) -> list[_Node]:
+    """The lines of that block of a compound statement in which a statement stands."""
+    wanted = maker.tree.node(change.body)
+    block = maker.tree.parents[wanted]
+    if not isinstance(block, cst.IndentedBlock | cst.SimpleStatementSuite):
+        block = maker.tree.parents[block]
+    made: _Node = maker.results.get(block, block)
+    if isinstance(made, cst.SimpleStatementSuite):
+        return [cst.SimpleStatementLine(made.body, trailing_whitespace=made.trailing_whitespace)]
+    return list(made.body)
+
+
+def _small(lines: Sequence[_Node]) -> list[_Node]:
+    """Statements as they stand behind one another on one line."""
+    found: list[_Node] = []
+    for line in lines:
+        if not isinstance(line, cst.SimpleStatementLine) or line.trailing_whitespace.comment is not None:
+            raise Unplaceable("no compound statement fits into a one-line body")
+        found += line.body
+    return found
+
+
+def _with_end_of(line: _Node, made: Sequence[_Node]) -> list[_Node]:
+    """New lines of which the last keeps the comment of the old one."""
+    ending = getattr(line, "trailing_whitespace", None)
+    last = made[-1]
+    if ending is None or not isinstance(last, cst.SimpleStatementLine) or last.trailing_whitespace.comment is not None:
+        return list(made)
+    return [*made[:-1], last.with_changes(trailing_whitespace=ending)]
+
+
+def _passing(line: _Node) -> _Node:
+    ending = getattr(line, "trailing_whitespace", None) or cst.TrailingWhitespace()
+    return cst.SimpleStatementLine([cst.Pass()], trailing_whitespace=ending)
+
+
+def _headed(lines: Sequence[_Node], above: Sequence[_Node]) -> list[_Node]:
+    """Lines with what stood above the first of the old ones (comments, blank lines)."""
+    if not lines:
+        return []
+    rest = [m.with_changes(leading_lines=[]) if m.leading_lines is above else m for m in lines[1:]]
+    first = lines[0]
+    own = [] if first.leading_lines is above else first.leading_lines
+    return [first.with_changes(leading_lines=[*above, *own]), *rest]
+
+
+class _Block:
+    """A block's lines: with new ones, without some, some of them below a header of their own."""
+
+    def __init__(self, maker: _Maker, original: _Node, updated: _Node) -> None:
+        self.maker, self.updated = maker, updated
+        self.rows = [_Row(maker, o, u) for o, u in zip(original.body, updated.body, strict=True)]
+
+    def made(self) -> _Node:
+        if not any(r.touched for r in self.rows):
+            return self.updated
+        alone = len(self.rows) == 1
+        units: list[tuple[list[_Node], list[_Node], list[_Node]]] = []  # statements, lines, what stood above them
+        for row in self.rows:
+            if row.shared and any(row.edits(n, Under) for n in row.originals) and not self._whole(row):
+                units += [([n], lines, []) for n, lines in row.apart()]
+            else:
+                units.append((row.originals, row.lines(alone), getattr(row.line, "leading_lines", [])))
+        body, rest = self._joined(self._below(units))
+        footer = [*rest, *self.updated.footer]
+        return self.updated.with_changes(body=body, footer=footer)
+
+    def _whole(self, row: _Row) -> bool:
+        """Whether what goes below a header are whole lines, this one among them."""
+        changes = [c for n in row.originals for c in row.edits(n, Under)]
+        first = bool(row.edits(row.originals[0], Under))
+        return first and all(self._ends_row(self.maker.tree.node(c.last)) for c in changes)
+
+    def _ends_row(self, node: _Node) -> bool:
+        return any(r.originals[-1] is node for r in self.rows)
+
+    def _below(self, units: list[Any]) -> list[Any]:
+        """The units with headers put in: a header and what is below it are one unit."""
+        for row in self.rows:
+            for node in row.originals:
+                for change in row.edits(node, Under):
+                    units = self._headed(units, node, change)
+        return units
+
+    def _headed(self, units: list[Any], first: _Node, change: Under) -> list[Any]:
+        last = self.maker.tree.node(change.last)
+        try:
+            low = next(i for i, u in enumerate(units) if first in u[0])
+            high = next(i for i, u in enumerate(units) if last in u[0])
+        except StopIteration as e:
+            raise Unplaceable("the statements share lines with others") from e
+        inner, rest = self._joined(units[low : high + 1])
+        spot = next(e.at for e in self.maker.edits[first] if e.change == change)
+        assert spot is not None
+        unit = self.maker.files.unit(spot)
+        header = cst.parse_module(f"{change.header}\n    pass\n").body[0]
+        own = unit if unit != self.maker.tree.module.default_indent else None
+        block = cst.IndentedBlock([inner[0].with_changes(leading_lines=[]), *inner[1:]], indent=own, footer=rest)
+        made = header.with_changes(body=block, leading_lines=inner[0].leading_lines)
+        nodes = [n for u in units[low : high + 1] for n in u[0]]
+        return [*units[:low], (nodes, [made], []), *units[high + 1 :]]
+
+    @staticmethod
+    def _joined(units: list[Any]) -> tuple[list[_Node], list[_Node]]:
+        """The lines of all units; what stood above a line that is gone stands above the next one, or at the end."""
+        found: list[_Node] = []
+        carried: list[_Node] = []
+        for _, lines, above in units:
+            if not lines:
+                carried += above
+                continue
+            found += [lines[0].with_changes(leading_lines=[*carried, *lines[0].leading_lines]), *lines[1:]]
+            carried = []
+        return found, carried
+
+
+class _Suite:
+    """The body of a compound statement on the line of its header."""
+
+    def __init__(self, maker: _Maker, original: _Node, updated: _Node) -> None:
+        self.maker, self.updated = maker, updated
+        self.row = _Row(maker, original, updated)
+
+    def made(self) -> _Node:
+        row = self.row
+        if not row.touched:
+            return self.updated
+        if not any(row.edits(n, Under) for n in row.originals):
+            return row.lines(True)[0]
+        lines: list[Any] = [([n], made, []) for n, made in row.apart()]
+        block = _Block.__new__(_Block)
+        block.maker, block.updated, block.rows = self.maker, self.updated, [row]
+        body, _ = block._joined(block._below(lines))
+        spot = next(e.at for n in row.originals for e in self.maker.edits.get(n, ()))
+        assert spot is not None
+        unit = self.maker.files.unit(spot)
+        own = unit if unit != self.maker.tree.module.default_indent else None
+        return cst.IndentedBlock(body, indent=own)

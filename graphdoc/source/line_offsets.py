@@ -1,20 +1,13 @@
-"""A file's text as lines: offsets, line ends, indentation, and the splicing of edits."""
+"""A file's text as lines: offsets, line ends, indentation."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable
-
-from graphdoc.source.places import Edit
 
 # Python ends a line at these three and at nothing else (str.splitlines also splits at form feeds and U+2028).
 _LINE_END = re.compile(r"\r\n|\n|\r")
-
-
-class OverlappingEdits(ValueError):
-    """Two edits want to change the same characters."""
 
 
 class Lines:
@@ -74,27 +67,3 @@ class Lines:
         """UTF-8 bytes from 0 for a column in characters from 1."""
         head = self.content(line)[: column - 1]
         return column - 1 if head.isascii() else len(head.encode("utf-8", "surrogatepass"))
-
-
-def splice(text: str, edits: Iterable[Edit]) -> str:
-    """The text with all edits made, each at its position in the original.
-
-    Insertions at one offset keep their order, except that an edit marked ``once`` comes first; it is made once however
-    often it is given.
-
-    Raises:
-        OverlappingEdits: two edits change the same characters.
-    """
-    ordered: list[Edit] = []
-    for edit in edits:
-        if not (edit.once and edit in ordered):
-            ordered.append(edit)
-    ordered.sort(key=lambda e: (e.start, e.end, not e.once))
-    parts: list[str] = []
-    at = 0
-    for edit in ordered:
-        if edit.start < at:
-            raise OverlappingEdits(f"two changes meet at offset {edit.start}")
-        parts += (text[at : edit.start], edit.text)
-        at = edit.end
-    return "".join(parts) + text[at:]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from graphdoc.source.line_offsets import Lines, splice
+from graphdoc.source.line_offsets import Lines
 from graphdoc.source.paths import is_path, key, last_word, parse_expression, same, targets_of
-from graphdoc.source.places import Argument, Call, Edit, Expression, Place, Statement
+from graphdoc.source.places import Argument, Call, Expression, Place, Statement
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -309,11 +309,3 @@ class Source:
         """The paths that the statement at a position assigns (``("seq", "self.state")``)."""
         node = self.node_statement(self._spot(line, column))
         return tuple(key(t) for t in targets_of(node)) if node is not None else ()
-
-    def splice(self, edits: Iterable[Edit]) -> str:
-        """The whole text with these edits made.
-
-        Raises:
-            graphdoc.source.line_offsets.OverlappingEdits: two of them change the same characters.
-        """
-        return self.bom + splice(self.code, edits)

@@ -200,3 +200,11 @@ def targets_of(statement: ast.AST) -> list[ast.expr]:
         if isinstance(child, ast.expr):
             leaves += [n.target for n in ast.walk(child) if isinstance(n, ast.NamedExpr)]
     return leaves
+
+
+def weights_of(node: ast.Call) -> tuple[str, int]:
+    """The name and the position of the argument that weighs what a call differentiates."""
+    path = ast.unparse(node.func).split(".")
+    if path[-1] == "grad":
+        return "grad_outputs", 2
+    return ("grad_tensors", 1) if path[-2:-1] == ["autograd"] else ("gradient", 0)

@@ -82,14 +82,108 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """A node by its offsets in a file, in characters and without a byte order mark.
+
+    An expression by its span without grouping parentheses, a statement by where it starts, decorators left out.
+    """
+
+    start: int
+    end: int
+    statement: bool = False
+
+    def holds(self, other: Spot) -> bool:
+        """Whether another node lies within this one."""
+        return self.start <= other.start and other.end <= self.end
+
+
+@dataclass(frozen=True)
+class Written:
+    """A template whose ``{name}`` stand for expressions: nodes of the same file, or texts."""
+
+    template: str
+    parts: tuple[tuple[str, Spot | str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A statement of the same file with the comment on its last line, as it stands or with edits made inside it."""
+
+    at: Spot
+    edits: tuple[Edit, ...] = ()
+
+
+Text = str | Written | Copied
+"""What a statement is made of: a text without indentation, a template, or a statement that stands elsewhere."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A template in the place of an expression, which may be one of its parts.
+
+    ``room``: how tightly the result has to bind to stand there without parentheses (``paths.binding``).
+    """
+
+    written: Written
+    room: int = 0
+
+
+@dataclass(frozen=True)
+class Named:
+    """Another name in the place of a name, or behind the last dot of an attribute."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Arguments of a call, by their index in the source, that go, and new ones behind the others."""
+
+    dropped: tuple[int, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Statements before or behind a statement, in its block."""
+
+    texts: tuple[Text, ...]
+    after: bool
+
+
+@dataclass(frozen=True)
+class Instead:
+    """Statements in the place of a statement; none removes it."""
+
+    texts: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True)
+class Under:
+    """A header (``with torch.no_grad():``) above a statement and those that follow it up to the last one."""
+
+    header: str
+    last: Spot
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The statements of one block of a compound statement in its place; ``body`` is the first of them."""
+
+    body: Spot
+
+
+Change = Filled | Named | Arguments | Beside | Instead | Under | Opened
+
+
+@dataclass(frozen=True)
 class Edit:
-    """Replace ``[start, end)`` of a file's text by ``text``; offsets in characters, without a byte order mark.
+    """One change of one node of a file (None: of a file without statements), see ``graphdoc.source.concrete``.
 
     ``once`` marks an edit that several fixes may ask for and that is made a single time (an import).
     """
 
     file: str
-    start: int
-    end: int
-    text: str
+    at: Spot | None
+    change: Change
     once: bool = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphdoc.source.blocks import ends_line, insert_after, insert_before
+from graphdoc.source.edits import insert_after, insert_before
+from graphdoc.source.layout import ends_line
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import targets_of
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Beside, Edit
 
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
 
@@ -202,4 +203,4 @@ def add_import(source: Source, statement: str) -> list[Edit]:
         return insert_after(source, anchor, [statement], once=True)
     if body:
         return insert_before(source, body[0], [statement], once=True)
-    return [Edit(source.file, len(source.code), len(source.code), statement + source.lines.newline, True)]
+    return [Edit(source.file, None, Beside((statement,), True), True)]

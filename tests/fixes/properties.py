@@ -14,7 +14,7 @@ from typing import Any
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
-from graphdoc.source.blocks import begins_line, ends_line, is_compound
+from graphdoc.source.layout import begins_line, ends_line, is_compound
 from graphdoc.source.module import Source
 from graphdoc.source.paths import parse_expression, same
 from graphdoc.source.places import Place

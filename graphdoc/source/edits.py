@@ -1,0 +1,143 @@
+"""The primitives that every kind of fix is made of: each names nodes of a file and what is to stand there.
+
+They are made on libcst's tree by ``graphdoc.source.concrete``. Reading stays on the interpreter's own tree, which is
+ten times quicker: a node of it is named by its place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from graphdoc.source.module import Source
+from graphdoc.source.paths import binding, operator_binding
+from graphdoc.source.places import (
+    Arguments,
+    Beside,
+    Copied,
+    Edit,
+    Filled,
+    Instead,
+    Named,
+    Opened,
+    Spot,
+    Text,
+    Under,
+    Written,
+)
+
+Piece = ast.expr | str
+"""What stands for a name of a template: an expression of the same file, or a text."""
+
+
+def spot(source: Source, node: ast.AST) -> Spot:
+    """Where a node stands."""
+    return Spot(*source.span(node), isinstance(node, ast.stmt))
+
+
+def written(source: Source, template: str, **parts: Piece) -> Written:
+    """A template whose ``{name}`` are these expressions; parentheses are added where they are needed."""
+    return Written(template, tuple((n, p if isinstance(p, str) else spot(source, p)) for n, p in parts.items()))
+
+
+# -- expressions -----------------------------------------------------------------------------------------------------
+
+
+def write(source: Source, node: ast.expr, template: str, **parts: Piece) -> Edit:
+    """Put a template in the place of an expression.
+
+    The expression itself may be one of the parts; a part comes with what is changed inside it.
+    """
+    return Edit(source.file, spot(source, node), Filled(written(source, template, **parts), _room(source, node)))
+
+
+def rename(source: Source, node: ast.expr | ast.arg, name: str) -> Edit:
+    """Another name in the place of a name or a parameter, or behind the last dot of an attribute."""
+    at = spot(source, node)
+    if isinstance(node, ast.arg):  # without its annotation
+        at = Spot(at.start, at.start + len(node.arg))
+    return Edit(source.file, at, Named(name))
+
+
+def _room(source: Source, node: ast.expr) -> int:
+    """How tightly an expression has to bind to stand in the place of this one; 0 where commas or the ends of a
+    statement are around it."""
+    above = source.parents.get(node)
+    if isinstance(above, ast.Call) and above.func is not node:
+        return 1
+    if isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.List | ast.Tuple | ast.Set | ast.FormattedValue):
+        return 1
+    if isinstance(above, ast.Subscript) and above.slice is node:
+        return 1
+    if isinstance(above, ast.BinOp):
+        power = isinstance(above.op, ast.Pow)
+        return operator_binding(above.op) + (power if above.left is node else not power)
+    return binding(node)
+
+
+# -- the arguments of a call -----------------------------------------------------------------------------------------
+
+
+def add_argument(source: Source, node: ast.Call, text: str) -> list[Edit]:
+    """Put an argument behind the others."""
+    return [Edit(source.file, spot(source, node), Arguments(added=(text,)))]
+
+
+def set_keyword(source: Source, node: ast.Call, name: str, value: str) -> list[Edit]:
+    """Give a call this keyword argument; a value that it has is replaced, the same value gives no edit."""
+    for keyword in node.keywords:
+        if keyword.arg == name:
+            return [] if source.segment(keyword.value) == value else [write(source, keyword.value, value)]
+    return add_argument(source, node, f"{name}={value}")
+
+
+def drop_arguments(source: Source, node: ast.Call, unwanted: Callable[[int, str | None], bool]) -> list[Edit]:
+    """Remove the arguments for whose index and keyword ``unwanted`` is true; none of them gives no edit."""
+    given = sorted([*node.args, *node.keywords], key=lambda a: source.span(a))
+    dropped = [i for i, a in enumerate(given) if unwanted(i, getattr(a, "arg", None))]
+    return [Edit(source.file, spot(source, node), Arguments(dropped=tuple(dropped)))] if dropped else []
+
+
+def without_flag(source: Source, node: ast.Call) -> list[Edit]:
+    """Take ``retain_graph`` out of a backward call; no edit where it is not given."""
+    return drop_arguments(source, node, lambda _, keyword: keyword == "retain_graph")
+
+
+# -- statements ------------------------------------------------------------------------------------------------------
+
+
+def insert_after(source: Source, statement: ast.stmt, texts: Sequence[Text], once: bool = False) -> list[Edit]:
+    """Insert statements behind a statement, in its block."""
+    return [Edit(source.file, spot(source, statement), Beside(tuple(texts), True), once)] if texts else []
+
+
+def insert_before(source: Source, statement: ast.stmt, texts: Sequence[Text], once: bool = False) -> list[Edit]:
+    """Insert statements before a statement (and its decorators), in its block."""
+    return [Edit(source.file, spot(source, statement), Beside(tuple(texts), False), once)] if texts else []
+
+
+def instead(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[Edit]:
+    """Put statements in the place of a statement."""
+    return [Edit(source.file, spot(source, statement), Instead(tuple(texts)))]
+
+
+def delete(source: Source, statement: ast.stmt) -> list[Edit]:
+    """Remove a statement and the comment on its line; ``pass`` stays where the block would be empty."""
+    return instead(source, statement, ())
+
+
+def copied(source: Source, statement: ast.stmt, edits: Sequence[Edit] = ()) -> Copied:
+    """A statement as it is to stand elsewhere, with edits made inside it."""
+    return Copied(spot(source, statement), tuple(edits))
+
+
+def wrap(source: Source, statements: Sequence[ast.stmt], header: str) -> list[Edit]:
+    """Put ``header`` (``with …:``) before consecutive statements of one block and indent them."""
+    last = spot(source, statements[-1])
+    return [Edit(source.file, spot(source, statements[0]), Under(header, last))]
+
+
+def unwrap(source: Source, statement: ast.stmt, body: Sequence[ast.stmt] | None = None) -> list[Edit]:
+    """Replace a compound statement by (one of) its bodies; the header goes."""
+    inner = body if body is not None else statement.body  # type: ignore[attr-defined]
+    return [Edit(source.file, spot(source, statement), Opened(spot(source, inner[0])))]
