@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import CannotFix, Sources, place, source_of, statement
-from graphdoc.source.edits import drop_arguments
+from graphdoc.source.edits import drop_arguments, rename, write
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
@@ -77,8 +77,6 @@ def renamed(source: Source, node: ast.expr, new: str) -> list[Edit]:
         if new == "no_grad":
             edits += drop_arguments(source, node, lambda *_: True)
     if isinstance(function, ast.Attribute):
-        end = source.span(function)[1]
-        return [Edit(source.file, end - len(function.attr), end, new), *edits]
+        return [rename(source, function, new), *edits]
     name = name_for(source, f"torch.{new}", node, "import torch")
-    start, end = source.span(function)
-    return [Edit(source.file, start, end, name.text), *name.edits, *edits]
+    return [write(source, function, name.text), *name.edits, *edits]

@@ -79,6 +79,8 @@ def apply(sources: Sources, wanted: Iterable[Edit]) -> dict[str, str]:
             raise CannotFix(f"two changes to {file} meet at the same place") from e
         except (concrete.Unreadable, Unplaceable) as e:
             raise CannotFix(str(e)) from e
+        except RecursionError as e:
+            raise CannotFix("the source is too deeply nested there") from e
         if text == source.text:
             continue
         if Source(file, text).tree is None:

@@ -28,13 +28,23 @@ from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.fixes.slice_writes import clone_before, refuse_for_caller, rewrite
 from graphdoc.fixes.view_writes import clone_whole, written_name
 from graphdoc.source.displays import is_list
-from graphdoc.source.edits import drop_arguments, insert_before, set_keyword
+from graphdoc.source.edits import (
+    bound,
+    copied,
+    drop_arguments,
+    insert_before,
+    instead,
+    rename,
+    set_keyword,
+    write,
+    written,
+    written_out,
+)
 from graphdoc.source.in_place_names import NOT_A_WRITE, POSITIONS, REPLACEMENTS, WITHOUT_COUNTERPART, is_fresh
 from graphdoc.source.module import Loop, Source
-from graphdoc.source.paths import SYMBOLS, binding, is_path, key, last_word, operator_binding, same, targets_of
+from graphdoc.source.paths import is_path, key, last_word, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, is_rebindable, scope_of, torch_name
-from graphdoc.source.tokens import outer_span
 
 KIND = "out_of_place"
 ONLY_RECORDS = True
@@ -88,18 +98,7 @@ def _augmented(source: Source, owner: ast.AugAssign, args: Args) -> list[Edit]:
     if args.get("mode") == "clone":
         return clone_before(source, owner, source.segment(target), bool(args.get("joined")))
     _refuse(source, owner, target, args)
-    symbol = SYMBOLS[type(owner.op)]
-    start, end = outer_span(source, owner.value)
-    begin = source.span(target)[1]
-    at = source.code.index(f"{symbol}=", begin, start)
-    edits = [Edit(source.file, at, at + len(symbol) + 1, f"= {source.segment(target)} {symbol}")]
-    # As the right operand a value of the same rank needs parentheses: a - (b - c).
-    loose = binding(owner.value) <= operator_binding(owner.op) and not isinstance(owner.op, ast.Pow)
-    if (start, end) == source.span(owner.value) and (
-        loose or (binding(owner.value) < 11 and isinstance(owner.op, ast.Pow))
-    ):
-        edits += [Edit(source.file, start, start, "("), Edit(source.file, end, end, ")")]
-    return edits
+    return written_out(source, owner)
 
 
 def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
@@ -118,12 +117,10 @@ def _call(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[E
         return [*dropped, *_bind_first(source, node, owner, args)]
     out = next((k.value for k in node.keywords if k.arg == "out"), None)
     if out is not None and is_path(out) and isinstance(owner, ast.Expr) and owner.value is node:
-        start = source.span(node)[0]
         drop = drop_arguments(source, node, lambda _, k: k == "out")
-        return [Edit(source.file, start, start, f"{source.segment(out)} = "), *drop]
+        return [*bound(source, owner, copied(source, out)), *drop]
     if _writes(name) and node.args:  # torch.relu_(x), F.relu_(x)
-        end = source.span(node.func)[1]
-        return [*_bind_first(source, node, owner, args), Edit(source.file, end - 1, end, "")]
+        return [*_bind_first(source, node, owner, args), rename(source, node.func, name[:-1])]
     raise CannotFix("the call does not write in place")
 
 
@@ -150,8 +147,7 @@ def _bind_first(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> 
     if not node.args or not is_path(node.args[0]):
         raise CannotFix("the result would be lost")
     _refuse(source, owner, node.args[0], args)
-    start = source.span(node)[0]
-    return [Edit(source.file, start, start, f"{source.segment(node.args[0])} = ")]
+    return bound(source, owner, copied(source, node.args[0]))
 
 
 def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list[Edit]:
@@ -182,22 +178,18 @@ def _method(source: Source, node: ast.Call, owner: ast.stmt, args: Args) -> list
     if replaced:
         if not whole or len(chain) > 1:
             return clone_before(source, owner, text, bool(args.get("joined")))
-        return _written_anew(source, top, names[0], text)
+        return _written_anew(source, owner, top, names[0], text)
     strip = [_without_underscore(source, c) for c in chain]
-    start, end = source.span(top)
     if whole:
-        return [Edit(source.file, start, start, f"{text} = "), *strip]
+        return [*bound(source, owner, text), *strip]
     if not _needed_later(source, owner, root):
         return strip
     if isinstance(owner, ast.Assign) and owner.value is top:
-        begin = outer_span(source, top)[0]
-        return [Edit(source.file, begin, begin, f"{text} = "), *strip]
+        return [*bound(source, owner, text), *strip]
     if not isinstance(owner, ast.Return | ast.Assign | ast.Expr | ast.AnnAssign) or _conditional(source, top, owner):
         raise CannotFix(f"{text} is used again after this expression")
-    before = source.code[start:end]
-    for cut in reversed(strip):
-        before = before[: cut.start - start] + before[cut.end - start :]
-    return [*insert_before(source, owner, [f"{text} = {before}"]), Edit(source.file, start, end, text)]
+    before = written(source, f"{text} = {{value}}", value=copied(source, top, strip))
+    return [*insert_before(source, owner, [before]), write(source, top, text)]
 
 
 def _part(source: Source, owner: ast.stmt, root: ast.expr, args: Args) -> list[Edit]:
@@ -229,21 +221,17 @@ def _chain(source: Source, node: ast.Call) -> list[ast.Call]:
 
 
 def _without_underscore(source: Source, node: ast.Call) -> Edit:
-    end = source.span(node.func)[1]
-    return Edit(source.file, end - 1, end, "")
+    return rename(source, node.func, last_word(node.func)[:-1])
 
 
-def _written_anew(source: Source, top: ast.Call, name: str, text: str) -> list[Edit]:
+def _written_anew(source: Source, owner: ast.stmt, top: ast.Call, name: str, text: str) -> list[Edit]:
     torch = torch_name(source, top)
     wanted = {"zero_": 0, "fill_": 1, "copy_": 1}[name]
     if len(top.args) != wanted or top.keywords:
         raise CannotFix(f"{name} is called with arguments that its replacement does not take")
-    given = source.segment(top.args[0]) if wanted else ""
-    if name == "copy_" and binding(top.args[0]) < 13:
-        given = f"({given})"
-    new = REPLACEMENTS[name].format(torch=torch.text, x=text, a=given)
-    start, end = source.span(top)
-    return [Edit(source.file, start, end, f"{text} = {new}"), *(torch.edits if name != "copy_" else ())]
+    template = REPLACEMENTS[name].format(torch=torch.text, x=text, a="{given}")
+    new = written(source, f"{text} = {template}", **({"given": top.args[0]} if wanted else {}))
+    return [*instead(source, owner, [new]), *(torch.edits if name != "copy_" else ())]
 
 
 def _base(source: Source, root: ast.expr) -> str:

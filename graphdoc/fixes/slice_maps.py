@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.aliases import read_after, refuse_lost
-from graphdoc.source.edits import insert_before
+from graphdoc.source.edits import copied, insert_before, instead, write, written
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, is_rebindable, torch_name
 
 _ELEMENTWISE = frozenset({"exp", "log", "sigmoid", "tanh", "relu", "abs", "sqrt", "square", "clamp", "sin", "cos"})
@@ -32,11 +32,9 @@ def mapped(source: Source, owner: ast.stmt, target: ast.Subscript) -> list[Edit]
         return []
     refuse_lost(source, loop, base)
     torch = torch_name(source, loop)
-    header = f"for {loop.target.id} in {source.segment(loop.iter)}"
     end = f", dim={dim})" if dim else ")"
-    text = f"{base.id} = {torch.text}.stack([{source.segment(owner.value)} {header}]{end}"
-    start, stop = source.span(loop)
-    return [Edit(source.file, start, stop, text), *torch.edits]
+    template = f"{base.id} = {torch.text}.stack([{{value}} for {loop.target.id} in {{whole}}]{end}"
+    return [*instead(source, loop, [written(source, template, value=owner.value, whole=loop.iter)]), *torch.edits]
 
 
 def value_first(source: Source, owner: ast.stmt, target: ast.expr, text: str) -> list[Edit]:
@@ -57,11 +55,11 @@ def value_first(source: Source, owner: ast.stmt, target: ast.expr, text: str) ->
         if not is_rebindable(source, root.id, owner):
             return []
     name = fresh_name(source, "new", "new_value")
-    start, end = source.span(value)
-    while isinstance(owner, ast.Assign | ast.AugAssign) and source.code[start - 1] == "(" and source.code[end] == ")":
-        start, end = start - 1, end + 1
-    before = insert_before(source, owner, [f"{name} = {source.segment(value)}", f"{text} = {text}.clone()"])
-    return [*before, Edit(source.file, start, end, name)]
+    lines: list[Text] = [
+        written(source, f"{name} = {{value}}", value=copied(source, value)),
+        f"{text} = {text}.clone()",
+    ]
+    return [*insert_before(source, owner, lines), write(source, value, name)]
 
 
 def _value(owner: ast.stmt, target: ast.expr) -> ast.expr | None:

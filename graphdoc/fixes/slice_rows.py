@@ -10,14 +10,13 @@ import ast
 from dataclasses import dataclass
 
 from graphdoc.fixes.aliases import refuse_lost
-from graphdoc.source.edits import insert_after, insert_before, write
+from graphdoc.source.edits import bound, insert_after, insert_before, rename, write, written_out
 from graphdoc.source.in_place_names import NOT_A_WRITE, REPLACEMENTS, WITHOUT_COUNTERPART
 from graphdoc.source.module import Source
-from graphdoc.source.paths import SYMBOLS, binding, operator_binding, same, targets_of
+from graphdoc.source.paths import same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.rows import is_full
 from graphdoc.source.scopes import fresh_name, is_rebindable, torch_name
-from graphdoc.source.tokens import outer_span
 
 _ABOUT = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "new_zeros", "new_ones", "new_tensor"})
 """Attributes that tell what kind of tensor it is, which the writes leave as it was."""
@@ -161,19 +160,11 @@ def _written(source: Source, node: ast.Subscript, text: str) -> list[Edit]:
     """What turns a write into the slice into a new slice in the list; none where its shape might be another."""
     above = source.parents.get(node)
     if isinstance(above, ast.AugAssign) and above.target is node:
-        symbol = SYMBOLS[type(above.op)]
-        start, end = outer_span(source, above.value)
-        at = source.code.index(f"{symbol}=", source.span(node)[1], start)
-        edits = [Edit(source.file, at, at + len(symbol) + 1, f"= {text} {symbol}")]
-        loose = binding(above.value) <= operator_binding(above.op) or isinstance(above.op, ast.Pow)
-        if (start, end) == source.span(above.value) and loose:
-            edits += [Edit(source.file, start, start, "("), Edit(source.file, end, end, ")")]
-        return edits
+        return written_out(source, above)
     if not isinstance(above, ast.Attribute) or above.attr in NOT_A_WRITE | WITHOUT_COUNTERPART | REPLACEMENTS.keys():
         return []
     call = source.parents.get(above)
     statement = source.parents.get(call) if call is not None else None
     if not isinstance(call, ast.Call) or call.func is not above or not isinstance(statement, ast.Expr):
         return []
-    start, end = source.span(node)[0], source.span(above)[1]
-    return [Edit(source.file, start, start, f"{text} = "), Edit(source.file, end - 1, end, "")]
+    return [*bound(source, statement, text), rename(source, above, above.attr[:-1])]

@@ -11,13 +11,12 @@ from graphdoc.fixes.fix_kind import Args, CannotFix
 from graphdoc.fixes.slice_maps import mapped, value_first
 from graphdoc.fixes.slice_rows import by_rows
 from graphdoc.source.displays import is_container
-from graphdoc.source.edits import insert_after, insert_before, write
+from graphdoc.source.edits import insert_after, insert_before, instead, write, written
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key, same, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.rows import is_full
 from graphdoc.source.scopes import is_rebindable, parameters, torch_name
-from graphdoc.source.tokens import outer_span
 
 
 def rewrite(source: Source, owner: ast.Assign | ast.AugAssign, target: ast.Subscript, args: Args) -> list[Edit]:
@@ -121,10 +120,10 @@ def _where(source: Source, owner: ast.Assign, target: ast.Subscript) -> list[Edi
         if not is_rebindable(source, base.id, owner):
             return []
     torch = torch_name(source, owner)
-    y = source.segment(base)
-    text = f"{y} = {torch.text}.where({source.segment(mask)}, {source.segment(value)}, {y})"
-    start, end = source.span(target)[0], outer_span(source, value)[1]
-    return [Edit(source.file, start, end, text), *torch.edits]
+    new = written(
+        source, f"{{base}} = {torch.text}.where({{mask}}, {{value}}, {{base}})", base=base, mask=mask, value=value
+    )
+    return [*instead(source, owner, [new]), *torch.edits]
 
 
 @dataclass
@@ -171,9 +170,8 @@ def _stack(source: Source, owner: ast.Assign, target: ast.Subscript) -> list[Edi
         return []
     edits = [write(source, block[allocation].value, "[]")]  # type: ignore[attr-defined]
     for statement in (*firsts, owner):
-        start, end = outer_span(source, statement.value)
-        edits.append(Edit(source.file, source.span(statement)[0], start, f"{base.id}.append("))
-        edits.append(Edit(source.file, end, end, ")"))
+        new = written(source, f"{base.id}.append({{value}})", value=statement.value)
+        edits += instead(source, statement, [new])
     for read, offset in zip(reads, offsets, strict=True):
         index = f"{fill.variable} - {offset}" if offset else fill.variable
         if isinstance(read, ast.Subscript) and isinstance(read.slice, ast.Tuple):

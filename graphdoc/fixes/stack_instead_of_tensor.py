@@ -15,11 +15,10 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import drop_arguments
+from graphdoc.source.edits import drop_arguments, write
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
-from graphdoc.source.tokens import outer_span
 
 KIND = "stack_instead_of_tensor"
 KEEPS_LOSS = True
@@ -37,26 +36,19 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     several = several or (isinstance(given, ast.Call) and last_name(given) in _LISTS)
     structure = args.get("structure")
     if not several and not (structure == "list" or (isinstance(structure, dict) and "list" in structure)):
-        start, end = source.span(node)
-        first, last = outer_span(source, given)
-        return [Edit(source.file, start, first, ""), Edit(source.file, last, end, "")]
+        return [write(source, node, "{given}", given=given)]
     name = name_for(source, "torch.stack", node, "import torch")
-    start, end = source.span(node.func)
     flat = bool(args.get("flat"))
     rows = [e for e in getattr(given, "elts", ()) if isinstance(e, ast.List)]
     if (args.get("nested") and not rows) or (rows and (len(rows) != len(getattr(given, "elts", ())) or flat)):
         widths = {len(row.elts) for row in rows}
         if len(widths) != 1 or any(isinstance(e, ast.List | ast.Starred) for row in rows for e in row.elts):
             raise CannotFix("the lists of tensors that stand in the list are not written as rows of one length")
-    behind = source.span(node)[1]
+    shape = f"{len(rows)}, -1" if rows else "-1"
     return [
-        Edit(source.file, start, end, name.text),
-        *(
-            [Edit(source.file, behind, behind, f".reshape({len(rows)}, -1)" if rows else ".reshape(-1)")]
-            if flat
-            else ()
-        ),
+        write(source, node.func, name.text),
         *drop_arguments(source, node, lambda index, keyword: index > 0 or keyword is not None),
+        *([write(source, node, f"{{it}}.reshape({shape})", it=node)] if flat else ()),
         *_elements(source, given, name.text),
         *name.edits,
     ]
@@ -78,16 +70,10 @@ def _elements(source: Source, given: ast.expr, stack: str) -> list[Edit]:
 def _element(source: Source, node: ast.expr, stack: str) -> list[Edit]:
     if isinstance(node, ast.Constant | ast.UnaryOp) and isinstance(getattr(node, "operand", node), ast.Constant):
         raise CannotFix("plain numbers stand among the elements")
-    start, end = source.span(node)
     if isinstance(node, ast.List | ast.ListComp):
-        return [
-            Edit(source.file, start, start, f"{stack}("),
-            *_elements(source, node, stack),
-            Edit(source.file, end, end, ")"),
-        ]
+        return [write(source, node, f"{stack}({{it}})", it=node), *_elements(source, node, stack)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        return [Edit(source.file, outer_span(source, node.func.value)[1], end, "")]
+        return [write(source, node, "{it}", it=node.func.value)]
     if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "float" and len(node.args) == 1:
-        first, last = outer_span(source, node.args[0])
-        return [Edit(source.file, start, first, ""), Edit(source.file, last, end, "")]
+        return [write(source, node, "{it}", it=node.args[0])]
     return []

@@ -12,8 +12,8 @@ import ast
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
 from graphdoc.fixes.structures import convert_expression
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
-from graphdoc.source.tokens import outer_span
 
 KIND = "to_numpy"
 
@@ -31,11 +31,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             step = step.func.value
         if "detach" in methods:
             raise CannotFix("the tensor is already detached there")
-        at = outer_span(source, inner)[1]
         if methods[:1] == ["cpu"] and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-            at = outer_span(source, inner.func.value)[1]
-            return [Edit(source.file, at, at, ".detach()")]
-        return [Edit(source.file, at, at, ".detach().cpu()")]
+            tensor = inner.func.value
+            return [write(source, tensor, "{it}.detach()", it=tensor)]
+        return [write(source, inner, "{it}.detach().cpu()", it=inner)]
     if isinstance(node, ast.Call) and last_name(node) in ("asarray", "array", "from_dlpack") and node.args:
         node = node.args[0]
     return convert_expression(source, node, "tensor", "detach().cpu().numpy")

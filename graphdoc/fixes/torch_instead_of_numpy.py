@@ -15,6 +15,7 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import imported_as, name_for
@@ -51,9 +52,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
 
 
 def _renamed(source: Source, node: ast.Call, name: str) -> list[Edit]:
-    written = name_for(source, f"torch.{name}", node, "import torch")
-    start, end = source.span(node.func)
-    return [Edit(source.file, start, end, written.text), *written.edits]
+    torch = name_for(source, f"torch.{name}", node, "import torch")
+    return [write(source, node.func, torch.text), *torch.edits]
 
 
 def _reduced(source: Source, node: ast.Call, method: str) -> list[Edit]:
@@ -64,10 +64,8 @@ def _reduced(source: Source, node: ast.Call, method: str) -> list[Edit]:
         raise CannotFix("the call has arguments that torch writes in another way")
     if method in ("prod", "amax", "amin") and axis is not None and not isinstance(axis, ast.Constant):
         raise CannotFix("the axes of the reduction are not written at the call")
-    written = name_for(source, "torch.stack", node, "import torch")
-    first, last = source.span(given)
-    text = source.text[first:last]
-    text = text if isinstance(given, ast.List | ast.ListComp) else f"list({text})"
-    over = source.text[slice(*source.span(axis))] if axis is not None and ast.unparse(axis) != "None" else ""
-    start, end = source.span(node)
-    return [Edit(source.file, start, end, f"{written.text}({text}).{method}({over})"), *written.edits]
+    stack = name_for(source, "torch.stack", node, "import torch")
+    several = "{given}" if isinstance(given, ast.List | ast.ListComp) else "list({given})"
+    over = {"axis": axis} if axis is not None and ast.unparse(axis) != "None" else {}
+    template = f"{stack.text}({several}).{method}({'{axis}' if over else ''})"
+    return [write(source, node, template, given=given, **over), *stack.edits]

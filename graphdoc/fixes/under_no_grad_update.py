@@ -13,9 +13,9 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, Sources, required, statement
 from graphdoc.fixes.no_grad_block import edit as wrap_block
+from graphdoc.source.edits import instead, written
 from graphdoc.source.paths import SYMBOLS, same
 from graphdoc.source.places import Edit
-from graphdoc.source.tokens import outer_span
 
 KIND = "under_no_grad_update"
 
@@ -25,6 +25,6 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     edits = wrap_block(sources, args)
     value = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
     if isinstance(node, ast.Assign) and isinstance(value, ast.BinOp) and same(value.left, node.targets[0]):
-        start, end = source.span(node.targets[0])[1], outer_span(source, value.right)[0]
-        edits.append(Edit(source.file, start, end, f" {SYMBOLS[type(value.op)]}= "))
+        template = f"{{target}} {SYMBOLS[type(value.op)]}= {{value}}"
+        edits += instead(source, node, [written(source, template, target=node.targets[0], value=value.right)])
     return edits

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
-from graphdoc.source.edits import write
+from graphdoc.source.edits import insert_before, write
 from graphdoc.source.module import Source
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
@@ -31,11 +31,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix("what the branch is given does not stand in its own words there")
         where, taken = _choice(source, node)
         condition = where.args[0]
-        text = source.segment(condition) if taken else _negated(source.segment(condition), condition)
         if any(isinstance(n, ast.Call) and ast.dump(n) == ast.dump(where) for n in ast.walk(operand)):
             raise CannotFix("the branch has a choice of its own")
-        new = write(source, operand, f"torch.where({text}, {source.segment(operand)}, {branch['safe']})")
-        if not any(new.start < e.end and e.start < new.end for e in edits if e.file == new.file):
+        template = f"torch.where({'{condition}' if taken else '~{condition}'}, {{operand}}, {branch['safe']})"
+        new = write(source, operand, template, condition=condition, operand=operand)
+        if not any(new.at and e.at and (e.at.holds(new.at) or new.at.holds(e.at)) for e in edits if e.file == new.file):
             edits.append(new)
     return edits
 
@@ -45,7 +45,7 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
 
     So everything in the branch is safe, and the name's gradient is added up as without the choice.
     """
-    edits: dict[tuple[str, int, int], Edit] = {}
+    edits: dict[Edit, None] = {}
     regions: dict[str, ast.AST] = {}
     """By the line that gives a branch its own input: what reads that."""
     behind: dict[ast.stmt, tuple[Source, list[str]]] = {}
@@ -70,10 +70,9 @@ def _by_input(sources: Sources, branches: list[Args]) -> list[Edit]:
         lines += [line] if line not in lines else []
         for n in ast.walk(region):
             if isinstance(n, ast.Name) and n.id == name:
-                new = write(source, n, own)
-                edits[(new.file, new.start, new.end)] = new
-    placed = [e for owner, (source, lines) in behind.items() for e in place_text(source, owner, lines, after=False)]
-    return [*placed, *edits.values()]
+                edits[write(source, n, own)] = None
+    placed = [e for owner, (source, lines) in behind.items() for e in insert_before(source, owner, lines)]
+    return [*placed, *edits]
 
 
 def _own_name(name: str, argument: ast.expr, value: str, lines: dict[str, ast.AST]) -> str:
@@ -127,7 +126,3 @@ def _choice(source: Source, node: ast.expr) -> tuple[ast.Call, bool]:
     if not around and not named:
         raise CannotFix("the choice and its branch do not stand in one function")
     return around[-1] if around else named[0]  # ast.walk comes to what is inside later
-
-
-def _negated(text: str, node: ast.expr) -> str:
-    return f"~{text}" if isinstance(node, ast.Name | ast.Attribute | ast.Call) else f"~({text})"

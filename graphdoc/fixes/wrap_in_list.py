@@ -7,6 +7,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 
 KIND = "wrap_in_list"
@@ -14,5 +15,4 @@ KIND = "wrap_in_list"
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
-    start, end = source.span(node)
-    return [Edit(source.file, start, start, "list("), Edit(source.file, end, end, ")")]
+    return [write(source, node, "list({it})", it=node)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
@@ -22,7 +23,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     value = parse_expression(name)
     if value is None or not (is_path(value) or isinstance(value, ast.Call)):
         raise CannotFix(f"{name} is no name, attribute or call")
-    text = f"{name}.sum() * 0.0" if is_path(value) else f"{name} * 0.0"
-    start, end = source.span(node)
-    whole = isinstance(next(iter(source.node_ancestors(node)), None), ast.stmt)
-    return [Edit(source.file, start, end, text if whole else f"({text})")]
+    return [write(source, node, f"{name}.sum() * 0.0" if is_path(value) else f"{name} * 0.0")]

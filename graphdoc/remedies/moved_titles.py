@@ -8,8 +8,9 @@ from graphdoc.evidence import Frame, SourceTexts
 from graphdoc.finding import Remedy
 from graphdoc.program.spans import where
 from graphdoc.remedies.written_fixes import written
+from graphdoc.source.edits import spot
 from graphdoc.source.module import Source
-from graphdoc.source.places import Place
+from graphdoc.source.places import Instead, Place
 
 
 def titled(sources: SourceTexts, remedy: Remedy, made: Frame, there: str) -> Remedy:
@@ -28,6 +29,5 @@ def _moved(sources: SourceTexts, remedy: Remedy, made: Frame) -> list[int]:
     changes = written(sources, remedy) if source.node_statement(Place.of(made)) is not None else None
     if changes is None:
         return [made.line]
-    spans = [(source.span(n), n.lineno) for n in source.node_statements()]
-    gone = [(e.start, e.end) for e in changes if e.file == made.file and e.end > e.start]
-    return sorted({line for (start, end), line in spans if any(a <= start and end <= b for a, b in gone)})
+    gone = [e.at for e in changes if e.file == made.file and e.at is not None and e.change == Instead()]
+    return sorted({n.lineno for n in source.node_statements() if any(at.holds(spot(source, n)) for at in gone)})

@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import difflib
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -39,9 +41,11 @@ from graphdoc.source.places import (
 )
 
 # Python ends a line at these three and at nothing else (str.splitlines also splits at form feeds and U+2028).
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _Node = Any  # libcst's own classes differ in what they hold; a tree is checked by libcst when it is made
 _Position = tuple[int, int]
+_DEPTH = 20_000
 
 
 class OverlappingEdits(ValueError):
@@ -58,10 +62,12 @@ class Unreadable(ValueError):
 class _Tree:
     """libcst's tree of a text, and the nodes in it by the offsets that Python's own parser gives them."""
 
-    def __init__(self, text: str, begin: int) -> None:
+    def __init__(self, text: str, begin: int, newline: str) -> None:
         self.text, self.begin = text, begin
+        # A last line without an end does not say which one the file uses.
+        known = {} if _LINE_END.search(text) else {"default_newline": newline}
         try:
-            self.module = cst.parse_module(text)
+            self.module = cst.parse_module(text, cst.PartialParserConfig(**known))
         except cst.ParserSyntaxError as e:
             raise Unreadable(f"libcst cannot read line {e.raw_line} of the statement") from e
         self.written = self.module.code
@@ -124,17 +130,24 @@ class _Tree:
         if len(kept) != len(old):
             raise Unreadable("libcst would not write the statement as it reads it")
         matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-        lines = [
-            line
-            for tag, first, last, low, high in matcher.get_opcodes()
-            for line in (kept[first:last] if tag == "equal" else new[low:high])
-        ]
+        lines: list[str] = []
+        for tag, first, last, low, high in matcher.get_opcodes():
+            if tag == "equal":
+                lines += kept[first:last]
+                continue
+            # A line that was changed keeps the indentation that it had; a new one has no form feed.
+            had = {_margin(o): _margin(k) for o, k in zip(old[first:last], kept[first:last], strict=True)}
+            lines += [had.get(m := _margin(n), m.replace("\f", "")) + n[len(m) :] for n in new[low:high]]
         return "".join(lines)
 
 
+def _margin(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t\f"))]
+
+
 @lru_cache(maxsize=64)
-def _tree(text: str, begin: int) -> _Tree:
-    return _Tree(text, begin)
+def _tree(text: str, begin: int, newline: str) -> _Tree:
+    return _Tree(text, begin, newline)
 
 
 def _chunks(source: Source) -> list[tuple[int, int]]:
@@ -161,7 +174,22 @@ def rewritten(source: Source, edits: Iterable[Edit]) -> str:
         Unreadable: libcst cannot read the statement, or would not write it as it was.
         Unplaceable: the layout leaves no room for one of them.
     """
-    given = list(edits)
+    with _deep():
+        return _rewritten(source, list(edits))
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    """libcst goes down a tree by recursion: a sum of a thousand terms is a thousand levels deep."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, _DEPTH))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+def _rewritten(source: Source, given: list[Edit]) -> str:
     wanted = [*dict.fromkeys(e for e in given if e.once), *(e for e in given if not e.once)]
     files = _Files(source)
     parts: list[str] = []
@@ -210,7 +238,7 @@ class _Files:
         self.chunks = _chunks(source)
 
     def tree(self, start: int, end: int) -> _Tree:
-        return _tree(self.source.code[start:end], start)
+        return _tree(self.source.code[start:end], start, self.source.lines.newline)
 
     def _around(self, spot: Spot) -> _Tree:
         return self.tree(*next((s, e) for s, e in self.chunks if s <= spot.start < e))
@@ -225,8 +253,10 @@ class _Files:
                 own.append(edit)
         return root.visit(_Maker(self, tree, by_node))
 
-    def expression(self, spot: Spot) -> _Node:
-        return self._around(spot).node(spot)
+    def expression(self, copied: Copied) -> _Node:
+        """An expression as it stands in the file, or with edits."""
+        tree = self._around(copied.at)
+        return self.changed(tree, tree.node(copied.at), copied.edits)
 
     def unit(self, spot: Spot) -> str:
         """How far a block is indented around a statement."""
@@ -314,26 +344,32 @@ class _Maker(cst.CSTTransformer):
 
     def _filled(self, change: Filled, node: _Node) -> _Node:
         parts = self.parts(change.written)
-        made = _fill(change.written.template, parts)
+        made = _fill(parse_template_expression, change.written.template, parts)
         if made.lpar:
             return made
-        if node.lpar and not any(p.deep_equals(node) for p in parts.values()):
+        code = _code(made)
+        value = parse_expression(f"({code}\n)")
+        fits = value is not None and binding(value) >= change.room
+        if node.lpar and parse_expression(code) is None:  # its lines may go on because of the parentheses
             return made.with_changes(lpar=node.lpar, rpar=node.rpar)
-        value = parse_expression(f"({_code(made)}\n)")
-        return _parenthesized(made) if value is not None and binding(value) < change.room else made
+        return made if fits else _parenthesized(made)
 
     def parts(self, written: Written) -> dict[str, _Node]:
         """What stands for each name of a template."""
         return {name: self._part(part) for name, part in written.parts}
 
-    def _part(self, part: Spot | str) -> _Node:
+    def _part(self, part: Spot | Copied | str) -> _Node:
+        if isinstance(part, Copied):
+            copy = self.files.expression(part)
+            return copy if "\n" in _code(copy) else copy.with_changes(lpar=[], rpar=[])
         if isinstance(part, str):
             try:
                 return cst.parse_expression(part)
             except cst.ParserSyntaxError:
                 return cst.parse_expression(f"({part})")
-        found: _Node = self._own(part) or self.files.expression(part)
-        return self.results.get(found, found).deep_clone()
+        found: _Node = self._own(part) or self.files.expression(Copied(part))
+        made: _Node = self.results.get(found, found)
+        return made.deep_clone()
 
     def lines(self, texts: Iterable[Text], unit: str) -> list[_Node]:
         """The statements that a change asks for, each a line or a compound statement."""
@@ -342,7 +378,7 @@ class _Maker(cst.CSTTransformer):
             if isinstance(text, Copied):
                 found += self.files.copy(text)
             elif isinstance(text, Written):
-                made = parse_template_module(text.template + "\n", **self.parts(text))
+                made = _fill(parse_template_module, text.template + "\n", self.parts(text))
                 found += _indented(made, unit, self.tree.module.default_indent)
             else:
                 found += _indented(cst.parse_module(text + "\n"), unit, self.tree.module.default_indent)
@@ -357,21 +393,25 @@ def _parenthesized(node: _Node) -> _Node:
     return node.with_changes(lpar=[cst.LeftParen(), *node.lpar], rpar=[*node.rpar, cst.RightParen()])
 
 
-def _fill(template: str, parts: dict[str, _Node]) -> _Node:
+def _fill(parse: Any, template: str, parts: dict[str, _Node]) -> _Node:
     """A template with its parts, in parentheses only where it would mean something else without them."""
     loose = [n for n, p in parts.items() if not p.lpar and not isinstance(p, cst.Name | cst.Attribute | cst.Call)]
     safe = {n: _parenthesized(p) if n in loose else p for n, p in parts.items()}
-    made = parse_template_expression(template, **safe)
+    made = parse(template, **safe)
     for name in loose:
-        bare = parse_template_expression(template, **{**safe, name: parts[name]})
+        bare = parse(template, **{**safe, name: parts[name]})
         if _meaning(bare) == _meaning(made):
             safe[name], made = parts[name], bare
     return made
 
 
 def _meaning(node: _Node) -> str:
-    value = parse_expression(f"({_code(node)}\n)")
-    return ast.dump(value) if value is not None else _code(node)
+    """The syntax tree of an expression (which may go on over lines, as within brackets) or of a module."""
+    text = _code(node)
+    try:
+        return ast.dump(ast.parse(text if isinstance(node, cst.Module) else f"({text}\n)"))
+    except SyntaxError:
+        return text
 
 
 def _with_arguments(node: cst.Call, change: Arguments) -> cst.Call:
@@ -447,7 +487,17 @@ class _Row:
         return self.maker.lines(texts, self.maker.files.unit(spot))
 
     def around(self, node: _Node, after: bool) -> list[_Node]:
-        texts = [t for c in self.edits(node, Beside) if c.after == after for t in c.texts]
+        own = self.maker.edits.get(node, ())
+        outside = bool(self.edits(node, Under)) and not after  # an import stands above the header
+        return self._beside(node, [e for e in own if not (outside and e.once)], after)
+
+    def above_header(self, node: _Node) -> list[_Node]:
+        """What stands before a statement and stays outside when it goes below a header."""
+        return self._beside(node, [e for e in self.maker.edits.get(node, ()) if e.once], False)
+
+    def _beside(self, node: _Node, edits: Iterable[Edit], after: bool) -> list[_Node]:
+        changes = [e.change for e in edits if isinstance(e.change, Beside)]
+        texts = [t for c in changes if c.after == after for t in c.texts]
         return self._made(node, texts) if texts else []
 
     def in_place(self, node: _Node) -> list[_Node] | None:
@@ -575,7 +625,7 @@ class _Block:
     def made(self) -> _Node:
         if not any(r.touched for r in self.rows):
             return self.updated
-        alone = len(self.rows) == 1
+        alone = len(self.rows) == 1 and (len(self.maker.files.chunks) == 1 or not isinstance(self.updated, cst.Module))
         units: list[tuple[list[_Node], list[_Node], list[_Node]]] = []  # statements, lines, what stood above them
         for row in self.rows:
             if row.shared and any(row.edits(n, Under) for n in row.originals) and not self._whole(row):
@@ -617,9 +667,10 @@ class _Block:
         header = cst.parse_module(f"{change.header}\n    pass\n").body[0]
         own = unit if unit != self.maker.tree.module.default_indent else None
         block = cst.IndentedBlock([inner[0].with_changes(leading_lines=[]), *inner[1:]], indent=own, footer=rest)
-        made = header.with_changes(body=block, leading_lines=inner[0].leading_lines)
+        row = next(r for r in self.rows if first in r.originals)
+        made = [*row.above_header(first), header.with_changes(body=block, leading_lines=[])]
         nodes = [n for u in units[low : high + 1] for n in u[0]]
-        return [*units[:low], (nodes, [made], []), *units[high + 1 :]]
+        return [*units[:low], (nodes, _headed(made, inner[0].leading_lines), []), *units[high + 1 :]]
 
     @staticmethod
     def _joined(units: list[Any]) -> tuple[list[_Node], list[_Node]]:

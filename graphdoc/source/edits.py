@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding, operator_binding
+from graphdoc.source.paths import SYMBOLS, binding, operator_binding
 from graphdoc.source.places import (
     Arguments,
     Beside,
@@ -26,8 +26,8 @@ from graphdoc.source.places import (
     Written,
 )
 
-Piece = ast.expr | str
-"""What stands for a name of a template: an expression of the same file, or a text."""
+Piece = ast.expr | Copied | str
+"""What stands for a name of a template: an expression of the same file, a copy of one, or a text."""
 
 
 def spot(source: Source, node: ast.AST) -> Spot:
@@ -37,7 +37,8 @@ def spot(source: Source, node: ast.AST) -> Spot:
 
 def written(source: Source, template: str, **parts: Piece) -> Written:
     """A template whose ``{name}`` are these expressions; parentheses are added where they are needed."""
-    return Written(template, tuple((n, p if isinstance(p, str) else spot(source, p)) for n, p in parts.items()))
+    given = ((n, spot(source, p) if isinstance(p, ast.expr) else p) for n, p in parts.items())
+    return Written(template, tuple(given))
 
 
 # -- expressions -----------------------------------------------------------------------------------------------------
@@ -121,14 +122,32 @@ def instead(source: Source, statement: ast.stmt, texts: Sequence[Text]) -> list[
     return [Edit(source.file, spot(source, statement), Instead(tuple(texts)))]
 
 
+def written_out(source: Source, statement: ast.AugAssign, value: Piece | None = None) -> list[Edit]:
+    """``x += y`` as ``x = x + y``; ``value`` stands for the ``x`` that is read."""
+    template = f"{{target}} = {{old}} {SYMBOLS[type(statement.op)]} {{new}}"
+    target = statement.target
+    return instead(
+        source, statement, [written(source, template, target=target, old=value or target, new=statement.value)]
+    )
+
+
+def bound(source: Source, statement: ast.stmt, name: Piece) -> list[Edit]:
+    """The value of an expression statement, or of an assignment, bound to a further name: ``name = value``."""
+    value: ast.expr = statement.value  # type: ignore[attr-defined]
+    targets = dict(enumerate(statement.targets)) if isinstance(statement, ast.Assign) else {}
+    template = "".join(f"{{target{i}}} = " for i in targets) + "{name} = {value}"
+    parts = {f"target{i}": t for i, t in targets.items()}
+    return instead(source, statement, [written(source, template, **parts, name=name, value=value)])
+
+
 def delete(source: Source, statement: ast.stmt) -> list[Edit]:
     """Remove a statement and the comment on its line; ``pass`` stays where the block would be empty."""
     return instead(source, statement, ())
 
 
-def copied(source: Source, statement: ast.stmt, edits: Sequence[Edit] = ()) -> Copied:
-    """A statement as it is to stand elsewhere, with edits made inside it."""
-    return Copied(spot(source, statement), tuple(edits))
+def copied(source: Source, node: ast.stmt | ast.expr, edits: Sequence[Edit] = ()) -> Copied:
+    """A statement or an expression as it is to stand elsewhere, with edits that are made there alone."""
+    return Copied(spot(source, node), tuple(edits))
 
 
 def wrap(source: Source, statements: Sequence[ast.stmt], header: str) -> list[Edit]:

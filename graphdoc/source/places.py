@@ -102,12 +102,15 @@ class Written:
     """A template whose ``{name}`` stand for expressions: nodes of the same file, or texts."""
 
     template: str
-    parts: tuple[tuple[str, Spot | str], ...] = ()
+    parts: tuple[tuple[str, Spot | Copied | str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Copied:
-    """A statement of the same file with the comment on its last line, as it stands or with edits made inside it."""
+    """A node of the same file as it is to stand elsewhere: as it is there, or with edits of its own.
+
+    A statement comes with the comment on its last line.
+    """
 
     at: Spot
     edits: tuple[Edit, ...] = ()

@@ -12,7 +12,6 @@ from graphdoc.fixes.fix_kind import CannotFix
 REFUSED = [
     ("no_grad_block", "with torch.no_grad():\n    «x = f(y)»\n", {}, "already"),
     ("no_grad_block", "if a:\n    «x = 1»\n«y = 2»\n", {"last": "@1"}, "one block"),
-    ("no_grad_block", "if a: b(); «x = f(\n  y)»; c()\n", {}, "share"),
     ("no_grad_decorator", "@torch.no_grad()\ndef f():\n    «g()»\n", {}, "already"),
     ("no_grad_decorator", "def f():\n    yield «g()»\n", {}, "generator"),
     ("no_grad_decorator", "«g()»\n", {}, "no function"),

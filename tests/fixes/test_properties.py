@@ -113,19 +113,9 @@ def modules(draw: st.DrawFn) -> str:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(modules())
 def test_many_generated_modules(text):
-    """Without libcst, which takes more than half of the time; the test below and the fast one have it read the rest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kinds, "unfaithful", lambda old, new: "")
-        every_fix(text)
-
-
-@pytest.mark.slow
-@settings(max_examples=100, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
-@given(modules())
-def test_many_generated_modules_read_by_libcst(text):
     every_fix(text)
 
 
