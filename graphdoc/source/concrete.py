@@ -65,7 +65,7 @@ class _Tree:
     def __init__(self, text: str, begin: int, newline: str) -> None:
         self.text, self.begin = text, begin
         # A last line without an end does not say which one the file uses.
-        known = {} if _LINE_END.search(text) else {"default_newline": newline}
+        known: Any = {} if _LINE_END.search(text) else {"default_newline": newline}
         try:
             self.module = cst.parse_module(text, cst.PartialParserConfig(**known))
         except cst.ParserSyntaxError as e:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from graphdoc.source.concrete import rewritten
 from graphdoc.source.module import Source, parsed
 from graphdoc.source.places import Place
 from graphdoc.source.scopes import imported_as, name_for
@@ -138,7 +139,7 @@ def test_odd_input_gives_none(text):
     assert source.names_bound_by(7) == ()
     assert source.operands(place) == () or text == "é" * 3
     assert source.expression_at(Place("a.py", 50, 60, 70, 80)) is None
-    assert source.splice([]) == text
+    assert rewritten(source, []) == text
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_a_parameter_hides_an_import():
 )  # fmt: skip
 def test_adds_an_import(text, expected):
     source = Source("a.py", text)
-    assert source.splice(name_for(source, "torch.no_grad").edits) == expected
+    assert rewritten(source, name_for(source, "torch.no_grad").edits) == expected
 
 
 def test_a_text_is_parsed_once_for_all_who_ask() -> None:

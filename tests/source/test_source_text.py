@@ -1,11 +1,11 @@
-"""Lines, positions in characters and bytes, and splicing."""
+"""Lines, and positions in characters and bytes."""
 
 from __future__ import annotations
 
 import pytest
 
-from graphdoc.source.line_offsets import Lines, OverlappingEdits, splice
-from graphdoc.source.places import Edit, Place
+from graphdoc.source.line_offsets import Lines
+from graphdoc.source.places import Place
 
 
 def test_lines_end_where_python_ends_them():
@@ -21,22 +21,6 @@ def test_columns_in_characters_and_bytes():
     assert lines.from_bytes(2, 6) == 4
     assert lines.offset(3, 1) is None
     assert lines.offset(2, 8) is None
-
-
-def test_splice_keeps_order_and_imports_first():
-    edits = [
-        Edit("f", 1, 1, "A"),
-        Edit("f", 1, 1, "B"),
-        Edit("f", 1, 1, "I", once=True),
-        Edit("f", 1, 1, "I", once=True),
-    ]
-    assert splice("xyz", edits) == "xIAByz"
-    assert splice("xyz", [Edit("f", 1, 2, ""), Edit("f", 2, 2, "!")]) == "x!z"
-
-
-def test_splice_refuses_two_changes_of_one_character():
-    with pytest.raises(OverlappingEdits):
-        splice("xyz", [Edit("f", 0, 2, "a"), Edit("f", 1, 3, "b")])
 
 
 def test_a_place_from_a_dict_a_frame_and_a_span():
