@@ -22,15 +22,17 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 
 from graphdoc.source.layout import Unplaceable, indent_unit
 from graphdoc.source.line_offsets import Lines
-from graphdoc.source.module import Source
+from graphdoc.source.module import Source, parsed
 from graphdoc.source.paths import binding, parse_expression
 from graphdoc.source.places import (
-    Arguments,
+    Below,
     Beside,
     Copied,
+    Decorators,
     Edit,
     Filled,
     Instead,
+    Members,
     Named,
     Opened,
     Place,
@@ -225,9 +227,11 @@ def _takes_out(edit: Edit) -> bool:
 
 def _spots(change: object) -> Iterator[Spot]:
     """The nodes that a change puts elsewhere, with what is changed inside them."""
-    for text in (getattr(change, "written", None), *getattr(change, "texts", ())):
+    for text in (getattr(change, "written", None), getattr(change, "header", None), *getattr(change, "texts", ())):
         if isinstance(text, Written):
             yield from (part for _, part in text.parts if isinstance(part, Spot))
+        elif isinstance(text, Below):
+            yield from _spots(text)
 
 
 class _Files:
@@ -322,7 +326,10 @@ class _Maker(cst.CSTTransformer):
             updated = _Block(self, original, updated).made()
         elif isinstance(original, cst.SimpleStatementSuite):
             updated = _Suite(self, original, updated).made()
+        elif isinstance(original, cst.BaseCompoundStatement):
+            updated = self._listed(original, updated)
         elif isinstance(original, cst.BaseExpression):
+            updated = self._listed(original, updated)
             self.results[original] = updated
             for edit in self.edits.get(original, ()):
                 updated = self._expression(edit, updated)
@@ -331,6 +338,14 @@ class _Maker(cst.CSTTransformer):
             self.results[original] = updated
         return updated
 
+    def _listed(self, original: _Node, node: _Node) -> _Node:
+        """A node with the changes of what it lists; all of them count with the indices of the source."""
+        for kind, make in ((Members, _with_members), (Decorators, _with_decorators)):
+            changes = [e.change for e in self.edits.get(original, ()) if isinstance(e.change, kind)]
+            if changes:
+                node = make(node, {i for c in changes for i in c.dropped}, [t for c in changes for t in c.added])
+        return node
+
     def _expression(self, edit: Edit, node: _Node) -> _Node:
         change = edit.change
         if isinstance(change, Filled):
@@ -338,8 +353,8 @@ class _Maker(cst.CSTTransformer):
         if isinstance(change, Named):
             attribute = isinstance(node, cst.Attribute)
             return node.with_changes(attr=cst.Name(change.name)) if attribute else node.with_changes(value=change.name)
-        if isinstance(change, Arguments) and isinstance(node, cst.Call):
-            return _with_arguments(node, change)
+        if isinstance(change, Members):
+            return node
         raise Unreadable("no such change can be made to an expression")
 
     def _filled(self, change: Filled, node: _Node) -> _Node:
@@ -377,11 +392,18 @@ class _Maker(cst.CSTTransformer):
         for text in texts:
             if isinstance(text, Copied):
                 found += self.files.copy(text)
+            elif isinstance(text, Below):
+                header = Written(f"{text.header.template}\n    pass", text.header.parts)
+                body = _spaced(self.lines(text.texts, unit))
+                block = cst.IndentedBlock(body, indent=unit if unit != self.tree.module.default_indent else None)
+                found += [made.with_changes(body=block) for made in self.lines([header], unit)]
             elif isinstance(text, Written):
                 made = _fill(parse_template_module, text.template + "\n", self.parts(text))
                 found += _indented(made, unit, self.tree.module.default_indent)
-            else:
+            elif text:
                 found += _indented(cst.parse_module(text + "\n"), unit, self.tree.module.default_indent)
+            else:
+                found.append(cst.EmptyLine(indent=False))
         return found
 
 
@@ -414,27 +436,70 @@ def _meaning(node: _Node) -> str:
         return text
 
 
-def _with_arguments(node: cst.Call, change: Arguments) -> cst.Call:
-    """A call with fewer or more arguments; what stands between those that stay is kept."""
+# What a node lists: the field, and a text of such a node with one member.
+_LISTS: dict[type, tuple[str, str]] = {
+    cst.Call: ("args", "_({})"),
+    cst.Tuple: ("elements", "({},)"),
+    cst.List: ("elements", "[{}]"),
+    cst.With: ("items", "with {}: pass"),
+    cst.Parameters: ("params", "def _({}): pass"),
+}
+
+
+def _members(node: _Node) -> list[_Node]:
+    return list(getattr(node, _LISTS[type(node)][0]))
+
+
+def _with_members(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node:
+    """A node with fewer or more members; what stands between those that stay is kept."""
+    if isinstance(node, cst.FunctionDef):
+        return node.with_changes(params=_with_members(node.params, dropped, added))
+    if type(node) not in _LISTS:
+        raise Unreadable("no such change can be made there")
+    field, like = _LISTS[type(node)]
     kept: list[_Node] = []
-    for index, argument in enumerate(node.args):
-        if index not in change.dropped:
-            kept.append(argument)
-        elif kept and index == len(node.args) - 1:  # what stood before the closing parenthesis goes on standing there
-            kept[-1] = kept[-1].with_changes(
-                comma=_without_comment(argument.comma), whitespace_after_arg=argument.whitespace_after_arg
-            )
-    for text in change.added:
-        new = cst.parse_expression(f"_({text})").args[0]  # type: ignore[attr-defined]
+    old = _members(node)
+    for index, member in enumerate(old):
+        if index not in dropped:
+            kept.append(member)
+        elif kept and index == len(old) - 1:  # what stood before the closing parenthesis goes on standing there
+            kept[-1] = kept[-1].with_changes(comma=_without_comment(member.comma), **_behind(member))
+    for text in added:
+        made: _Node = cst.parse_statement(like.format(text))
+        holder: _Node = getattr(made, "params", None) or (made if isinstance(made, cst.With) else made.body[0].value)
+        new = _members(holder)[0]
         if kept:
             last = kept[-1]
-            if isinstance(last.value, cst.GeneratorExp) and not last.value.lpar:
+            if isinstance(getattr(last, "value", None), cst.GeneratorExp) and not last.value.lpar:
                 last = last.with_changes(value=_parenthesized(last.value))
-            new = new.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+            new = new.with_changes(comma=last.comma, **_behind(last))
             comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-            kept[-1] = last.with_changes(comma=comma, whitespace_after_arg=cst.SimpleWhitespace(""))
+            kept[-1] = last.with_changes(comma=comma, **{k: cst.SimpleWhitespace("") for k in _behind(last)})
         kept.append(new)
-    return node.with_changes(args=kept)
+    return node.with_changes(**{field: kept})
+
+
+def _behind(member: _Node) -> dict[str, _Node]:
+    """What stands behind an argument or parameter, before its comma or the closing parenthesis."""
+    names = ("whitespace_after_arg", "whitespace_after_param")
+    return {name: getattr(member, name) for name in names if hasattr(member, name)}
+
+
+def _with_decorators(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node:
+    """A function or class with fewer or more decorators; the comments above those that go stay."""
+    kept: list[_Node] = []
+    above: list[_Node] = []
+    for index, decorator in enumerate(node.decorators):
+        if index in dropped:
+            above += decorator.leading_lines
+        else:
+            kept.append(decorator.with_changes(leading_lines=[*above, *decorator.leading_lines]))
+            above = []
+    above += node.lines_after_decorators
+    for text in added:
+        kept.append(cst.Decorator(cst.parse_expression(text), leading_lines=above))
+        above = []
+    return node.with_changes(decorators=kept, lines_after_decorators=above)
 
 
 def _without_comment(comma: _Node) -> _Node:
@@ -609,10 +674,23 @@ def _headed(lines: Sequence[_Node], above: Sequence[_Node]) -> list[_Node]:
     """Lines with what stood above the first of the old ones (comments, blank lines)."""
     if not lines:
         return []
-    rest = [m.with_changes(leading_lines=[]) if m.leading_lines is above else m for m in lines[1:]]
+    rest = [m.with_changes(leading_lines=[]) if getattr(m, "leading_lines", None) is above else m for m in lines[1:]]
     first = lines[0]
     own = [] if first.leading_lines is above else first.leading_lines
-    return [first.with_changes(leading_lines=[*above, *own]), *rest]
+    return _spaced([first.with_changes(leading_lines=[*above, *own]), *rest])
+
+
+def _spaced(lines: Sequence[_Node]) -> list[_Node]:
+    """Lines with the blank ones between them put above those that follow."""
+    found: list[_Node] = []
+    blank: list[_Node] = []
+    for line in lines:
+        if isinstance(line, cst.EmptyLine):
+            blank.append(line)
+        else:
+            found.append(line.with_changes(leading_lines=[*blank, *line.leading_lines]) if blank else line)
+            blank = []
+    return found
 
 
 class _Block:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from graphdoc.source.module import Source
+from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import SYMBOLS, binding, operator_binding
 from graphdoc.source.places import (
-    Arguments,
+    Below,
     Beside,
     Copied,
+    Decorators,
     Edit,
     Filled,
     Instead,
+    Members,
     Named,
     Opened,
     Spot,
@@ -66,6 +68,8 @@ def _room(source: Source, node: ast.expr) -> int:
     above = source.parents.get(node)
     if isinstance(above, ast.Call) and above.func is not node:
         return 1
+    if isinstance(above, ast.Return | ast.Assign):
+        return 0
     if isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.List | ast.Tuple | ast.Set | ast.FormattedValue):
         return 1
     if isinstance(above, ast.Subscript) and above.slice is node:
@@ -76,12 +80,32 @@ def _room(source: Source, node: ast.expr) -> int:
     return binding(node)
 
 
-# -- the arguments of a call -----------------------------------------------------------------------------------------
+# -- what a node lists -----------------------------------------------------------------------------------------------
+
+
+def add_members(source: Source, node: ast.expr | ast.stmt, texts: Sequence[str]) -> list[Edit]:
+    """Put arguments, elements or parameters behind those that a call, a tuple or list, or a function has."""
+    return [Edit(source.file, spot(source, node), Members(added=tuple(texts)))] if texts else []
+
+
+def drop_item(source: Source, node: ast.With | ast.AsyncWith, item: ast.withitem) -> list[Edit]:
+    """Take one of several items out of a ``with``."""
+    return [Edit(source.file, spot(source, node), Members(dropped=(node.items.index(item),)))]
+
+
+def decorate(source: Source, node: Function, text: str) -> list[Edit]:
+    """Put a decorator directly above a ``def``."""
+    return [Edit(source.file, spot(source, node), Decorators(added=(text,)))]
+
+
+def drop_decorator(source: Source, node: Function, decorator: ast.expr) -> list[Edit]:
+    """Take a decorator off a function."""
+    return [Edit(source.file, spot(source, node), Decorators(dropped=(node.decorator_list.index(decorator),)))]
 
 
 def add_argument(source: Source, node: ast.Call, text: str) -> list[Edit]:
     """Put an argument behind the others."""
-    return [Edit(source.file, spot(source, node), Arguments(added=(text,)))]
+    return add_members(source, node, [text])
 
 
 def set_keyword(source: Source, node: ast.Call, name: str, value: str) -> list[Edit]:
@@ -96,7 +120,7 @@ def drop_arguments(source: Source, node: ast.Call, unwanted: Callable[[int, str 
     """Remove the arguments for whose index and keyword ``unwanted`` is true; none of them gives no edit."""
     given = sorted([*node.args, *node.keywords], key=lambda a: source.span(a))
     dropped = [i for i, a in enumerate(given) if unwanted(i, getattr(a, "arg", None))]
-    return [Edit(source.file, spot(source, node), Arguments(dropped=tuple(dropped)))] if dropped else []
+    return [Edit(source.file, spot(source, node), Members(dropped=tuple(dropped)))] if dropped else []
 
 
 def without_flag(source: Source, node: ast.Call) -> list[Edit]:
@@ -148,6 +172,11 @@ def delete(source: Source, statement: ast.stmt) -> list[Edit]:
 def copied(source: Source, node: ast.stmt | ast.expr, edits: Sequence[Edit] = ()) -> Copied:
     """A statement or an expression as it is to stand elsewhere, with edits that are made there alone."""
     return Copied(spot(source, node), tuple(edits))
+
+
+def below(header: Written, texts: Sequence[Text]) -> Below:
+    """A compound statement of a header and what stands below it."""
+    return Below(header, tuple(texts))
 
 
 def wrap(source: Source, statements: Sequence[ast.stmt], header: str) -> list[Edit]:

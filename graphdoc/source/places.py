@@ -116,8 +116,17 @@ class Copied:
     edits: tuple[Edit, ...] = ()
 
 
-Text = str | Written | Copied
-"""What a statement is made of: a text without indentation, a template, or a statement that stands elsewhere."""
+@dataclass(frozen=True)
+class Below:
+    """A compound statement: a header (``for {name} in {group}:``) and what stands below it."""
+
+    header: Written
+    texts: tuple[Text, ...]
+
+
+Text = str | Written | Copied | Below
+"""What a statement is made of: a text without indentation (an empty one is a blank line), a template, a statement that
+stands elsewhere, or a header with such texts below it."""
 
 
 @dataclass(frozen=True)
@@ -139,8 +148,19 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Arguments:
-    """Arguments of a call, by their index in the source, that go, and new ones behind the others."""
+class Members:
+    """What goes of what a node lists, by its index in the source, and what comes behind the others.
+
+    A call lists arguments, a tuple or list elements, a ``with`` items, a function parameters.
+    """
+
+    dropped: tuple[int, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Decorators:
+    """Decorators of a function or class, by their index, that go, and new ones below the others."""
 
     dropped: tuple[int, ...] = ()
     added: tuple[str, ...] = ()
@@ -176,7 +196,7 @@ class Opened:
     body: Spot
 
 
-Change = Filled | Named | Arguments | Beside | Instead | Under | Opened
+Change = Filled | Named | Members | Decorators | Beside | Instead | Under | Opened
 
 
 @dataclass(frozen=True)

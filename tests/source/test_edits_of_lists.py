@@ -1,0 +1,101 @@
+"""The primitives on libcst's tree: members of what a node lists, decorators, headers, parts of statements."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from graphdoc.source.concrete import rewritten
+from graphdoc.source.edits import (
+    add_members,
+    below,
+    copied,
+    decorate,
+    delete,
+    drop_decorator,
+    drop_item,
+    insert_after,
+    instead,
+    written,
+)
+from graphdoc.source.module import Source
+
+
+def listed(code: str) -> tuple[Source, ast.stmt]:
+    source = Source("train.py", code)
+    assert source.tree is not None
+    return source, source.tree.body[-1]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("x = a, b\n", "x = a, b, None, None\n"),
+        ("x = (a,)  # one\n", "x = (a, None, None,)  # one\n"),
+        ("x = [\n    a,  # one\n    b\n]\n", "x = [\n    a,  # one\n    b, None, None\n]\n"),
+        ("x = f()\n", "x = f(None, None)\n"),
+    ],
+)
+def test_members_come_behind_the_others(code: str, expected: str) -> None:
+    source, node = listed(code)
+    assert isinstance(node, ast.Assign)
+    assert rewritten(source, add_members(source, node.value, ["None", "None"])) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def f(): pass\n", "def f(k): pass\n"),
+        ("def f(self, x: int, *a) -> int:\n    pass\n", "def f(self, x: int, k, *a) -> int:\n    pass\n"),
+        ("def f(\n    self,\n    x,\n):\n    pass\n", "def f(\n    self,\n    x, k,\n):\n    pass\n"),
+    ],
+)
+def test_a_parameter_comes_behind_the_others(code: str, expected: str) -> None:
+    source, node = listed(code)
+    assert rewritten(source, add_members(source, node, ["k"])) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "index", "expected"),
+    [
+        ("with a(), b() as c: pass\n", 0, "with b() as c: pass\n"),
+        ("with a() as d, b():  # two\n    pass\n", 1, "with a() as d:  # two\n    pass\n"),
+        ("with (\n    a(),\n    b(),\n):\n    pass\n", 1, "with (\n    a(),\n):\n    pass\n"),
+    ],
+)
+def test_an_item_of_a_with_goes(code: str, index: int, expected: str) -> None:
+    source, node = listed(code)
+    assert isinstance(node, ast.With)
+    assert rewritten(source, drop_item(source, node, node.items[index])) == expected
+
+
+def test_decorators_come_and_go() -> None:
+    source, node = listed("# f\n@a  # first\n# why\n@b()\n# g\ndef f():\n    pass\n")
+    assert isinstance(node, ast.FunctionDef)
+    added = decorate(source, node, "torch.no_grad()")
+    assert rewritten(source, added) == "# f\n@a  # first\n# why\n@b()\n# g\n@torch.no_grad()\ndef f():\n    pass\n"
+    first, second = (drop_decorator(source, node, d) for d in node.decorator_list)
+    assert rewritten(source, first) == "# f\n# why\n@b()\n# g\ndef f():\n    pass\n"
+    assert rewritten(source, second) == "# f\n@a  # first\n# why\n# g\ndef f():\n    pass\n"
+    assert rewritten(source, [*first, *second]) == "# f\n# why\n# g\ndef f():\n    pass\n"
+
+
+def test_statements_stand_below_a_header() -> None:
+    source, node = listed("for a, b in zip(x,  y):\n  f(a)\n  # then\n  g(b)  # last\n")
+    assert isinstance(node, ast.For)
+    header = written(source, "for {t} in {i}:", t=node.target, i=node.iter)
+    edits = insert_after(source, node, [below(header, [copied(source, node.body[1]), "", "h()"])])
+    edits += delete(source, node.body[1])
+    expected = "for a, b in zip(x,  y):\n  f(a)\n  # then\nfor a, b in zip(x,  y):\n  g(b)  # last\n\n  h()\n"
+    assert rewritten(source, edits) == expected
+
+
+def test_parts_of_a_statement_get_parentheses_where_they_need_them() -> None:
+    source, node = listed("f(a if b else c, (d + e))\n")
+    assert isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    first, second = node.value.args
+    made = written(source, "x = {first} + {second}", first=first, second=second)
+    assert rewritten(source, instead(source, node, [made])) == "x = (a if b else c) + (d + e)\n"
+    made = written(source, "x = {first}", first=first)
+    assert rewritten(source, instead(source, node, [made])) == "x = a if b else c\n"
