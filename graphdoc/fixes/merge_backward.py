@@ -16,13 +16,11 @@ from itertools import pairwise
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, place, required
 from graphdoc.fixes.summing import sum_over_loop
-from graphdoc.source.edits import delete, without_flag, write
+from graphdoc.source.edits import copied, delete, insert_after, instead, without_flag, write, written
 from graphdoc.source.effects import READS_GRADIENTS
-from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding, key, last_word, same, targets_of
+from graphdoc.source.paths import key, last_word, same, targets_of
 from graphdoc.source.places import Edit
-from graphdoc.source.tokens import outer_span
 
 KIND = "merge_backward"
 
@@ -86,22 +84,12 @@ def _merge(source: Source, pairs: list[tuple[ast.Call, ast.stmt]], between: list
         edits += _accumulate(source, pairs, between, losses[0])
     else:
         _check_unchanged(losses[:-1], between)
-        edits.append(replace_outer(source, losses[-1], _sum([source.segment(x) for x in losses], losses)))
+        terms = {f"loss{i}": loss for i, loss in enumerate(losses)}
+        edits.append(write(source, losses[-1], " + ".join(f"{{{t}}}" for t in terms), **terms))
     for _, owner in pairs[:-1]:
         edits += delete(source, owner)
     edits += without_flag(source, last_call)
-    if moved:
-        edits += place_text(source, last, [text_of(source, s, indent_of(source, last)) for s in moved], after=True)
-    return edits
-
-
-def replace_outer(source: Source, node: ast.expr, text: str) -> Edit:
-    start, end = outer_span(source, node)
-    return Edit(source.file, start, end, text)
-
-
-def _sum(texts: list[str], nodes: list[ast.expr]) -> str:
-    return "(" + " + ".join(t if binding(n) >= 9 else f"({t})" for t, n in zip(texts, nodes, strict=True)) + ")"
+    return edits + insert_after(source, last, [copied(source, s) for s in moved])
 
 
 def _accumulate(
@@ -123,11 +111,7 @@ def _accumulate(
             raise CannotFix(f"{name} is computed in a way that cannot become a sum")
         if any(same(n, loss) for s in here if s is not again[0] for n in ast.walk(s) if isinstance(n, ast.expr)):
             raise CannotFix(f"{name} is used between the backward calls, where it would become the sum")
-        start, finish = outer_span(source, value)
-        tight = binding(value) >= 9 or (start, finish) != source.span(value)
-        edits.append(Edit(source.file, start, start, f"{name} + " + ("" if tight else "(")))
-        if not tight:
-            edits.append(Edit(source.file, finish, finish, ")"))
+        edits.append(write(source, value, "{loss} + {value}", loss=loss, value=value))
     return edits
 
 
@@ -150,12 +134,12 @@ def _method(statement: ast.stmt) -> str | None:
 def _merge_loop(source: Source, node: ast.Call, owner: ast.stmt, move_steps: bool) -> list[Edit]:
     loop = source.parents.get(owner)
     loss = node.func.value  # type: ignore[attr-defined]
-    keywords = ", ".join(source.segment(k) for k in node.keywords if k.arg in _KEPT)
+    kept = {str(k.arg): k.value for k in node.keywords if k.arg in _KEPT}
     if not isinstance(loop, ast.For):
         raise CannotFix("only one backward call was named, and it is not the body of a loop over losses")
     if len(loop.body) != 1 or not same(loop.target, loss):
-        return sum_over_loop(source, loop, node, owner, keywords, move_steps)
+        return sum_over_loop(source, loop, node, owner, kept, move_steps)
     if loop.orelse:
         raise CannotFix("only one backward call was named, and the loop around it has an else branch")
-    start, end = outer_span(source, loop.iter)
-    return [write(source, loop, f"sum({source.code[start:end]}).backward({keywords})")]
+    keywords = ", ".join(f"{k}={{{k}}}" for k in kept)
+    return instead(source, loop, [written(source, f"sum({{losses}}).backward({keywords})", losses=loop.iter, **kept)])

@@ -11,9 +11,9 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
-from graphdoc.source.tokens import outer_span
 
 KIND = "module_list"
 
@@ -27,7 +27,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     mapping = isinstance(node, ast.Dict | ast.DictComp) or last_name(node) == "dict"
     group = "Parameter" if args.get("parameters") else "Module"
     name = name_for(source, f"torch.nn.{group}{'Dict' if mapping else 'List'}", node, "import torch")
-    start, end = outer_span(source, node)
-    if isinstance(node, ast.Tuple) and not source.code.startswith("(", start):
-        raise CannotFix("the layers are not written as a list")
-    return [Edit(source.file, start, start, f"{name.text}("), Edit(source.file, end, end, ")"), *name.edits]
+    return [write(source, node, "{group}({layers})", group=name.text, layers=node), *name.edits]

@@ -14,10 +14,9 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import changes
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import binds_any, method_of
 from graphdoc.source.in_place_names import NOT_A_WRITE
-from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, names_read, targets_of
 from graphdoc.source.places import Edit
@@ -45,8 +44,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if 0 <= neighbour < len(block) and block[neighbour] is node:
         raise CannotFix("the statement already stands there")
     _check(node, _crossed(source, node, block, index, after))
-    text = text_of(source, node, indent_of(source, anchor))
-    return [*delete(source, node), *place_text(source, anchor, [text], after)]
+    insert = insert_after if after else insert_before
+    return [*delete(source, node), *insert(source, anchor, [copied(source, node)])]
 
 
 def _crossed(source: Source, node: ast.stmt, block: list[ast.stmt], index: int, after: bool) -> list[ast.stmt]:

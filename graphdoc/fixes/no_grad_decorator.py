@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.layout import indent_of
+from graphdoc.source.edits import decorate
 from graphdoc.source.module import Function
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -27,7 +27,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(function)):
         raise CannotFix(f"{function.name} is a generator")
     name = name_for(source, "torch.no_grad", function, "import torch")
-    at = source.lines.start(function.lineno)
-    newline = source.lines.newline_at(function.lineno)
-    text = f"{indent_of(source, function)}@{name.text}(){newline}"
-    return [Edit(source.file, at, at, text), *name.edits]
+    return [*decorate(source, function, f"{name.text}()"), *name.edits]

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import add_members, instead, write
 from graphdoc.source.module import Function, Source
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import own_nodes
-from graphdoc.source.tokens import outer_span
 
 KIND = "pad_return"
 
@@ -33,15 +33,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
 def _pad(source: Source, node: ast.Return, count: int) -> list[Edit]:
     value = node.value
     if value is None:
-        end = source.span(node)[1]
-        return [Edit(source.file, end, end, " " + ", ".join(["None"] * count))]
+        return instead(source, node, ["return " + ", ".join(["None"] * count)])
     if not isinstance(value, ast.Tuple):
-        at = outer_span(source, value)[1]
-        return [Edit(source.file, at, at, ", None" * (count - 1))] if count > 1 else []
+        return [write(source, value, "{it}" + ", None" * (count - 1), it=value)] if count > 1 else []
     if any(isinstance(e, ast.Starred) for e in value.elts) or not value.elts:
         raise CannotFix("the number of returned values cannot be read here")
-    missing = count - len(value.elts)
-    if missing <= 0:
-        return []
-    at = outer_span(source, value.elts[-1])[1]
-    return [Edit(source.file, at, at, ", None" * missing)]
+    return add_members(source, value, ["None"] * (count - len(value.elts)))

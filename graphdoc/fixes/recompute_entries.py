@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, source_of, statement
+from graphdoc.source.edits import Piece, write
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import key, last_word, parse_expression
 from graphdoc.source.places import Edit
@@ -71,32 +72,32 @@ class _Reads:
                 continue
             if last_word(n) != self.containers[0] or self._is_asked(n):
                 continue
-            lists = [(name, self._beside(n, at)) for name, at in self.siblings]
+            lists = {name: self._beside(n, at) for name, at in self.siblings}
+            owner = {"owner": n.value} if isinstance(n, ast.Attribute) else {}
             self._readable(n)
             above = self.source.parents.get(n)
             if isinstance(above, ast.Subscript) and above.value is n and not isinstance(above.slice, ast.Slice):
-                index = self.source.segment(above.slice)
-                edits.append(replace(self.source, above, self._with({k: f"{at}[{index}]" for k, at in lists})))
+                entries = {name: f"{at}[{{index}}]" for name, at in lists.items()}
+                edits.append(self._write(above, self._with(entries), index=above.slice, **owner))
             else:
-                edits.append(replace(self.source, n, self._listed(lists)))
+                edits.append(self._write(n, self._listed(lists), **owner))
         return edits
 
     def of_fields(self) -> list[Edit]:
         """One list of entries with several fields: by attribute or key, or taken apart into names."""
         edits: list[Edit] = []
         for n in ast.walk(self.scope):
-            if self._is_field(n):
-                owner = self.source.segment(n.value)  # type: ignore[attr-defined]
+            if isinstance(n, ast.Attribute | ast.Subscript) and self._is_field(n):
                 self._readable(n)
                 quote = self.source.segment(n.slice)[:1] if isinstance(n, ast.Subscript) else ""
-                fields = {k: _field(owner, _quoted(at, quote), n) for k, at in self.siblings}
-                edits.append(replace(self.source, n, self._with(fields)))
+                fields = {k: _field(_quoted(at, quote), n) for k, at in self.siblings}
+                edits.append(self._write(n, self._with(fields), owner=n.value))
             elif self.field[0] == "index" and isinstance(n, ast.For | ast.Assign | ast.comprehension):
                 edits += self._taken_apart(n)
         return edits
 
-    def _is_field(self, n: ast.AST) -> bool:
-        if not isinstance(getattr(n, "ctx", None), ast.Load):
+    def _is_field(self, n: ast.Attribute | ast.Subscript) -> bool:
+        if not isinstance(n.ctx, ast.Load):
             return False
         if isinstance(n, ast.Attribute):
             called = self.source.parents.get(n)
@@ -105,7 +106,7 @@ class _Reads:
                 and n.attr == self.field[1]
                 and not (isinstance(called, ast.Call) and called.func is n)
             )
-        return isinstance(n, ast.Subscript) and self.field[0] == "key" and key(n.slice) == self.field[1]
+        return self.field[0] == "key" and key(n.slice) == self.field[1]
 
     def _taken_apart(self, node: ast.For | ast.Assign | ast.comprehension) -> list[Edit]:
         """``for state, action, log_prob in memory`` and ``states, actions, log_probs = zip(*memory)``."""
@@ -143,8 +144,8 @@ class _Reads:
                 self._still_entries(area, name, node, reads)
         for n in reads:
             self._readable(n)
-        text = self._listed(list(given.items())) if many else self._with(given)
-        return [replace(self.source, n, text) for n in reads]
+        text = self._listed(given) if many else self._with(given)
+        return [write(self.source, n, text) for n in reads]
 
     def _bindings(self, area: ast.AST, name: str, node: ast.AST) -> list[ast.stmt]:
         """The statements behind a node that bind a name anew.
@@ -207,10 +208,10 @@ class _Reads:
         return isinstance(above, ast.Call) and n in above.args and key(above.func) in _ASKING
 
     def _beside(self, n: ast.Name | ast.Attribute, at: str) -> str:
-        """How the list of a sibling is written where this one is read."""
+        """How the list of a sibling is written where this one is read, behind the same ``{owner}``."""
         name = at.rpartition(".")[2]
         if isinstance(n, ast.Attribute):
-            return f"{self.source.segment(n.value)}.{name}"
+            return f"{{owner}}.{name}"
         if not is_readable(self.source, name, n):
             raise CannotFix(f"{name} cannot be read where {self.containers[0]} is")
         return name
@@ -243,6 +244,10 @@ class _Reads:
         stores = (n.id for n in ast.walk(function) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
         return name in {*stores, *(a.arg for a in ast.walk(function) if isinstance(a, ast.arg))}
 
+    def _write(self, node: ast.expr, template: str, **parts: Piece) -> Edit:
+        """A template in the place of an expression, with those parts that it has room for."""
+        return write(self.source, node, template, **{k: p for k, p in parts.items() if f"{{{k}}}" in template})
+
     def _with(self, given: dict[str, str]) -> str:
         """The expression with its siblings' names as they are written here."""
         if all(name == text for name, text in given.items()):
@@ -253,14 +258,13 @@ class _Reads:
             text = text[: n.col_offset] + given[n.id] + text[n.end_col_offset :]
         return text
 
-    def _listed(self, lists: list[tuple[str, str]]) -> str:
-        names = ", ".join(name for name, _ in lists)
-        origin = lists[0][1] if len(lists) == 1 else f"zip({', '.join(at for _, at in lists)})"
-        return f"[{self.value} for {names} in {origin}]"
+    def _listed(self, lists: dict[str, str]) -> str:
+        origin = ", ".join(lists.values())
+        return f"[{self.value} for {', '.join(lists)} in {origin if len(lists) == 1 else f'zip({origin})'}]"
 
 
-def _field(owner: str, at: str, like: ast.AST) -> str:
-    return f"{owner}.{at}" if isinstance(like, ast.Attribute) else f"{owner}[{at}]"
+def _field(at: str, like: ast.AST) -> str:
+    return f"{{owner}}.{at}" if isinstance(like, ast.Attribute) else f"{{owner}}[{at}]"
 
 
 def _quoted(text: str, quote: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.layout import indent_of
+from graphdoc.source.edits import copied, insert_before
 from graphdoc.source.places import Edit
 
 KIND = "repeat_before"
@@ -27,4 +27,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     before = found[0][: found[1]] if found is not None else []
     if any(ast.dump(b) == ast.dump(repeated) for b in before):
         raise CannotFix("the call is made there already")
-    return place_text(source, node, [text_of(source, repeated, indent_of(source, node))], after=False)
+    return insert_before(source, node, [copied(source, repeated)])

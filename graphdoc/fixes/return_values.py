@@ -10,10 +10,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.edits import insert_after
+from graphdoc.source.edits import insert_after, instead
 from graphdoc.source.module import Function
 from graphdoc.source.places import Edit
-from graphdoc.source.tokens import outer_span
 
 KIND = "return_values"
 
@@ -25,7 +24,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         return insert_after(source, node.body[-1], [f"return {text}"])
     if not isinstance(node, ast.Return):
         raise CannotFix("no return stands there")
-    if node.value is None:
-        end = source.span(node)[1]
-        return [Edit(source.file, end, end, f" {text}")]
-    return [Edit(source.file, *outer_span(source, node.value), text)]
+    return instead(source, node, [f"return {text}"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
+from graphdoc.source.edits import rename
 from graphdoc.source.places import Edit
 
 KIND = "rsample"
@@ -18,5 +19,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = call(sources, required(args, "place"))
     if not isinstance(node.func, ast.Attribute) or node.func.attr != "sample":
         raise CannotFix("no sample is drawn there")
-    end = source.span(node.func)[1]
-    return [Edit(source.file, end - len("sample"), end, "rsample")]
+    return [rename(source, node.func, "rsample")]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import rename, write
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
@@ -26,15 +27,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no flag is set there")
     if repr(node.value.value) == value:
         raise CannotFix(f"the flag is {value} already")
-    start, end = source.span(node.value)
-    return [Edit(source.file, start, end, value)]
+    return [write(source, node.value, value)]
 
 
 def _spelled(source: Source, node: ast.stmt, name: str) -> list[Edit]:
     target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
     if not isinstance(target, ast.Attribute):
         raise CannotFix("no attribute is set there")
-    start, end = source.span(target)
-    if not source.code[start:end].endswith(target.attr):
-        raise CannotFix("the attribute is written in an unusual way")
-    return [Edit(source.file, end - len(target.attr), end, name)]
+    return [rename(source, target, name)]

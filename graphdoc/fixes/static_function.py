@@ -10,16 +10,15 @@ Args:
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.pad_return import edit as pad_return
-from graphdoc.source.edits import delete, insert_before, write
+from graphdoc.source.edits import Piece, add_members, copied, decorate, delete, insert_before, rename, write
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Copied, Edit
 from graphdoc.source.scopes import bound_names
 
 KIND = "static_function"
@@ -41,12 +40,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     given = [a.arg for a in start.args.args[1:]] if start is not None else []
     if set(given) & bound_names(forward) or forward.args.defaults:
         raise CannotFix("the arguments of forward and __init__ would get into each other's way")
-    kept = [_kept(source, n) for n in start.body] if start is not None else []
+    kept = [_kept(source, n) for n in start.body if _keeps(n)] if start is not None else []
     edits = [e for m in both for e in _with_context(source, m)]
-    edits += [e for m in both for e in insert_before(source, m, ["@staticmethod"])]
-    end = source.span(forward.args.args[-1])[1]
-    edits += [Edit(source.file, end, end, "".join(f", {g}" for g in given))] if given else []
-    edits += insert_before(source, first_statement(forward), [text for text in kept if text]) if any(kept) else []
+    edits += [e for m in both for e in decorate(source, m, "staticmethod")]
+    edits += add_members(source, forward, given)
+    edits += insert_before(source, first_statement(forward), kept)
     edits += delete(source, start) if start is not None else []
     if given and backward is not None:
         count = len(forward.args.args) - 1 + len(given)
@@ -73,17 +71,20 @@ def takes_any_number(arguments: ast.arguments) -> bool:
     return bool(arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs)
 
 
-def _kept(source: Source, node: ast.stmt) -> str:
-    """A statement of ``__init__`` as it stands in ``forward``; empty where it has no place there."""
-    if isinstance(node, ast.Pass):
-        return ""
+def _keeps(node: ast.stmt) -> bool:
+    """Whether a statement of ``__init__`` has a place in ``forward``."""
     if isinstance(node, ast.Expr):
-        if isinstance(node.value, ast.Constant) or "__init__" in ast.unparse(node.value):
-            return ""
-    elif isinstance(node, ast.Assign) and all(
+        return not isinstance(node.value, ast.Constant) and "__init__" not in ast.unparse(node.value)
+    return not isinstance(node, ast.Pass)
+
+
+def _kept(source: Source, node: ast.stmt) -> Copied:
+    """A statement of ``__init__`` as it stands in ``forward``."""
+    if isinstance(node, ast.Assign) and all(
         isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == "self" for t in node.targets
     ):
-        return re.sub(r"\bself\b", "ctx", source.segment(node))
+        own = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "self"]
+        return copied(source, node, [rename(source, n, "ctx") for n in own])
     raise CannotFix("__init__ does more than to keep its arguments")
 
 
@@ -94,7 +95,7 @@ def _with_context(source: Source, method: ast.FunctionDef) -> list[Edit]:
     names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx")]
     if any(n.id == "ctx" for n in names):
         raise CannotFix("ctx means something else there")
-    return [write(source, n, "ctx") for n in (method.args.args[0], *names)]
+    return [rename(source, method.args.args[0], "ctx"), *(rename(source, n, "ctx") for n in names)]
 
 
 def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, function: ast.ClassDef) -> list[Edit]:
@@ -107,9 +108,15 @@ def _applied(sources: Sources, name: str, start: ast.FunctionDef | None, functio
             raise CannotFix(f"{name} is used in another way at line {node.lineno}")
         if outer.keywords or any(isinstance(a, ast.Starred) for a in (*outer.args, *inner.args)):
             raise CannotFix("the arguments of a call cannot be put in order")
-        given = [source.segment(a) for a in outer.args] + _in_order(source, inner, start)
-        edits.append(write(source, outer, f"{source.segment(node)}.apply({', '.join(given)})"))
+        edits.append(applied(source, outer, node, [*outer.args, *_in_order(inner, start)]))
     return edits
+
+
+def applied(source: Source, node: ast.Call, function: Piece, given: list[Piece]) -> Edit:
+    """A call that becomes ``function.apply(…)``."""
+    parts = {f"input{i}": value for i, value in enumerate(given)}
+    inputs = ", ".join(f"{{{name}}}" for name in parts)
+    return write(source, node, f"{{function}}.apply({inputs})", function=function, **parts)
 
 
 def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, ast.expr]]:
@@ -123,19 +130,19 @@ def uses_of(sources: Sources, function: ast.ClassDef) -> Iterator[tuple[Source, 
                 yield source, node
 
 
-def _in_order(source: Source, node: ast.Call, start: ast.FunctionDef | None) -> list[str]:
+def _in_order(node: ast.Call, start: ast.FunctionDef | None) -> list[ast.expr | str]:
     """What a call gives to ``__init__``, one for each of its arguments."""
     wanted = start.args.args[1:] if start is not None else []
     defaults = start.args.defaults if start is not None else []
     named = {k.arg: k.value for k in node.keywords}
     if len(node.args) > len(wanted) or None in named:
         raise CannotFix("the arguments of a call cannot be put in order")
-    out = []
+    out: list[ast.expr | str] = []
     for i, argument in enumerate(wanted):
         fallback = i - (len(wanted) - len(defaults))
         value = node.args[i] if i < len(node.args) else named.get(argument.arg)
         if value is not None:
-            out.append(source.segment(value))
+            out.append(value)
         elif fallback >= 0 and isinstance(defaults[fallback], ast.Constant):
             out.append(ast.unparse(defaults[fallback]))
         else:

@@ -15,12 +15,12 @@ from collections.abc import Iterable
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
 from graphdoc.fixes.pad_return import edit as pad_return
-from graphdoc.fixes.static_function import class_named, takes_any_number, uses_of
-from graphdoc.source.edits import delete, insert_before, write
+from graphdoc.fixes.static_function import applied, class_named, takes_any_number, uses_of
+from graphdoc.source.edits import add_members, below, copied, decorate, delete, insert_before, rename, write, written
 from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, targets_of
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Below, Edit, Text
 
 KIND = "static_function_kept"
 
@@ -43,7 +43,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if method.decorator_list or (method in (forward, backward) and takes_any_number(method.args)):
             raise CannotFix(f"{method.name} is decorated, or takes a free number of arguments")
     held = _held(methods.values())
-    edits = [e for m in (forward, backward) for e in insert_before(source, m, ["@staticmethod"])]
+    edits = [e for m in (forward, backward) for e in decorate(source, m, "staticmethod")]
     edits += _renamed(source, forward, "kept", held)
     edits += _renamed(source, backward, "ctx.kept", held)
     built = _built(sources, function, ast.unparse(outer.func))
@@ -58,17 +58,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         for n in ast.walk(source.tree or ast.Module([], []))
     ):
         raise CannotFix(f"{state} means something else there")
-    end = source.span(forward.args.args[-1])[1]
-    edits.append(Edit(source.file, end, end, ", kept"))
+    edits += add_members(source, forward, ["kept"])
     edits += insert_before(source, first_statement(forward), ["ctx.kept = kept"])
     edits += pad_return(sources, {"place": source.place(backward), "count": len(forward.args.args)})
-    edits += insert_before(source, function, [_plain_class(source, state, name, list(methods.values()))])
+    edits += insert_before(source, function, [_plain_class(source, state, name, list(methods.values())), "", ""])
     edits += [e for m in methods.values() for e in delete(source, m)]
     edits += [write(source, node.func, state) for node in built]
-    for node in calls:
-        given = ", ".join([*(source.segment(a) for a in node.args), source.segment(node.func)])
-        edits.append(write(source, node, f"{name}.apply({given})"))
-    return edits
+    return edits + [applied(source, node, name, [*node.args, node.func]) for node in calls]
 
 
 def _held(methods: Iterable[ast.FunctionDef]) -> set[str]:
@@ -90,7 +86,7 @@ def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str
         raise CannotFix(f"{method.name} does not take self and its inputs")
     names = [n for n in ast.walk(method) if isinstance(n, ast.Name) and n.id in ("self", "ctx", "kept")]
     own = _set_by(method)
-    edits = [write(source, method.args.args[0], "ctx")]
+    edits = [rename(source, method.args.args[0], "ctx")]
     for node in names:
         parent = source.parents.get(node)
         attribute = parent.attr if isinstance(parent, ast.Attribute) else ""
@@ -102,20 +98,23 @@ def _renamed(source: Source, method: ast.FunctionDef, keeper: str, held: set[str
     return edits
 
 
-def _plain_class(source: Source, state: str, name: str, methods: list[ast.FunctionDef]) -> str:
+def _plain_class(source: Source, state: str, name: str, methods: list[ast.FunctionDef]) -> Below:
     """The class that keeps what the object kept, without the call of the Function's own constructor."""
-    parts = []
+    texts: list[Text] = []
     for method in methods:
-        text = text_of(source, method, "    ")
-        for node in method.body:
-            if isinstance(node, ast.Expr) and "super(" in (line := source.segment(node)) and "__init__" in line:
-                if len(method.body) == 1:
-                    raise CannotFix("__init__ keeps nothing")
-                text = "\n".join(t for t in text.split("\n") if t.strip() != line)
-        if name in text:
+        gone = [s for s in method.body if isinstance(s, ast.Expr) and _constructs(s)]
+        if gone and len(method.body) == 1:
+            raise CannotFix("__init__ keeps nothing")
+        left = [n for s in method.body if s not in gone for n in ast.walk(s)]
+        if any(isinstance(n, ast.Name) and n.id == name for n in left):
             raise CannotFix(f"{method.name} names the class itself")
-        parts.append("    " + text)
-    return f"class {state}:\n" + "\n\n".join(parts) + "\n\n"
+        texts += ["", copied(source, method, [e for s in gone for e in delete(source, s)])]
+    return below(written(source, f"class {state}:"), texts[1:])
+
+
+def _constructs(node: ast.Expr) -> bool:
+    text = ast.unparse(node)
+    return "super(" in text and "__init__" in text
 
 
 def _built(sources: Sources, function: ast.ClassDef, path: str) -> list[ast.Call]:

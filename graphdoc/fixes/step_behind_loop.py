@@ -13,9 +13,8 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import copied, delete, insert_after, insert_before
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, method_of
-from graphdoc.source.layout import indent_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
@@ -28,11 +27,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     before = [s for s in loop.body[: loop.body.index(own)] if method_of(s)[0] == "zero_grad"]
     behind = [s for s in loop.body[loop.body.index(own) + 1 :] if s is step or method_of(s)[0] in {"zero_grad", *CLIPS}]
     _check(source, loop, [*before, *behind], own)
-    indent = indent_of(source, loop)
     edits = [e for s in (*before, *behind) for e in delete(source, s)]
-    if before:
-        edits += place_text(source, loop, [text_of(source, s, indent) for s in before], after=False)
-    return [*edits, *place_text(source, loop, [text_of(source, s, indent) for s in behind], after=True)]
+    edits += insert_before(source, loop, [copied(source, s) for s in before])
+    return edits + insert_after(source, loop, [copied(source, s) for s in behind])
 
 
 def _check(source: Source, loop: ast.For, moved: list[ast.stmt], own: ast.stmt) -> None:

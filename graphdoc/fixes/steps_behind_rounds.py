@@ -20,9 +20,8 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources
 from graphdoc.fixes.own_inputs import has_inputs, own_inputs, refuse_weighed
 from graphdoc.fixes.stepping_loops import CLIPS, stepping_loop
 from graphdoc.fixes.summing import repeatable
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import below, copied, delete, insert_after, written
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, method_of, opaque_calls
-from graphdoc.source.layout import indent_of, indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
 from graphdoc.source.places import Edit
@@ -41,11 +40,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if not repeatable(source, loop, loop.iter):
         raise CannotFix("what the loop goes through may not give the same a second time")
     _check(source, loop, step, optimizer, targets, frozenset(args.get("keepers") or ()))
-    indent = indent_of(source, loop)
-    header = f"for {source.segment(loop.target)} in {source.segment(loop.iter)}:"
-    inner = indent + indent_unit(source, loop)
-    text = f"{header}{source.lines.newline_at(1)}{inner}{text_of(source, step, inner)}"
-    edits = [*delete(source, step), *place_text(source, loop, [text], after=True)]
+    header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
+    edits = [*delete(source, step), *insert_after(source, loop, [below(header, [copied(source, step)])])]
     if args.get("inputs", True):
         refuse_weighed(node)
         if not has_inputs(node):

@@ -26,12 +26,11 @@ from dataclasses import dataclass
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.own_inputs import has_inputs, own_inputs, refuse_weighed
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import below, copied, delete, insert_after, written
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, built_objects, is_bare_call, method_of, opaque_calls
-from graphdoc.source.layout import indent_of, indent_unit
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, key
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Edit, Text
 from graphdoc.source.touched_names import Touching
 
 KIND = "steps_last"
@@ -59,8 +58,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     anchor = early[0].anchor
     if any(e.anchor is not anchor for e in early):
         raise CannotFix("the steps stand in different blocks")
-    indent = indent_of(other, anchor)
-    edits = place_text(other, anchor, [_text(other, e, indent) for e in early], after=True)
+    edits = insert_after(other, anchor, [_text(other, e) for e in early])
     for e in early:
         edits += delete(other, e.moved)
     if args.get("inputs", True):
@@ -134,13 +132,9 @@ def _whole(source: Source, step: ast.stmt) -> ast.stmt:
     return step
 
 
-def _text(source: Source, early: _Early, indent: str) -> str:
-    if early.under is None:
-        return text_of(source, early.moved, indent)
-    unit = indent_unit(source, early.under)
-    header = f"if {source.segment(early.under.test)}:"
-    newline = source.lines.newline_at(1)
-    return f"{header}{newline}{indent}{unit}{text_of(source, early.moved, indent + unit)}"
+def _text(source: Source, early: _Early) -> Text:
+    moved = copied(source, early.moved)
+    return moved if early.under is None else below(written(source, "if {test}:", test=early.under.test), [moved])
 
 
 def _conditions(early: _Early) -> list[ast.expr]:

@@ -6,12 +6,11 @@ import ast
 
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.program_slices import binds, reads
-from graphdoc.source.edits import delete, insert_after, insert_before, write
+from graphdoc.source.edits import below, copied, delete, insert_after, insert_before, instead, written
 from graphdoc.source.effects import READS_GRADIENTS
-from graphdoc.source.layout import indent_unit
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding, is_path, key, last_word, targets_of
-from graphdoc.source.places import Edit
+from graphdoc.source.paths import is_path, key, last_word, same, targets_of
+from graphdoc.source.places import Edit, Text
 from graphdoc.source.scopes import fresh_name, own_nodes, scope_of
 
 _WALKS = frozenset({"range", "enumerate", "zip", "reversed", "sorted", "list", "tuple"})
@@ -20,7 +19,7 @@ _ONCE = frozenset({"iter", "map", "filter", "zip", "enumerate", "reversed", "ite
 
 
 def sum_over_loop(
-    source: Source, loop: ast.For, node: ast.Call, owner: ast.stmt, keywords: str, move_steps: bool
+    source: Source, loop: ast.For, node: ast.Call, owner: ast.stmt, kept: dict[str, ast.expr], move_steps: bool
 ) -> list[Edit]:
     """``for …: loss = …; loss.backward()`` → a sum that starts before the loop and is differentiated behind it.
 
@@ -39,16 +38,17 @@ def sum_over_loop(
         if "zero_grad" in called:
             raise CannotFix("gradients are set to zero between the backward calls")
     name = fresh_name(source, "total_loss", "summed_loss")
-    text = source.segment(loss) if binding(loss) >= 9 else f"({source.segment(loss)})"
-    behind = [f"{name}.backward({keywords})"]
+    keywords = ", ".join(f"{k}={{{k}}}" for k in kept)
+    behind: list[Text] = [written(source, f"{name}.backward({keywords})", **kept)]
     if steps:
-        again = _again(source, loop, owner, steps)
-        unit = indent_unit(source, loop)
-        header = f"for {source.segment(loop.target)} in {_iterated(source, loop)}:"
-        behind.append("\n".join([header, *(unit + line for line in again)]))
+        again = _again(loop, owner, steps)
+        if not repeatable(source, loop, loop.iter):
+            raise CannotFix("what the loop goes through may not give the same a second time")
+        header = written(source, "for {target} in {group}:", target=loop.target, group=loop.iter)
+        behind.append(below(header, [copied(source, s) for s in again]))
     return [
         *insert_before(source, loop, [f"{name} = 0.0"]),
-        write(source, owner, f"{name} = {name} + {text}"),
+        *instead(source, owner, [written(source, f"{name} = {name} + {{loss}}", loss=loss)]),
         *(e for s in steps for e in delete(source, s)),
         *insert_after(source, loop, behind),
     ]
@@ -91,10 +91,10 @@ def _steps(loop: ast.For, owner: ast.stmt) -> list[ast.stmt]:
     return found if stepping else []
 
 
-def _again(source: Source, loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[str]:
-    """The lines of the second loop's body: the steps, and the names of this round that they need."""
+def _again(loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]) -> list[ast.stmt]:
+    """The second loop's body: the steps, and the names of this round that they need."""
     known = {key(t) for t in targets_of(loop)}
-    lines: list[str] = []
+    again: list[ast.stmt] = []
     for step in steps:
         wanted = _plain_names(step)
         for statement in loop.body:
@@ -106,23 +106,13 @@ def _again(source: Source, loop: ast.For, owner: ast.stmt, steps: list[ast.stmt]
             value = getattr(statement, "value", None)
             if not isinstance(statement, ast.Assign) or value is None or not is_path(value) or bound - wanted:
                 raise CannotFix(f"{min(bound & wanted)} belongs to one round of the loop")
-            text = source.segment(statement)
-            if text not in lines:
-                lines.append(text)
-        lines.append(source.segment(step))
-    if "\n" in "".join(lines):
-        raise CannotFix("a step of the loop takes several lines")
+            if not any(same(statement, s) for s in again):
+                again.append(statement)
+        again.append(step)
     later = {n for s in loop.body for n in _stored(s)} & known
     if later:
         raise CannotFix(f"{min(later)} is bound anew in the loop")
-    return lines
-
-
-def _iterated(source: Source, loop: ast.For) -> str:
-    """What the loop goes through, where going through it again gives the same."""
-    if not repeatable(source, loop, loop.iter):
-        raise CannotFix("what the loop goes through may not give the same a second time")
-    return source.segment(loop.iter)
+    return again
 
 
 def repeatable(source: Source, loop: ast.For, node: ast.expr) -> bool:

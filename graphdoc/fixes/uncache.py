@@ -14,8 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.fixes.remove_decorator import removal
-from graphdoc.source.edits import delete, unwrap, write
+from graphdoc.source.edits import delete, drop_decorator, unwrap, write
 from graphdoc.source.effects import another_each_time
 from graphdoc.source.module import Function, Source
 from graphdoc.source.paths import same, targets_of
@@ -40,7 +39,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
                 if name.split(".")[-1] in (*_DECORATORS, "cached_property"):
                     _refuse_draws(above)
                 if name.split(".")[-1] in _DECORATORS:
-                    return removal(source, decorator)
+                    return drop_decorator(source, above, decorator)
                 if name.split(".")[-1] == "cached_property":
                     return [write(source, decorator, "property")]
             returning = _returning(source, above, node)

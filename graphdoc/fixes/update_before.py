@@ -16,9 +16,8 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import Stretch, binds, reads, stretch
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import copied, delete, insert_before
 from graphdoc.source.effects import READS_GRADIENTS, is_bare_call, method_of
-from graphdoc.source.layout import indent_of
 from graphdoc.source.paths import key, targets_of
 from graphdoc.source.places import Edit
 
@@ -45,12 +44,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     moved = _with_loss(found, first, moved)
     crossed = [found.block[i] for i in range(first, moved[-1]) if i not in moved]
     _check([found.block[i] for i in moved], crossed, frozenset(args.get("busy") or ()))
-    anchor = found.block[first]
-    indent = indent_of(source, anchor)
-    edits = place_text(source, anchor, [text_of(source, found.block[i], indent) for i in moved], after=False)
-    for i in moved:
-        edits += delete(source, found.block[i])
-    return edits
+    edits = insert_before(source, found.block[first], [copied(source, found.block[i]) for i in moved])
+    return edits + [e for i in moved for e in delete(source, found.block[i])]
 
 
 def _update(found: Stretch, step: ast.stmt) -> list[int]:

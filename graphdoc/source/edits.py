@@ -43,6 +43,22 @@ def written(source: Source, template: str, **parts: Piece) -> Written:
     return Written(template, tuple(given))
 
 
+_ATOM = binding(ast.Name("_"))
+# Expressions between commas, brackets or keywords: whatever stands there needs no parentheses for its operators.
+_OPEN = (
+    ast.List
+    | ast.Tuple
+    | ast.Set
+    | ast.Dict
+    | ast.FormattedValue
+    | ast.IfExp
+    | ast.ListComp
+    | ast.SetComp
+    | ast.DictComp
+    | ast.GeneratorExp
+)
+
+
 # -- expressions -----------------------------------------------------------------------------------------------------
 
 
@@ -70,14 +86,20 @@ def _room(source: Source, node: ast.expr) -> int:
         return 1
     if isinstance(above, ast.Return | ast.Assign):
         return 0
-    if isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.List | ast.Tuple | ast.Set | ast.FormattedValue):
+    if isinstance(above, ast.stmt | ast.keyword | ast.withitem | ast.comprehension | ast.Slice | _OPEN):
         return 1
     if isinstance(above, ast.Subscript) and above.slice is node:
         return 1
     if isinstance(above, ast.BinOp):
         power = isinstance(above.op, ast.Pow)
         return operator_binding(above.op) + (power if above.left is node else not power)
-    return binding(node)
+    if isinstance(above, ast.Attribute | ast.Subscript | ast.Call | ast.Await):
+        return _ATOM
+    if isinstance(above, ast.UnaryOp):
+        return binding(above)
+    if isinstance(above, ast.BoolOp | ast.Compare):
+        return binding(above) + 1
+    return max(1, binding(node))
 
 
 # -- what a node lists -----------------------------------------------------------------------------------------------
