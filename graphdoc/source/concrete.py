@@ -417,14 +417,19 @@ def _parenthesized(node: _Node) -> _Node:
 
 def _fill(parse: Any, template: str, parts: dict[str, _Node]) -> _Node:
     """A template with its parts, in parentheses only where it would mean something else without them."""
-    loose = [n for n, p in parts.items() if not p.lpar and not isinstance(p, cst.Name | cst.Attribute | cst.Call)]
-    safe = {n: _parenthesized(p) if n in loose else p for n, p in parts.items()}
+    bare = {n: p.with_changes(lpar=[], rpar=[]) if _on_one_line(p) else p for n, p in parts.items()}
+    loose = [n for n, p in bare.items() if not p.lpar and not isinstance(p, cst.Name | cst.Attribute | cst.Call)]
+    safe = {n: p if n not in loose else parts[n] if parts[n].lpar else _parenthesized(p) for n, p in bare.items()}
     made = parse(template, **safe)
     for name in loose:
-        bare = parse(template, **{**safe, name: parts[name]})
-        if _meaning(bare) == _meaning(made):
-            safe[name], made = parts[name], bare
+        tried = parse(template, **{**safe, name: bare[name]})
+        if _meaning(tried) == _meaning(made):
+            safe[name], made = bare[name], tried
     return made
+
+
+def _on_one_line(node: _Node) -> bool:
+    return not {"\n", "\r"} & set(_code(node))
 
 
 def _meaning(node: _Node) -> str:
@@ -703,7 +708,9 @@ class _Block:
     def made(self) -> _Node:
         if not any(r.touched for r in self.rows):
             return self.updated
-        alone = len(self.rows) == 1 and (len(self.maker.files.chunks) == 1 or not isinstance(self.updated, cst.Module))
+        # The text of one of several top-level statements may be empty.
+        whole = isinstance(self.updated, cst.Module) and len(self.maker.files.chunks) > 1
+        alone = len(self.rows) == 1 and not whole
         units: list[tuple[list[_Node], list[_Node], list[_Node]]] = []  # statements, lines, what stood above them
         for row in self.rows:
             if row.shared and any(row.edits(n, Under) for n in row.originals) and not self._whole(row):
@@ -711,7 +718,11 @@ class _Block:
             else:
                 units.append((row.originals, row.lines(alone), getattr(row.line, "leading_lines", [])))
         body, rest = self._joined(self._below(units))
+        if not body and not whole:
+            body, rest = _headed([_passing(self.rows[-1].line)], rest), []
         footer = [*rest, *self.updated.footer]
+        if not body and not footer:
+            return cst.Module([], has_trailing_newline=False)
         return self.updated.with_changes(body=body, footer=footer)
 
     def _whole(self, row: _Row) -> bool:

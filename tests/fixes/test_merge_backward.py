@@ -62,7 +62,7 @@ MERGED = [
         {},
         "(f(x) + (u if v else w)).backward(create_graph=True)\n",
     ),
-    ("«(a * 2).backward()»\n«(b + c).backward()»\n", TWO, {}, "(a * 2 + b + c).backward()\n"),
+    ("«(a * 2).backward()»\n«(b + c).backward()»\n", TWO, {}, "(a * 2 + (b + c)).backward()\n"),
     ("«a.backward()»\n«b.backward()»\n«c.backward()»\n", ["@0", "@1", "@2"], {}, "(a + b + c).backward()\n"),
     ("«a.backward()»\nopt.zero_grad()\n«b.backward()»\n", TWO, {"drop_zero_grad": True}, "(a + b).backward()\n"),
     (

@@ -17,6 +17,7 @@ from graphdoc.source.edits import (
     drop_item,
     insert_after,
     instead,
+    write,
     written,
 )
 from graphdoc.source.module import Source
@@ -99,3 +100,33 @@ def test_parts_of_a_statement_get_parentheses_where_they_need_them() -> None:
     assert rewritten(source, instead(source, node, [made])) == "x = (a if b else c) + (d + e)\n"
     made = written(source, "x = {first}", first=first)
     assert rewritten(source, instead(source, node, [made])) == "x = a if b else c\n"
+
+
+def test_what_stands_around_a_statement_that_goes_stays() -> None:
+    source, node = listed("a()\n\n# b\nb()  # gone\n\nif c:\n    # d\n    d(); e()\n    f()  # last\n")
+    assert isinstance(node, ast.If)
+    edits = [e for s in node.body for e in delete(source, s)]
+    assert rewritten(source, edits) == "a()\n\n# b\nb()  # gone\n\nif c:\n    # d\n    pass  # last\n"
+    assert source.tree is not None
+    assert rewritten(source, delete(source, source.tree.body[1])) == source.code.replace("b()  # gone\n", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("not (a)", "not a * b"),
+        ("(a).x", "(a * b).x"),
+        ("f(a)[0]", "f(a * b)[0]"),
+        ("[a, c] if a2 else c", "[a * b, c] if a2 else c"),
+        ("(a)()", "(a * b)()"),
+        ("(a)[0]", "(a * b)[0]"),
+        ("(a) ** 2", "(a * b) ** 2"),
+        ("c if (a) else d", "c if a * b else d"),
+        ("c and (a)", "c and a * b"),
+        ("c < a", "c < a * b"),
+    ],
+)
+def test_a_template_gets_parentheses_for_what_is_around_it(code: str, expected: str) -> None:
+    source, node = listed(f"{code}\n")
+    name = next(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "a")
+    assert rewritten(source, [write(source, name, "{it} * b", it=name)]) == f"{expected}\n"
