@@ -22,7 +22,7 @@ from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvide
 
 from graphdoc.source.layout import Unplaceable, indent_unit
 from graphdoc.source.line_offsets import Lines
-from graphdoc.source.module import Source, parsed
+from graphdoc.source.module import Source
 from graphdoc.source.paths import binding, parse_expression
 from graphdoc.source.places import (
     Below,
