@@ -16,12 +16,10 @@ import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
 from graphdoc.fixes.structures import convert_expression
-from graphdoc.source.edits import insert_before
-from graphdoc.source.module import Source
+from graphdoc.source.edits import copied, insert_before, write, written
 from graphdoc.source.paths import is_path, same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
-from graphdoc.source.tokens import outer_span
 
 KIND = "accumulate_number"
 
@@ -39,16 +37,15 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     other, backward = call(sources, args["backward"])
     if other is not source or not isinstance(backward.func, ast.Attribute) or backward.func.attr != "backward":
         raise CannotFix("the backward call to change was not found")
-    start, end = outer_span(source, _differentiated(backward, backward.func.value, node))
+    differentiated = _differentiated(backward, backward.func.value, node)
     if is_path(addend) or args.get("name"):
         name = str(args.get("name") or source.segment(addend))
-        return [*convert_expression(source, addend, "tensor", method), Edit(source.file, start, end, name)]
+        return [*convert_expression(source, addend, "tensor", method), write(source, differentiated, name)]
     name = fresh_name(source, "loss", "step_loss")
-    first, last = outer_span(source, addend)
     return [
-        *insert_before(source, node, [f"{name} = {_one_line(source, addend)}"]),
-        Edit(source.file, first, last, f"{name}.{method}()"),
-        Edit(source.file, start, end, name),
+        *insert_before(source, node, [written(source, f"{name} = {{loss}}", loss=copied(source, addend))]),
+        write(source, addend, f"{name}.{method}()"),
+        write(source, differentiated, name),
     ]
 
 
@@ -57,11 +54,6 @@ def _differentiated(backward: ast.Call, owner: ast.expr, accumulating: ast.stmt)
     targets = accumulating.targets if isinstance(accumulating, ast.Assign) else [getattr(accumulating, "target", owner)]
     own = any(same(part, target) for part in ast.walk(owner) for target in targets if isinstance(part, ast.expr))
     return owner if own or not backward.args else backward.args[0]
-
-
-def _one_line(source: Source, node: ast.expr) -> str:
-    text = source.segment(node)
-    return ast.unparse(node) if "\n" in text or "\r" in text else text
 
 
 def _addend(node: ast.stmt) -> ast.expr | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import insert_after, insert_before
 from graphdoc.source.places import Edit
 
 KIND = "add_statement"
@@ -44,4 +45,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix(f"{text} is no statement") from e
     if len(parsed) != 1:
         raise CannotFix(f"{text} is not one statement")
-    return place_text(source, node, [text], after=not args.get("before"))
+    return (insert_before if args.get("before") else insert_after)(source, node, [text])

@@ -13,9 +13,8 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import delete, without_flag
+from graphdoc.source.edits import copied, delete, insert_before, without_flag
 from graphdoc.source.effects import READS_GRADIENTS, binds_any, method_of, opaque_calls
-from graphdoc.source.layout import indent_of
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
 
@@ -48,8 +47,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix(f"{min(again)} steps once with each of the two gradients")
     if not moved and not stepped:
         raise CannotFix("the second gradient is added to the first")
-    indent = indent_of(source, first)
-    edits = place_text(source, first, [text_of(source, s, indent) for s in moved], after=False) if moved else []
+    edits = insert_before(source, first, [copied(source, s) for s in moved])
     for statement in (*moved, second):
         edits += delete(source, statement)
     return [*edits, *without_flag(source, one)]

@@ -8,6 +8,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import insert_after
 from graphdoc.source.paths import is_path, parse_expression
 from graphdoc.source.places import Edit
 
@@ -23,4 +24,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
             raise CannotFix(f"{path} is no name of a list")
     if not paths:
         raise CannotFix("no list is named")
-    return place_text(source, node, [f"{path}.clear()" for path in paths], after=True)
+    return insert_after(source, node, [f"{path}.clear()" for path in paths])

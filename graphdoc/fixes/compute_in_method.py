@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 
 from graphdoc.fixes.drawn_once import runs_later, taking_calls
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import copied, insert_after, insert_before, instead, write, written
 from graphdoc.source.effects import DRAWS, TAKES, calls_of
-from graphdoc.source.layout import first_statement, indent_of
+from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, last_word, targets_of
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Copied, Edit, Text
 from graphdoc.source.scopes import bound_names, imported_as, parameters
 
 KIND = "compute_in_method"
@@ -55,11 +55,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no other method of the class reads the attribute")
     edits: list[Edit] = []
     for method in readers:
-        head = first_statement(method)
-        indent = indent_of(source, head)
-        texts = [_text(plan, n, indent) for n in _needed(plan, method)]
-        edits += place_text(source, head, texts, after=False)
-    kept = [f"{plan.me}.{plan.given[name]} = {name}" for name in plan.unkept]
+        edits += insert_before(source, first_statement(method), [_moved(plan, n) for n in _needed(plan, method)])
+    kept: list[Text] = [f"{plan.me}.{plan.given[name]} = {name}" for name in plan.unkept]
     for node in plan.chosen:
         leaf = plan.leaves.get(node)
         if _read_elsewhere(plan, sources, node, readers):
@@ -67,16 +64,10 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
                 raise CannotFix("what is made of it is also read elsewhere")
             continue
         if leaf is not None:
-            kept.append(f"{plan.me}.{leaf[1]} = {source.code[slice(*source.span(leaf[0]))]}")
-        if kept:
-            start, end = source.span(node)
-            edits.append(Edit(source.file, start, end, ("\n" + indent_of(source, node)).join(kept)))
-            kept = []
-        else:
-            edits += delete(source, node)
-    if kept:
-        edits += place_text(source, plan.chosen[-1], kept, after=True)
-    return edits
+            kept.append(written(source, f"{plan.me}.{leaf[1]} = {{made}}", made=leaf[0]))
+        edits += instead(source, node, kept)
+        kept = []
+    return [*edits, *insert_after(source, plan.chosen[-1], kept)]
 
 
 def _plan(found: list[tuple[Source, ast.stmt]]) -> _Plan:
@@ -250,27 +241,15 @@ def _needed(plan: _Plan, method: ast.FunctionDef) -> list[ast.stmt]:
     return needed
 
 
-def _text(plan: _Plan, node: ast.stmt, indent: str) -> str:
+def _moved(plan: _Plan, node: ast.stmt) -> Copied:
     """The statement at its new place, arguments of the old method replaced by the attributes that keep them."""
     value: ast.expr = node.value  # type: ignore[attr-defined]
     leaf = plan.leaves.get(node)
-    within = {id(n) for n in ast.walk(leaf[0])} if leaf is not None else set()
-    attributes: list[tuple[ast.expr, str]] = [
-        (n, plan.given[n.id])
-        for n in ast.walk(value)
-        if isinstance(n, ast.Name) and n.id in plan.given and id(n) not in within
-    ]
-    attributes += [leaf] if leaf is not None else []
-    if not attributes:
-        return text_of(plan.source, node, indent)
-    start, end = plan.source.span(node)
-    text = plan.source.code[start:end]
-    for n, attribute in sorted(attributes, key=lambda a: -plan.source.span(a[0])[0]):
-        first, last = plan.source.span(n)
-        text = text[: first - start] + f"{plan.me}.{attribute}" + text[last - start :]
-    if "\n" not in text and "\r" not in text:
-        return text
-    return ast.unparse(ast.parse(text))
+    within = set(ast.walk(leaf[0])) if leaf is not None else set()
+    names = [n for n in ast.walk(value) if isinstance(n, ast.Name) and n.id in plan.given and n not in within]
+    kept: list[tuple[ast.expr, str]] = [(n, plan.given[n.id]) for n in names]
+    kept += [leaf] if leaf is not None else []
+    return copied(plan.source, node, [write(plan.source, n, f"{plan.me}.{attribute}") for n, attribute in kept])
 
 
 def _read_elsewhere(plan: _Plan, sources: Sources, node: ast.stmt, readers: list[ast.FunctionDef]) -> bool:

@@ -7,6 +7,7 @@ Args:
 from __future__ import annotations
 
 from graphdoc.fixes.fix_kind import Args, Sources, expression, required
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
 
@@ -16,5 +17,4 @@ KIND = "deepcopy_expression"
 def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     name = name_for(source, "copy.deepcopy", node, "import copy")
-    start, end = source.span(node)
-    return [Edit(source.file, start, start, f"{name.text}("), Edit(source.file, end, end, ")"), *name.edits]
+    return [write(source, node, f"{name.text}({{it}})", it=node), *name.edits]

@@ -13,7 +13,7 @@ import ast
 
 from graphdoc.fixes.aliases import refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.edits import delete, insert_before
+from graphdoc.source.edits import delete, insert_before, instead, written
 from graphdoc.source.effects import method_of
 from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Source
@@ -35,17 +35,14 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("`detach_()` is part of a larger statement there")
     if not _is_plain(target):
         raise CannotFix("the tensor is the item of a container or the result of a call: a new one would be lost")
-    text = source.segment(target)
     if isinstance(target, ast.Name):
         if not is_rebindable(source, target.id, owner):
-            raise CannotFix(f"{text} belongs to an enclosing scope and cannot be bound anew here")
+            raise CannotFix(f"{target.id} belongs to an enclosing scope and cannot be bound anew here")
         bound = view_binding(source, owner, target.id)
         if bound is not None and bound.looped and isinstance(bound.statement, ast.For):
             return _list_anew(source, owner, bound.statement, target.id)
         refuse_lost(source, owner, target)
-    start = source.span(owner)[0]
-    end = source.span(owner)[1]
-    return [Edit(source.file, start, end, f"{text} = {text}.detach()")]
+    return instead(source, owner, [written(source, "{cut} = {cut}.detach()", cut=target)])
 
 
 def _is_plain(node: ast.expr) -> bool:

@@ -1,10 +1,11 @@
-"""The text of a statement in which some names stand for constants: each tensor read of them is detached."""
+"""A statement in which some names stand for constants: each tensor read of them is detached."""
 
 from __future__ import annotations
 
 import ast
 
 from graphdoc.fixes.fix_kind import CannotFix
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
@@ -13,7 +14,7 @@ from graphdoc.source.places import Edit
 _PLAIN = frozenset({"shape", "size", "dtype", "device", "ndim", "dim", "numel", "item", "detach", "data", "tolist"})
 
 
-def detach_reads(text: str, names: set[str]) -> str:
+def detach_reads(source: Source, statement: ast.stmt, names: set[str]) -> list[Edit]:
     """Put ``.detach()`` behind each of the names, with the attributes and items read off it, in a statement's value.
 
     ``names`` are dotted paths: of ``{"out"}``, ``score(out["image"])`` becomes ``score(out["image"].detach())``.
@@ -21,15 +22,12 @@ def detach_reads(text: str, names: set[str]) -> str:
     Raises:
         CannotFix: the statement has no value, or calls one of the names or takes it apart.
     """
-    source = Source("", text)
-    value = getattr(source.tree.body[0], "value", None) if source.tree is not None else None
+    value = getattr(statement, "value", None)
     if not isinstance(value, ast.expr):
         raise CannotFix("the statement that is to run again has no value")
-    targets = [t for s in source.tree.body for t in getattr(s, "targets", ())] if source.tree is not None else []
-    if _rooted(value, names) and any(isinstance(t, ast.Tuple | ast.List) for t in targets):
+    if _rooted(value, names) and any(isinstance(t, ast.Tuple | ast.List) for t in getattr(statement, "targets", ())):
         raise CannotFix(f"{ast.unparse(value)} is taken apart, it is no tensor")
-    ends = {source.span(n)[1] for n in _tensors(value, names)}
-    return source.splice(Edit("", end, end, ".detach()") for end in ends)
+    return [write(source, n, "{tensor}.detach()", tensor=n) for n in _tensors(value, names)]
 
 
 def _tensors(node: ast.AST, names: set[str], called: bool = False) -> list[ast.expr]:

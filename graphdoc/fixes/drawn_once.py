@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import ast
 
-from graphdoc.source.effects import TAKES, another_each_time, calls_of
+from graphdoc.source.effects import DRAWS, TAKES, calls_of
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
-from graphdoc.source.places import Edit
 
 _ALONE = (TAKES - {"popitem"}) | {
     *("randn", "rand", "randint", "randperm", "randn_like", "rand_like", "randint_like"),
@@ -30,13 +29,11 @@ def runs_later(source: Source, call: ast.Call) -> bool:
     return any(isinstance(n, _LATER) for n in source.node_ancestors(call))
 
 
-def drawn_once(text: str, name: str) -> tuple[str, str] | None:
-    """The statement that reads ``name`` instead of taking something anew, and the expression that it took; None where
-    it takes none, or more than can be told apart."""
-    source = Source("", text)
-    found = taking_calls(source.tree) if source.tree is not None else []
+def drawn_once(source: Source, statement: ast.stmt) -> ast.Call | None:
+    """The one call by which a statement takes something; None where it takes none, or more than can be told apart."""
+    found = taking_calls(statement)
     if len(found) != 1 or runs_later(source, found[0]):
         return None
-    taken = source.segment(found[0])
-    again = source.splice([Edit("", *source.span(found[0]), name)])
-    return None if "\n" in taken or another_each_time(ast.parse(again)) else (again, taken)
+    inside = set(ast.walk(found[0]))
+    others = (c for c in calls_of(statement) if c not in inside)
+    return None if any(last_word(c.func) in DRAWS | TAKES for c in others) else found[0]

@@ -14,12 +14,10 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, statement
-from graphdoc.source.edits import delete, insert_after
-from graphdoc.source.layout import indent_unit
+from graphdoc.source.edits import delete, insert_after, write
 from graphdoc.source.module import Source
-from graphdoc.source.paths import binding, key
+from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
-from graphdoc.source.tokens import outer_span
 
 KIND = "drop_call"
 
@@ -55,7 +53,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     bound = [key(t) for t in owner.targets] if isinstance(owner, ast.Assign) and owner.value is top else []
     if bound == [key(core)] and not kept:
         return delete(source, owner)
-    return [*_keep(source, top, core), *kept]
+    return [write(source, top, "{core}", core=core), *kept]
 
 
 def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.expr) -> list[Edit]:
@@ -74,8 +72,7 @@ def _gradient_kept(sources: Sources, source: Source, owner: ast.stmt, top: ast.e
     )
     if not any(ast.unparse(n.value) == name for n in reads):
         return []
-    unit = indent_unit(source, owner)
-    return insert_after(source, owner, [f"if {name}.requires_grad:\n{unit}{name}.retain_grad()"])
+    return insert_after(source, owner, [f"if {name}.requires_grad:\n    {name}.retain_grad()"])
 
 
 def _cover_up(owner: ast.stmt) -> bool:
@@ -125,19 +122,3 @@ def _outside(source: Source, node: ast.expr) -> ast.expr | None:
 def _leads_out(source: Source, node: ast.expr) -> bool:
     above = source.parents.get(node)
     return isinstance(above, ast.Attribute) and above.attr in ("numpy", "tolist", "item", "detach", "data")
-
-
-def _keep(source: Source, top: ast.expr, core: ast.expr) -> list[Edit]:
-    """Reduce ``top`` to ``core``, with parentheses where what stands around binds tighter."""
-    start, end = source.span(top)
-    first, last = outer_span(source, core)
-    above = source.parents.get(top)
-    tight = isinstance(
-        above, ast.BinOp | ast.UnaryOp | ast.Attribute | ast.Subscript | ast.Compare | ast.BoolOp | ast.Await
-    )
-    bare = (first, last) == source.span(core) and binding(core) < 13 and first > start
-    wrap = tight and bare
-    edits = []
-    if first > start or wrap:
-        edits.append(Edit(source.file, start, first, "(" if wrap else ""))
-    return [*edits, Edit(source.file, last, end, ")" if wrap else "")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import write
 from graphdoc.source.places import Edit
 from graphdoc.source.rows import is_full
 
@@ -26,5 +27,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         inner = inner.value
     if not isinstance(inner, ast.Subscript):
         raise CannotFix("without the slice the name itself would be bound to a new tensor where it is no tensor yet")
-    start, end = source.span(inner)[1], source.span(target)[1]
-    return [Edit(source.file, start, end, "")]
+    return [write(source, target, "{inner}", inner=inner)]

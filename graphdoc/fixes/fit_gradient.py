@@ -12,10 +12,9 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
+from graphdoc.source.edits import write
 from graphdoc.source.module import Source
-from graphdoc.source.paths import is_atom
 from graphdoc.source.places import Edit
-from graphdoc.source.tokens import grouping, outer_span
 
 KIND = "fit_gradient"
 
@@ -29,11 +28,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     written = _written(source, node, value)
     if args.get("product") and not _is_product(written):
         raise CannotFix("the shape alone does not tell how the gradient is to be turned")
-    start, end = outer_span(source, value)
     calls = "".join(f".{step}" for step in required(args, "steps"))
-    if grouping(source, value) or is_atom(value, source.segment(value)):
-        return [Edit(source.file, end, end, calls)]
-    return [Edit(source.file, start, start, "("), Edit(source.file, end, end, f"){calls}")]
+    return [write(source, value, f"{{gradient}}{calls}", gradient=value)]
 
 
 def _returned(node: ast.AST, index: int) -> ast.expr:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required, statement
+from graphdoc.source.edits import drop_parameter, rename
 from graphdoc.source.module import Function, Source
 from graphdoc.source.places import Edit
 
@@ -39,8 +40,7 @@ def _renamed(source: Source, node: ast.Call) -> list[Edit]:
         raise CannotFix("the call registers no forward hook")
     if any(k.arg not in ("hook", "prepend") for k in node.keywords):
         raise CannotFix("the hook is registered in a way that a pre-hook does not have")
-    end = source.span(node.func)[1]
-    return [Edit(source.file, end - len(old), end, _RENAMED[old])]
+    return [rename(source, node.func, _RENAMED[old])]
 
 
 def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Edit]:
@@ -59,4 +59,4 @@ def _without_output(source: Source, function: ast.FunctionDef | ast.AsyncFunctio
             raise CannotFix(f"the hook uses {output}, which a pre-hook is not given")
         if isinstance(node, ast.Return) and node.value is not None:
             raise CannotFix("the hook returns something, which a pre-hook would put in the place of the inputs")
-    return [] if rest else [Edit(source.file, source.span(own[1])[1], source.span(own[2])[1], "")]
+    return [] if rest else drop_parameter(source, function, given.index(own[2]))

@@ -13,7 +13,7 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import write
+from graphdoc.source.edits import copied, instead, rename, without_flag, write
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
@@ -32,10 +32,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if generator.ifs or not _is(node.args[1], generator.target):
             raise CannotFix("the inputs are not simply those that are gone through")
         _check_output(node, generator.target)
-        return [write(source, above, f"list({_asked(source, node, generator.iter)})")]
-    loop, target = _appending_loop(source, element, node)
+        return [write(source, above, "list({call})", call=node), *_asked(source, node, generator.iter)]
+    loop, appending, append = _appending_loop(source, element, node)
     _check_output(node, loop.target)
-    return [write(source, loop, f"{target}.extend({_asked(source, node, loop.iter)})")]
+    asked = [write(source, element, "{call}", call=node), *_asked(source, node, loop.iter)]
+    return instead(source, loop, [copied(source, appending, [rename(source, append.func, "extend"), *asked])])
 
 
 def _check_output(node: ast.Call, target: ast.expr) -> None:
@@ -52,7 +53,7 @@ def _first_of(source: Source, node: ast.Call) -> ast.expr:
     raise CannotFix("the result is not taken as a single gradient")
 
 
-def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[ast.For, str]:
+def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[ast.For, ast.Expr, ast.Call]:
     append = source.parents.get(element)
     statement = source.parents.get(append) if append is not None else None
     loop = source.parents.get(statement) if statement is not None else None
@@ -66,7 +67,7 @@ def _appending_loop(source: Source, element: ast.expr, node: ast.Call) -> tuple[
         and not loop.orelse
         and _is(node.args[1], loop.target)
     ):
-        return loop, source.segment(append.func.value)
+        return loop, statement, append
     raise CannotFix("the gradients are not collected in a plain loop")
 
 
@@ -74,8 +75,6 @@ def _is(argument: ast.expr, target: ast.expr) -> bool:
     return isinstance(argument, ast.Name) and isinstance(target, ast.Name) and argument.id == target.id
 
 
-def _asked(source: Source, node: ast.Call, inputs: ast.expr) -> str:
-    function = source.segment(node.func)
-    others = [source.segment(a) for a in node.args[2:]]
-    kept = [f"{k.arg}={source.segment(k.value)}" for k in node.keywords if k.arg and k.arg != "retain_graph"]
-    return f"{function}({', '.join([source.segment(node.args[0]), source.segment(inputs), *others, *kept])})"
+def _asked(source: Source, node: ast.Call, inputs: ast.expr) -> list[Edit]:
+    """The call with all inputs in the place of one."""
+    return [write(source, node.args[1], "{inputs}", inputs=inputs), *without_flag(source, node)]

@@ -13,7 +13,7 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import write
+from graphdoc.source.edits import copied, write
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 
@@ -28,10 +28,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("no torch.autograd.grad by a part of a tensor stands there")
     above = source.parents.get(node)
     first = above.slice if isinstance(above, ast.Subscript) and above.value is node else None
-    if above is None or not isinstance(first, ast.Constant) or first.value != 0:
+    if not isinstance(above, ast.Subscript) or not isinstance(first, ast.Constant) or first.value != 0:
         raise CannotFix("the gradient is not taken out of the result where it is asked for")
-    part = source.segment(given)[len(source.segment(given.value)) :]
-    if not part.startswith("["):
-        raise CannotFix("what is indexed there stands in parentheses")
-    _, end = source.span(above)
-    return [write(source, given, source.segment(given.value)), Edit(source.file, end, end, part)]
+    whole = copied(source, above, [write(source, given, "{tensor}", tensor=given.value)])
+    part = copied(source, given, [write(source, given.value, "{whole}", whole=whole)])
+    return [write(source, above, "{part}", part=part)]

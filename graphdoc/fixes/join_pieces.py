@@ -16,11 +16,11 @@ from graphdoc.fixes.aliases import read_after, refuse_lost, view_binding
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.out_of_place import edit as out_of_place
 from graphdoc.fixes.slice_writes import refuse_for_caller
-from graphdoc.source.edits import insert_after, insert_before, write
+from graphdoc.source.edits import insert_after, insert_before, instead, spot, written
 from graphdoc.source.loop_variables import iterated
 from graphdoc.source.module import Function, Loop, Source
-from graphdoc.source.paths import SYMBOLS, is_path, key
-from graphdoc.source.places import Edit
+from graphdoc.source.paths import is_path, key
+from graphdoc.source.places import Beside, Copied, Edit, Instead, Written
 from graphdoc.source.scopes import fresh_name, is_rebindable, torch_name
 
 KIND = "join_pieces"
@@ -37,7 +37,7 @@ class Pieces:
     name: str
     base: ast.expr
     join: str
-    dim: str
+    dim: ast.expr | None
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -45,21 +45,24 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     found = pieces_at(source, owner)
     if found is None:
         raise CannotFix("no loop over the pieces of a named tensor stands around that place")
-    loop, base = found.loop, source.segment(found.base)
+    loop = found.loop
     _check(source, found)
     torch = torch_name(source, loop)
-    end = f", dim={found.dim})" if found.dim else ")"
-    piece = _one_line(source, found)
-    if piece:
-        header = f"for {source.segment(loop.target)} in {source.segment(loop.iter)}"
-        return [write(source, loop, f"{base} = {torch.text}.{found.join}([{piece} {header}]{end}"), *torch.edits]
+    along = {"dim": found.dim} if found.dim is not None else {}
+    call = f"{{base}} = {torch.text}.{found.join}({{pieces}}{', dim={dim}' if along else ''})"
+    if (piece := _one_line(source, found)) is not None:
+        value, edits = piece
+        listed = call.replace("{pieces}", f"[{value.template} for {{target}} in {{iter}}]")
+        joined = written(source, listed, base=found.base, target=loop.target, iter=loop.iter, **along)
+        joined = Written(joined.template, (*joined.parts, *value.parts))
+        return [*instead(source, loop, [joined]), *edits, *torch.edits]
     gathered = fresh_name(source, "pieces", f"{found.name}_pieces")
     edits = insert_before(source, loop, [f"{gathered} = []"])
-    writes = [s for s in _statements(loop) if _writes(s, found.name)]
-    for write in writes:
-        edits += out_of_place(sources, {"place": vars(source.place(write)), "joined": True})
+    for node in _statements(loop):
+        if _writes(node, found.name):
+            edits += out_of_place(sources, {"place": vars(source.place(node)), "joined": True})
     edits += insert_after(source, loop.body[-1], [f"{gathered}.append({found.name})"])
-    edits += insert_after(source, loop, [f"{base} = {torch.text}.{found.join}({gathered}{end}"])
+    edits += insert_after(source, loop, [written(source, call, base=found.base, pieces=gathered, **along)])
     return [*edits, *torch.edits]
 
 
@@ -74,7 +77,7 @@ def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
     if given is None:
         return None
     if is_path(given):
-        return Pieces(loop, name, given, "stack", "")
+        return Pieces(loop, name, given, "stack", None)
     if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
         return None
     join = _CUTTING.get(given.func.attr)
@@ -85,7 +88,7 @@ def pieces_at(source: Source, owner: ast.stmt) -> Pieces | None:
         return None
     at = 0 if join == "stack" else 1
     dim = next((k.value for k in given.keywords if k.arg == "dim"), rest[at] if len(rest) > at else None)
-    return Pieces(loop, name, base, join, source.segment(dim) if dim is not None else "")
+    return Pieces(loop, name, base, join, dim)
 
 
 def _written(owner: ast.stmt) -> str:
@@ -142,26 +145,32 @@ def _check(source: Source, found: Pieces) -> None:
             raise CannotFix(f"{base.id} belongs to an enclosing scope and cannot be bound anew here")
 
 
-def _one_line(source: Source, found: Pieces) -> str:
-    """The piece as one expression, where the body is a single write with a plain counterpart; else empty."""
-    loop = found.loop
-    if len(loop.body) != 1 or read_after(source, loop, found.name, None) or "\n" in text_of(source, loop.body[0], ""):
-        return ""
-    only = loop.body[0]
-    if source.span(loop.iter)[1] > source.span(only)[0] or "#" in source.code[slice(*source.span(loop))]:
-        return ""
-    if isinstance(only, ast.AugAssign) and isinstance(only.target, ast.Name):
-        value = source.segment(only.value)
-        plain = isinstance(only.value, ast.Name | ast.Constant | ast.Attribute | ast.Call | ast.Subscript)
-        return f"{found.name} {SYMBOLS[type(only.op)]} {value if plain else f'({value})'}"
-    if not isinstance(only, ast.Expr):
-        return ""
+def _one_line(source: Source, found: Pieces) -> tuple[Written, list[Edit]] | None:
+    """The piece as one expression, with the edits inside it, where the body is one write with a plain counterpart."""
+    loop, only = found.loop, found.loop.body[0]
+    if len(loop.body) != 1 or read_after(source, loop, found.name, None) or "\n" in source.segment(only):
+        return None
+    if source.span(loop.iter)[1] > source.span(only)[0] or "#" in source.segment(loop):
+        return None
+    if not isinstance(only, ast.Expr) and not (isinstance(only, ast.AugAssign) and isinstance(only.target, ast.Name)):
+        return None
     edits = out_of_place({source.file: source}, {"place": vars(source.place(only)), "joined": True})
-    start, end = source.span(only)
-    if any(e.start < start or e.end > end for e in edits):
-        return ""
-    text = source.code[start:end]
-    for e in sorted(edits, key=lambda e: -e.start):
-        text = text[: e.start - start] + e.text + text[e.end - start :]
-    target, equals, value = text.partition(" = ")
-    return value if equals and target == found.name else ""
+    here = spot(source, only)
+    if any(e.at is None or not here.holds(e.at) or isinstance(e.change, Beside) for e in edits):
+        return None
+    texts = [t for e in edits if isinstance(e.change, Instead) for t in e.change.texts]
+    text = texts[0] if len(texts) == 1 else None
+    if not isinstance(text, Written):
+        return None
+    target, _, value = text.template.partition(" = ")
+    if not _stands_for(source, target, text, found.name):
+        return None
+    used = tuple(p for p in text.parts if f"{{{p[0]}}}" in value)
+    return Written(value, used), [e for e in edits if not isinstance(e.change, Instead)]
+
+
+def _stands_for(source: Source, target: str, text: Written, name: str) -> bool:
+    """Whether the target of a template is a name, written there or one of its parts."""
+    part = dict(text.parts).get(target.strip("{}"), target)
+    at = part.at if isinstance(part, Copied) else part
+    return name == (at if isinstance(at, str) else source.code[at.start : at.end])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from graphdoc.source.edits import rename
 from graphdoc.source.module import Source
 from graphdoc.source.places import Edit
 
@@ -13,11 +14,8 @@ def translates(tree: ast.AST) -> bool:
     return any(isinstance(n, ast.Name) and n.id == "_" and isinstance(n.ctx, ast.Load) for n in ast.walk(tree))
 
 
-def unbound(text: str, names: set[str]) -> str:
-    """The statement with ``_`` in place of some of the names that it unpacks into."""
-    source = Source("", text)
-    node = source.tree.body[0] if source.tree is not None else None
+def unbound(source: Source, node: ast.stmt, names: set[str]) -> list[Edit]:
+    """Put ``_`` in place of some of the names that a statement unpacks into."""
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Tuple):
-        return text
-    spared = (n for n in node.targets[0].elts if isinstance(n, ast.Name) and n.id in names)
-    return source.splice(Edit("", *source.span(n), "_") for n in spared)
+        return []
+    return [rename(source, n, "_") for n in node.targets[0].elts if isinstance(n, ast.Name) and n.id in names]

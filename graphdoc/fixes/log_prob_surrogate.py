@@ -14,17 +14,15 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import insert_after, insert_before, write
+from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path, targets_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name, name_for, own_nodes, scope_of
-from graphdoc.source.tokens import outer_span
 
 KIND = "log_prob_surrogate"
 
 _REDUCTIONS = ("mean", "sum")
-_ATOMS = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Constant
 
 
 def edit(sources: Sources, args: Args) -> list[Edit]:
@@ -46,7 +44,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     distribution = source.segment(draw.func.value)
     if not is_path(draw.func.value):
         named = fresh_name(source, "dist", "distribution")
-        edits += insert_before(source, kept, [f"{named} = {distribution}"])
+        made = written(source, f"{named} = {{made}}", made=copied(source, draw.func.value))
+        edits += insert_before(source, kept, [made])
         edits.append(write(source, draw.func.value, named))
         distribution = named
     weight = f"{distribution}.log_prob({sample})" + (".sum(-1)" if args.get("summed") else "")
@@ -62,12 +61,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         weight = f"{stack.text}({name})"
     elif kept.lineno > loss.lineno:
         raise CannotFix("the loss is computed before the draw")
-    start, end = outer_span(source, terms)
-    bare = isinstance(terms, _ATOMS) or (start, end) != source.span(terms)
-    alone = terms is loss
-    edits.append(Edit(source.file, start, start, ("(" if not alone else "") + f"{weight} * " + ("" if bare else "(")))
-    edits.append(Edit(source.file, end, end, ("" if bare else ")") + (")" if not alone else "")))
-    return edits
+    return [*edits, write(source, terms, "{weight} * {terms}", weight=weight, terms=terms)]
 
 
 def _is_name(targets: list[ast.expr]) -> bool:

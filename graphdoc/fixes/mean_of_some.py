@@ -27,10 +27,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     given = {k.arg for k in node.keywords}
     plain = len(node.args) == 2 and not given & {"weight", "reduction", "label_smoothing", None}
     if name not in _COUNTED or not plain:
-        start = source.segment(node)
-        return [write(source, node, f"{start}.nan_to_num(0.0)")]
-    ignored = next((source.segment(k.value) for k in node.keywords if k.arg == "ignore_index"), "-100")
-    target = source.segment(node.args[1])
-    _, end = source.span(node)
-    behind = f" / ({target} != {ignored}).sum().clamp(min=1)"
-    return [*set_keyword(source, node, "reduction", '"sum"'), Edit(source.file, end, end, behind)]
+        return [write(source, node, "{mean}.nan_to_num(0.0)", mean=node)]
+    ignored = next((k.value for k in node.keywords if k.arg == "ignore_index"), "-100")
+    counted = "{sum} / ({target} != {ignored}).sum().clamp(min=1)"
+    mean = write(source, node, counted, sum=node, target=node.args[1], ignored=ignored)
+    return [*set_keyword(source, node, "reduction", '"sum"'), mean]

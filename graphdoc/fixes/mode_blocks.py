@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from graphdoc.fixes.program_slices import Stretch, lift
-from graphdoc.source.edits import delete
-from graphdoc.source.layout import indent_unit
+from graphdoc.source.edits import below, copied, delete, written
 from graphdoc.source.module import Source
 from graphdoc.source.paths import last_word
-from graphdoc.source.places import Edit
+from graphdoc.source.places import Copied, Edit, Text
 
 Within = dict[ast.stmt, ast.With]
 """For each statement of such a block the block."""
@@ -37,24 +36,18 @@ def opened(source: Source, found: Stretch, seeds: Sequence[ast.stmt]) -> tuple[S
     return Stretch(block, places, anchor, found.following, found.branched), within
 
 
-def regrouped(
-    source: Source, texts: Sequence[tuple[ast.stmt, str]], within: Within, indent: str, newline: str
-) -> list[str]:
-    """The texts of statements, those of one block under its header again."""
-    out: list[str] = []
+def regrouped(source: Source, texts: Sequence[tuple[ast.stmt, Copied]], within: Within) -> list[Text]:
+    """Statements as they are to run again, those of one block under its header."""
+    out: list[Text] = []
     for block, group in groupby(texts, key=lambda one: within.get(one[0])):
+        inner = [text for _, text in group]
         if block is None:
-            out += [text for _, text in group]
+            out += inner
             continue
-        header = f"with {', '.join(source.segment(i.context_expr) for i in block.items)}:"
-        inner = inner_indent(source, block, indent)
-        out.append(newline.join([header, *(inner + text for _, text in group)]))
+        modes = {f"mode{i}": copied(source, item.context_expr) for i, item in enumerate(block.items)}
+        header = f"with {', '.join(f'{{{name}}}' for name in modes)}:"
+        out.append(below(written(source, header, **modes), inner))
     return out
-
-
-def inner_indent(source: Source, block: ast.With, indent: str) -> str:
-    """The indentation of what stands in a block that stands at another one."""
-    return indent + indent_unit(source, block.body[0])
 
 
 def taken_away(source: Source, gone: Sequence[ast.stmt], within: Within) -> list[Edit]:

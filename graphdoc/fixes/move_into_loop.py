@@ -29,9 +29,9 @@ from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statemen
 from graphdoc.fixes.left_unbound import translates, unbound
 from graphdoc.fixes.made_of_old import made_of_old
 from graphdoc.fixes.program_slices import binds, changes, reads, wanted_behind
-from graphdoc.source.edits import delete
+from graphdoc.source.edits import copied, insert_before, instead, write, written
 from graphdoc.source.effects import another_each_time, is_bare_call
-from graphdoc.source.layout import first_statement, indent_of
+from graphdoc.source.layout import first_statement
 from graphdoc.source.module import Function, Loop, Source
 from graphdoc.source.paths import is_path, key, targets_of
 from graphdoc.source.places import Edit
@@ -64,38 +64,38 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(owner, Loop):
         _check_way(source, chosen, owner)
         carried = {} if args.get("anew") else _carried(source, chosen, owner)
-    head = first_statement(owner)
-    indent = indent_of(source, head)
-    texts = {n: unbound(text_of(source, n, indent), carried.get(n, set())) for n in chosen}
     gone: list[ast.stmt] = []
     for node in reversed(chosen):
         # Backwards: what a statement that stays reads is to stay as well.
         keep = args.get("keep")
         if node not in carried and not (_read_elsewhere(source, node, owner, [node, *gone]) if keep is None else keep):
             gone.append(node)
-    once = _drawn(source, texts, owner, gone)
-    edits = place_text(source, head, list(texts.values()), after=False)
+    once = _drawn(source, chosen, owner, gone)
+    name = fresh_name(source, "drawn", "drawn_once")
+    inside = {n: unbound(source, n, carried.get(n, set())) for n in chosen}
+    for node, taking in once.items():
+        inside[node].append(write(source, taking, name))
+    edits = insert_before(source, first_statement(owner), [copied(source, n, e) for n, e in inside.items()])
     for node in reversed(gone):
-        start, end = source.start_of(node), source.span(node)[1]
-        edits += [Edit(source.file, start, end, once[node])] if node in once else delete(source, node)
+        taken = [written(source, f"{name} = {{taken}}", taken=once[node])] if node in once else []
+        edits += instead(source, node, taken)
     return edits
 
 
-def _drawn(source: Source, texts: dict[ast.stmt, str], owner: ast.stmt, gone: list[ast.stmt]) -> dict[ast.stmt, str]:
-    """What is to stand in the place of those that take something for themselves, whose texts read its name instead.
+def _drawn(source: Source, chosen: list[ast.stmt], owner: ast.stmt, gone: list[ast.stmt]) -> dict[ast.stmt, ast.Call]:
+    """The statement that takes something for itself, and the call by which it does so: once, where it stands.
 
     Raises:
         CannotFix: each iteration would take another one.
     """
-    once: dict[ast.stmt, str] = {}
-    for node, text in texts.items():
+    once: dict[ast.stmt, ast.Call] = {}
+    for node in chosen:
         if not (taking := another_each_time(node)):
             continue
-        name = fresh_name(source, "drawn", "drawn_once")
-        found = drawn_once(text, name) if isinstance(owner, Loop) and node in gone and not once else None
+        found = drawn_once(source, node) if isinstance(owner, Loop) and node in gone and not once else None
         if found is None:
             raise CannotFix(f"each iteration would get another one from {taking}()")
-        texts[node], once[node] = found[0], f"{name} = {found[1]}"
+        once[node] = found
     return once
 
 
@@ -140,8 +140,8 @@ def _carried(source: Source, chosen: list[ast.stmt], loop: ast.stmt) -> dict[ast
     out: dict[ast.stmt, set[str]] = {}
     for node in chosen:
         if taken := binds(node) & anew:
-            apart = unbound(ast.unparse(node), taken) != ast.unparse(node)
-            if binds(node) <= taken or not apart or (source.tree is not None and translates(source.tree)):
+            apart = unbound(source, node, taken) and source.tree is not None and not translates(source.tree)
+            if binds(node) <= taken or not apart:
                 raise CannotFix(f"the loop carries {min(taken)} on")
             out[node] = taken
     return out

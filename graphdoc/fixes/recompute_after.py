@@ -22,9 +22,9 @@ from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.drawn_before import kept_as_drawn
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.left_unbound import translates, unbound
-from graphdoc.fixes.mode_blocks import inner_indent, opened, regrouped, taken_away
+from graphdoc.fixes.mode_blocks import opened, regrouped, taken_away
 from graphdoc.fixes.program_slices import Stretch, binds, changes, reads, stretch, wanted_behind
-from graphdoc.source.layout import indent_of
+from graphdoc.source.edits import copied, insert_after
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key
 from graphdoc.source.places import Edit
@@ -54,18 +54,13 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix("nothing that the forward has bound is read between the step and the backward call")
     anchor = found.block[found.anchor]
     _check(found, chosen, _taken(after, anchor))
-    indent = indent_of(source, anchor)
     spared = _spared(source, found, chosen, backward)
-    copied = [found.block[i] for i in chosen]
-    inner = {s: inner_indent(source, within[s], indent) if s in within else indent for s in copied}
-    texts = _detached(
-        [unbound(text_of(source, found.block[i], inner[found.block[i]]), spared.get(i, set())) for i in chosen],
-        {n for c in constants for n in binds(c)},
-    )
-    newline = source.lines.newline_at(source.lines.line_of(source.start_of(anchor)))
-    placed = regrouped(source, list(zip(copied, texts, strict=True)), within, indent, newline)
-    edits = place_text(source, anchor, placed, after=True)
-    return edits + taken_away(source, [found.block[i] for i in chosen if _movable(found, chosen, i)], within)
+    again = {found.block[i]: unbound(source, found.block[i], spared.get(i, set())) for i in chosen}
+    if constants:
+        _detach(source, again, {n for c in constants for n in binds(c)})
+    texts = [(node, copied(source, node, edits)) for node, edits in again.items()]
+    moved = [found.block[i] for i in chosen if _movable(found, chosen, i)]
+    return insert_after(source, anchor, regrouped(source, texts, within)) + taken_away(source, moved, within)
 
 
 def _chosen(found: Stretch, backward: ast.stmt | None, kept: Set[int] = frozenset()) -> list[int]:
@@ -147,12 +142,13 @@ def _spared(source: Source, found: Stretch, chosen: list[int], backward: ast.stm
     return spared
 
 
-def _detached(texts: list[str], constants: set[str]) -> list[str]:
-    """The statements as they run again, with what they read of the constants detached."""
-    changed = [detach_reads(t, constants) for t in texts] if constants else texts
-    if constants and changed == texts:
+def _detach(source: Source, again: dict[ast.stmt, list[Edit]], constants: set[str]) -> None:
+    """Have what the statements that run again read of the constants detached."""
+    reading = {node: detach_reads(source, node, constants) for node in again}
+    if not any(reading.values()):
         raise CannotFix("what is computed again does not read the constant by its name")
-    return changed
+    for node, edits in reading.items():
+        again[node] += edits
 
 
 def _movable(found: Stretch, chosen: list[int], index: int) -> bool:

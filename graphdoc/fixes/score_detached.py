@@ -24,9 +24,10 @@ from graphdoc.fixes.detach_between import entries
 from graphdoc.fixes.detached_reads import detach_reads
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
 from graphdoc.fixes.program_slices import binds, reads
+from graphdoc.source.edits import copied, write
 from graphdoc.source.module import Source
 from graphdoc.source.paths import key, stands_at
-from graphdoc.source.places import Edit, Place
+from graphdoc.source.places import Copied, Edit, Place
 
 KIND = "score_detached"
 # Functions of these give no value that a parameter of the program takes part in, but for those given to them.
@@ -50,8 +51,9 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
                 raise CannotFix(f"{name} is not computed from the constant in one statement")
             if len(made[name]) > 1:
                 raise CannotFix(f"{name} is computed at several places")
-            text = _again(source, made[name][0], constants)
-            edits += [Edit(source.file, *source.span(n), text) for n in _reads_of(source, at, name)]
+            again, item = _again(source, made[name][0], constants), made[name][0].item
+            template = "{again}" if item is None else f"{{again}}[{item}]"
+            edits += [write(source, n, template, again=again) for n in _reads_of(source, at, name)]
     if not edits:
         raise CannotFix("the loss takes the constant itself")
     return edits
@@ -138,16 +140,11 @@ def _may_be_network(call: ast.Call, constants: set[str]) -> bool:
     return key(root) not in constants | _LIBRARIES
 
 
-def _again(source: Source, made: _Made, constants: set[str]) -> str:
-    text = detach_reads(text_of(source, made.statement, ""), constants)
-    if text == text_of(source, made.statement, ""):
+def _again(source: Source, made: _Made, constants: set[str]) -> Copied:
+    edits = detach_reads(source, made.statement, constants)
+    if not edits:
         raise CannotFix("what is computed again does not read the constant by its name")
-    value = ast.parse(text).body[0]
-    assert isinstance(value, ast.Assign)
-    again = ast.get_source_segment(text, value.value)
-    if again is None or "\n" in again:
-        raise CannotFix("what is to be computed again stands on several lines")
-    return again if made.item is None else f"{again}[{made.item}]"
+    return copied(source, made.statement.value, edits)
 
 
 def _reads_of(source: Source, at: Place, name: str) -> list[ast.expr]:

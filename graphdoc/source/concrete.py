@@ -458,7 +458,10 @@ def _members(node: _Node) -> list[_Node]:
 def _with_members(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node:
     """A node with fewer or more members; what stands between those that stay is kept."""
     if isinstance(node, cst.FunctionDef):
-        return node.with_changes(params=_with_members(node.params, dropped, added))
+        first = [p for i, p in enumerate(node.params.posonly_params) if i not in dropped]
+        others = {i - len(node.params.posonly_params) for i in dropped}
+        params = _with_members(node.params, others, added).with_changes(posonly_params=first)
+        return node.with_changes(params=params)
     if type(node) not in _LISTS:
         raise Unreadable("no such change can be made there")
     field, like = _LISTS[type(node)]
@@ -468,7 +471,7 @@ def _with_members(node: _Node, dropped: set[int], added: Sequence[str]) -> _Node
         if index not in dropped:
             kept.append(member)
         elif kept and index == len(old) - 1:  # what stood before the closing parenthesis goes on standing there
-            kept[-1] = kept[-1].with_changes(comma=_without_comment(member.comma), **_behind(member))
+            kept[-1] = kept[-1].with_changes(comma=_closing(kept[-1].comma, member.comma), **_behind(member))
     for text in added:
         made: _Node = cst.parse_statement(like.format(text))
         holder: _Node = getattr(made, "params", None) or (made if isinstance(made, cst.With) else made.body[0].value)
@@ -507,12 +510,15 @@ def _with_decorators(node: _Node, dropped: set[int], added: Sequence[str]) -> _N
     return node.with_changes(decorators=kept, lines_after_decorators=above)
 
 
-def _without_comment(comma: _Node) -> _Node:
-    after = getattr(comma, "whitespace_after", None)
+def _closing(kept: _Node, gone: _Node) -> _Node:
+    """The comma of the last member that stays, with the line end behind the one that goes, but not its comment."""
+    own, after = (getattr(comma, "whitespace_after", None) for comma in (kept, gone))
+    line = own.first_line if isinstance(own, cst.ParenthesizedWhitespace) else None
+    commented = line is not None and line.comment is not None
     if not isinstance(after, cst.ParenthesizedWhitespace):
-        return comma
-    first = after.first_line.with_changes(comment=None, whitespace=cst.SimpleWhitespace(""))
-    return comma.with_changes(whitespace_after=after.with_changes(first_line=first))
+        return kept if commented else gone
+    bare = after.first_line.with_changes(comment=None, whitespace=cst.SimpleWhitespace(""))
+    return gone.with_changes(whitespace_after=after.with_changes(first_line=line if commented else bare))
 
 
 def _indented(module: cst.Module, unit: str, default: str) -> list[_Node]:
@@ -663,16 +669,25 @@ def _small(lines: Sequence[_Node]) -> list[_Node]:
 
 def _with_end_of(line: _Node, made: Sequence[_Node]) -> list[_Node]:
     """New lines of which the last keeps the comment of the old one."""
-    ending = getattr(line, "trailing_whitespace", None)
+    ending = _ending(line)
     last = made[-1]
     if ending is None or not isinstance(last, cst.SimpleStatementLine) or last.trailing_whitespace.comment is not None:
         return list(made)
     return [*made[:-1], last.with_changes(trailing_whitespace=ending)]
 
 
+def _ending(node: _Node) -> _Node | None:
+    """What stands behind a statement on its last line."""
+    while not hasattr(node, "trailing_whitespace"):
+        inner = [c for c in node.children if isinstance(c, cst.BaseStatement) or hasattr(c, "body")]
+        if not inner:
+            return None
+        node = inner[-1]
+    return node.trailing_whitespace
+
+
 def _passing(line: _Node) -> _Node:
-    ending = getattr(line, "trailing_whitespace", None) or cst.TrailingWhitespace()
-    return cst.SimpleStatementLine([cst.Pass()], trailing_whitespace=ending)
+    return cst.SimpleStatementLine([cst.Pass()], trailing_whitespace=_ending(line) or cst.TrailingWhitespace())
 
 
 def _headed(lines: Sequence[_Node], above: Sequence[_Node]) -> list[_Node]:

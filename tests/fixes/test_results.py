@@ -17,7 +17,6 @@ REFUSED = [
     ("grad_of_whole", "g = «torch.autograd.grad(y, x)»[0]\n", "by a part"),
     ("grad_of_whole", "g = «torch.autograd.grad(y, f(x)[:, 0])»[0]\n", "by a part"),
     ("grad_of_whole", "(g,) = «torch.autograd.grad(y, x[:, 0])»\n", "not taken out of the result"),
-    ("grad_of_whole", "g = «torch.autograd.grad(y, (x)[:, 0])»[0]\n", "parentheses"),
     ("grad_of_flagged", "g = «torch.autograd.grad(y)»\n", "with its inputs"),
     ("grad_of_flagged", "g = «torch.autograd.grad(y, xs)»[0]\n", "not simply assigned"),
     ("grad_of_flagged", "a, b = «torch.autograd.grad(y, xs)»\n", "not simply assigned"),
@@ -49,6 +48,11 @@ FIXED = [
         "grad_of_whole",
         "u = «torch.autograd.grad(y, x[:, 0:1], torch.ones_like(y), create_graph=True)»[0]  # along\n",
         "u = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0][:, 0:1]  # along\n",
+    ),
+    (
+        "grad_of_whole",
+        "g = «torch.autograd.grad(y, (x)[\n    :, 0,  # first\n])»[0]\n",
+        "g = torch.autograd.grad(y, x)[0][\n    :, 0,  # first\n]\n",
     ),
     (
         "grad_of_whole",
