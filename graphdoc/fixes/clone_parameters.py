@@ -18,7 +18,6 @@ from graphdoc.source.module import Source
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
-from graphdoc.source.tokens import outer_span
 
 KIND = "clone_parameters"
 
@@ -35,32 +34,23 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix(f"{net} is a function and not a module")
     if args.get("single"):
         return _linear(source, node, net, bool(args.get("bias", True)))
-    positional = [_outer(source, a) for a in node.args]
-    tupled = f"({positional[0]},)" if len(positional) == 1 else f"({', '.join(positional)})"
-    named = [
-        f'"{k.arg}": {_outer(source, k.value)}' if k.arg else f"**{_outer(source, k.value)}" for k in node.keywords
-    ]
+    handed = [a.value if isinstance(a, ast.Starred) else a for a in node.args] + [k.value for k in node.keywords]
+    parts = {f"value{i}": value for i, value in enumerate(handed)}
+    values = [f"{{{name}}}" for name in parts]
+    positional = [f"*{v}" if isinstance(a, ast.Starred) else v for a, v in zip(node.args, values, strict=False)]
+    behind = zip(node.keywords, values[len(positional) :], strict=True)
+    named = [f'"{k.arg}": {v}' if k.arg else f"**{v}" for k, v in behind]
     name = name_for(source, "torch.func.functional_call", node, "import torch")
-    clones = f"{{k: v.clone() for k, v in {net}.named_parameters()}}"
-    parts = [net, clones, tupled, *([f"{{{', '.join(named)}}}"] if named else [])]
-    if args.get("untied"):
-        parts.append("tie_weights=False")
-    return [write(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
+    given = [net, f"{{k: v.clone() for k, v in {net}.named_parameters()}}"]
+    given.append(f"({positional[0]},)" if len(positional) == 1 else f"({', '.join(positional)})")
+    given += [f"{{{', '.join(named)}}}"] if named else []
+    given += ["tie_weights=False"] if args.get("untied") else []
+    return [write(source, node, f"{name.text}({', '.join(given)})", **parts), *name.edits]
 
 
 def _linear(source: Source, node: ast.Call, net: str, bias: bool) -> list[Edit]:
     if len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Starred):
         raise CannotFix(f"{net} is not called with exactly one input")
     name = name_for(source, "torch.nn.functional.linear", node, "import torch")
-    parts = [_outer(source, node.args[0]), f"{net}.weight.clone()", *([f"{net}.bias.clone()"] if bias else [])]
-    return [write(source, node, f"{name.text}({', '.join(parts)})"), *name.edits]
-
-
-def _outer(source: Source, node: ast.expr) -> str:
-    if isinstance(node, ast.Starred):
-        return "*" + _outer(source, node.value)
-    start, end = outer_span(source, node)
-    text = source.code[start:end]
-    if isinstance(node, ast.GeneratorExp) or not text:
-        return text if text.startswith("(") else f"({text})"
-    return text
+    given = ["{x}", f"{net}.weight.clone()", *([f"{net}.bias.clone()"] if bias else [])]
+    return [write(source, node, f"{name.text}({', '.join(given)})", x=node.args[0]), *name.edits]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.edits import insert_after, write
+from graphdoc.source.edits import copied, insert_after, write, written
 from graphdoc.source.paths import same
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -45,11 +45,12 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(anchor.value, ast.Name) and not _bound_again(function, anchor.value.id, anchor.lineno):
         name = anchor.value.id
         return [write(source, anchor.value, f"{name}.detach()"), *(write(source, read, name) for read in reads)]
-    stored = source.segment(target)
     name = fresh_name(source, target.attr, f"{target.attr}_")
     return [
         write(source, target, name),
-        *insert_after(source, anchor, [f"{stored} = {name}.detach()"]),
+        *insert_after(
+            source, anchor, [written(source, f"{{stored}} = {name}.detach()", stored=copied(source, target))]
+        ),
         *(write(source, read, name) for read in reads),
     ]
 

@@ -24,7 +24,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     filled = node.func.value if isinstance(node.func, ast.Attribute) else None
     of_tensor = filled is not None and isinstance(node.func, ast.Attribute) and node.func.attr.startswith("masked_fill")
     if of_tensor and isinstance(filled, ast.Name | ast.Attribute) and source.segment(filled) != "torch":
-        return [write(source, wanted, f"torch.finfo({source.segment(filled)}.dtype).min")]
+        return [write(source, wanted, "torch.finfo({filled}.dtype).min", filled=filled)]
     return [write(source, wanted, "-1e9")]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, place, required, source_of
-from graphdoc.source.edits import insert_before, wrap, write
+from graphdoc.source.edits import insert_before, wrap, write, written
 from graphdoc.source.gradient_uses import Use, use_of
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import name_for
@@ -30,11 +30,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     owner = source.node_statement(at)
     if use is None or owner is None or not isinstance(node, ast.Attribute):
         raise CannotFix("what is done there with the gradient cannot be done to some of them only")
-    grad, tensor = source.segment(node), source.segment(node.value)
     if use is Use.SCALED:
-        return wrap(source, [owner], f"if {grad} is not None:")
+        return wrap(source, [owner], f"if {source.segment(node)} is not None:")
     zeros = name_for(source, "torch.zeros_like", node, "import torch")
     if use is Use.GIVEN:
-        lines = [f"if {grad} is None:", f"    {grad} = {zeros.text}({tensor})"]
-        return [*insert_before(source, owner, ["\n".join(lines)]), *zeros.edits]
-    return [write(source, node, f"({zeros.text}({tensor}) if {grad} is None else {grad})"), *zeros.edits]
+        lines = f"if {{grad}} is None:\n    {{grad}} = {zeros.text}({{tensor}})"
+        return [*insert_before(source, owner, [written(source, lines, grad=node, tensor=node.value)]), *zeros.edits]
+    either = f"{zeros.text}({{tensor}}) if {{grad}} is None else {{grad}}"
+    return [write(source, node, either, grad=node, tensor=node.value), *zeros.edits]

@@ -13,7 +13,7 @@ import ast
 
 from graphdoc.fixes.contexts import last_name
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import insert_after, insert_before, write
+from graphdoc.source.edits import copied, insert_after, insert_before, write, written
 from graphdoc.source.paths import is_path
 from graphdoc.source.places import Edit
 from graphdoc.source.scopes import fresh_name
@@ -33,10 +33,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if isinstance(given, ast.ListComp | ast.GeneratorExp) and any(g.ifs for g in given.generators):
         raise CannotFix("the inputs are chosen already")
     asked, each = fresh_name(source, "asked", "asked_for"), fresh_name(source, "each", "one_asked")
-    found, grads = fresh_name(source, "found", "found_grads"), source.segment(owner.targets[0])
-    back = f"{grads} = tuple(next({found}) if {each}.requires_grad else None for {each} in {asked})"
+    found, grads = fresh_name(source, "found", "found_grads"), owner.targets[0]
+    back = f"{{grads}} = tuple(next({found}) if {each}.requires_grad else None for {each} in {asked})"
+    taken = [written(source, f"{found} = iter({{grads}})", grads=grads), written(source, back, grads=grads)]
     return [
-        *insert_before(source, owner, [f"{asked} = list({source.segment(given)})"]),
+        *insert_before(source, owner, [written(source, f"{asked} = list({{given}})", given=copied(source, given))]),
         write(source, given, f"[{each} for {each} in {asked} if {each}.requires_grad]"),
-        *insert_after(source, owner, [f"{found} = iter({grads})", back]),
+        *insert_after(source, owner, taken),
     ]

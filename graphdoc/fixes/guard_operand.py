@@ -28,13 +28,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     if guard.startswith("clamp(") and _clamped_by_numbers(operand):
         assert isinstance(operand, ast.Call) and isinstance(operand.func, ast.Attribute)
         inner = operand.func.value if not _from_torch(operand) else operand.args[0]
-        return [write(source, operand, _guarded(source.segment(inner), inner, guard))]
-    return [write(source, operand, _guarded(source.segment(operand), operand, guard))]
-
-
-def _guarded(text: str, node: ast.expr, guard: str) -> str:
-    plain = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-    return f"{text}.{guard}" if plain else f"({text}).{guard}"
+        return [write(source, operand, f"{{inner}}.{guard}", inner=inner)]
+    return [write(source, operand, f"{{operand}}.{guard}", operand=operand)]
 
 
 def _clamped_by_numbers(node: ast.expr) -> bool:

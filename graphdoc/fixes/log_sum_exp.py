@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, expression, required
-from graphdoc.source.edits import write
+from graphdoc.source.edits import Piece, rename, write
 from graphdoc.source.module import Source
 from graphdoc.source.operands import operand_of
 from graphdoc.source.places import Edit
@@ -23,29 +23,27 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     source, node = expression(sources, required(args, "place"))
     inner = operand_of(node)
     total, dim = _sum_around(source, node)
-    if inner is None or total is None:
+    if inner is None or total is None or dim is None:
         raise CannotFix("the exponentials are not summed in the same expression")
     summed = total.func.value if isinstance(total.func, ast.Attribute) else node
     if ast.unparse(summed) == "torch":
         summed = total.args[0]
     weight = _weight(summed, node)
-    text = source.segment(inner)
+    exponent, parts = "{inner}", dict[str, Piece](inner=inner, dim=dim)
     softmax: ast.expr | None = None
     if summed is not node:
         if weight is None:
             raise CannotFix("the exponential is not simply weighted and summed")
         softmax = _softmax_behind(source, weight)
         # The logarithm of a softmax has a function of its own, which does not underflow.
-        logged = f"torch.log({source.segment(weight)})" if softmax is None else source.segment(weight)
-        text = f"{logged} + {text}"
-    new = f"torch.logsumexp({text}, dim={dim})"
+        exponent = ("torch.log({weight})" if softmax is None else "{weight}") + " + {inner}"
+        parts["weight"] = weight
+    new = f"torch.logsumexp({exponent}, dim={{dim}})"
     outer = source.parents.get(total)
     logarithm = _logarithm(outer, total)
-    also = (
-        [] if softmax is None else [write(source, softmax, source.segment(softmax)[: -len("softmax")] + "log_softmax")]
-    )
+    also = [rename(source, softmax, "log_softmax")] if softmax is not None else []
     if logarithm is not None:
-        return [write(source, logarithm, new), *also]
+        return [write(source, logarithm, new, **parts), *also]
     if not isinstance(outer, ast.Assign) or len(outer.targets) != 1 or not isinstance(outer.targets[0], ast.Name):
         raise CannotFix("the logarithm of the sum is not taken where it can be seen")
     name = outer.targets[0].id
@@ -56,7 +54,8 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     logs = [_logarithm_of_name(source, n) for n in uses]
     if not uses or any(log is None for log in logs):
         raise CannotFix(f"`{name}` is used for something else than its logarithm")
-    return [write(source, total, new), *also, *(write(source, log, name) for log in logs if log is not None)]
+    logged = [write(source, log, name) for log in logs if log is not None]
+    return [write(source, total, new, **parts), *also, *logged]
 
 
 def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
@@ -72,18 +71,18 @@ def _softmax_behind(source: Source, weight: ast.expr) -> ast.expr | None:
     return None
 
 
-def _sum_around(source: Source, node: ast.expr) -> tuple[ast.Call | None, str]:
+def _sum_around(source: Source, node: ast.expr) -> tuple[ast.Call | None, ast.expr | None]:
     """The sum over one dimension around the exponential, with at most a product between them."""
     at: ast.AST | None = source.parents.get(node)
     for _ in range(4):
         if isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr == "sum":
             given = [a for a in at.args if ast.unparse(at.func.value) != "torch"] or at.args[1:]
             given += [k.value for k in at.keywords if k.arg == "dim"]
-            return (at, source.segment(given[0])) if len(given) == 1 and len(at.keywords) <= 1 else (None, "")
+            return (at, given[0]) if len(given) == 1 and len(at.keywords) <= 1 else (None, None)
         if not isinstance(at, ast.BinOp | ast.Attribute):
             break
         at = source.parents.get(at)
-    return None, ""
+    return None, None
 
 
 def _weight(summed: ast.expr, node: ast.expr) -> ast.expr | None:

@@ -60,7 +60,7 @@ FIXED = [
         "import torch as th\ny = «self.net.forward(x, *r, m=(a), **kw)»[0]\n",
         {},
         "import torch as th\ny = th.func.functional_call(self.net, "
-        '{k: v.clone() for k, v in self.net.named_parameters()}, (x, *r), {"m": (a), **kw})[0]\n',
+        '{k: v.clone() for k, v in self.net.named_parameters()}, (x, *r), {"m": a, **kw})[0]\n',
     ),
     (
         "clone_parameters",
