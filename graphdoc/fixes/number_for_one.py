@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import write
+from graphdoc.source.edits import rename, write
 from graphdoc.source.paths import last_word
 from graphdoc.source.places import Edit
 
@@ -30,11 +30,11 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         return [write(source, given, "()")]
     if name not in MAKERS or not isinstance(given, ast.List) or len(given.elts) != 1:
         raise CannotFix("the tensor is not made of a list of one number")
-    number = source.segment(given.elts[0])
+    number = given.elts[0]
     if name == "tensor":
-        return [write(source, given, number)]
+        return [write(source, given, "{number}", number=number)]
     try:
-        number = repr(float(ast.literal_eval(number)))
+        plain = repr(float(ast.literal_eval(number)))
     except (ValueError, TypeError, SyntaxError):
         raise CannotFix("the list holds more than a plain number") from None
-    return [write(source, node.func, f"{source.segment(node.func.value)}.tensor"), write(source, given, number)]
+    return [rename(source, node.func, "tensor"), write(source, given, plain)]

@@ -37,8 +37,7 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         raise CannotFix(f"{bound} is bound anew in the loop")
     names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
     index = next(n for n in ("i", "j", "k", "index") if n not in names)
-    text = source.segment(given)
-    return [write(source, given, f"({text}[{index}] for {index} in range(len({text})))")]
+    return [write(source, given, f"({{whole}}[{index}] for {index} in range(len({{whole}})))", whole=given)]
 
 
 def _is_property(sources: Sources, name: str) -> bool:

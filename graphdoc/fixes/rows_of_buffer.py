@@ -89,7 +89,7 @@ def _rows(source: Source, statement: ast.Assign, path: str) -> Edit:
     if not isinstance(maker, ast.Attribute) or maker.attr not in _MAKERS:
         raise CannotFix(f"{path} is more than a new tensor of one value at line {statement.lineno}")
     name = fresh_name(source, "row", "one_row")
-    return write(source, statement.value, f"[{name}.clone() for {name} in {source.segment(statement.value)}]")
+    return write(source, statement.value, f"[{name}.clone() for {name} in {{buffer}}]", buffer=statement.value)
 
 
 def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
@@ -103,6 +103,7 @@ def _row(source: Source, use: ast.AST, path: str) -> list[Edit]:
         raise CannotFix(f"{path} is used as a whole at line {getattr(use, 'lineno', 0)}")
     if not isinstance(above.slice, ast.Tuple):
         return []
-    one, *rest = (source.segment(e) for e in above.slice.elts)
-    text = f"{source.segment(use)}[{one}]" + (f"[{', '.join(rest)}]" if rest else "")
-    return [write(source, above, text)]
+    rest = [f"index{i}" for i in range(1, len(above.slice.elts))]
+    template = "{buffer}[{index0}]" + (f"[{', '.join(f'{{{name}}}' for name in rest)}]" if rest else "")
+    parts = {f"index{i}": e for i, e in enumerate(above.slice.elts)}
+    return [write(source, above, template, buffer=above.value, **parts)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, required, statement
-from graphdoc.source.edits import write
+from graphdoc.source.edits import rename, write
 from graphdoc.source.places import Edit
 
 KIND = "select_known"
@@ -44,6 +44,6 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
         if pair is None or side not in (0, 1):
             break
         known = f"[~torch.isnan({pair[side].id})]"
-        edits = [write(source, n, f"{source.segment(n)}{known}") for n in pair]
-        return [*edits, write(source, node.func, f"torch.{node.func.attr.removeprefix('nan')}")]
+        edits = [write(source, n, f"{{values}}{known}", values=n) for n in pair]
+        return [*edits, rename(source, node.func, node.func.attr.removeprefix("nan"))]
     raise CannotFix("which elements are to take part cannot be read off the expression")

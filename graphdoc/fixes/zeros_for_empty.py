@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphdoc.fixes.fix_kind import Args, CannotFix, Sources, call, required
-from graphdoc.source.edits import write
+from graphdoc.source.edits import rename
 from graphdoc.source.places import Edit
 
 KIND = "zeros_for_empty"
@@ -27,4 +27,4 @@ def edit(sources: Sources, args: Args) -> list[Edit]:
     function = node.func
     if not isinstance(function, ast.Attribute) or function.attr not in _NAMES:
         raise CannotFix("what asks for the memory is none of torch's own functions")
-    return [write(source, function, f"{source.segment(function.value)}.{_NAMES[function.attr]}")]
+    return [rename(source, function, _NAMES[function.attr])]
