@@ -86,7 +86,7 @@ class _Tree:
         """Expressions by their span, without the parentheses that only group them."""
         found: dict[tuple[_Position, _Position], _Node] = {}
         for node, at in self._positions.items():
-            if not isinstance(node, cst.BaseExpression):
+            if not isinstance(node, cst.BaseExpression | cst.Slice):
                 continue
             start, end = (at.start.line, at.start.column), (at.end.line, at.end.column)
             found[start, end] = node
@@ -415,10 +415,14 @@ def _parenthesized(node: _Node) -> _Node:
     return node.with_changes(lpar=[cst.LeftParen(), *node.lpar], rpar=[*node.rpar, cst.RightParen()])
 
 
+_TIGHT = cst.Name | cst.Attribute | cst.Call | cst.Slice
+
+
 def _fill(parse: Any, template: str, parts: dict[str, _Node]) -> _Node:
     """A template with its parts, in parentheses only where it would mean something else without them."""
-    bare = {n: p.with_changes(lpar=[], rpar=[]) if _on_one_line(p) else p for n, p in parts.items()}
-    loose = [n for n, p in bare.items() if not p.lpar and not isinstance(p, cst.Name | cst.Attribute | cst.Call)]
+    grouped = [n for n, p in parts.items() if getattr(p, "lpar", ()) and _on_one_line(p)]
+    bare = {n: p.with_changes(lpar=[], rpar=[]) if n in grouped else p for n, p in parts.items()}
+    loose = [n for n, p in bare.items() if not isinstance(p, _TIGHT) and not p.lpar]
     safe = {n: p if n not in loose else parts[n] if parts[n].lpar else _parenthesized(p) for n, p in bare.items()}
     made = parse(template, **safe)
     for name in loose:

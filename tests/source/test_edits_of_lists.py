@@ -151,3 +151,12 @@ def test_a_parameter_goes_by_its_position(code: str, expected: str) -> None:
 def test_the_comment_on_the_last_line_of_a_block_stays_behind_what_takes_its_place(body: str) -> None:
     source, node = listed(f"for a in b:{body}  # kept\n")
     assert rewritten(source, instead(source, node, ["c()"])) == "c()  # kept\n"
+
+
+def test_an_index_that_is_a_slice_is_a_part() -> None:
+    source, node = listed("x[i, 1:n, :]\n")
+    assert isinstance(node, ast.Expr) and isinstance(node.value, ast.Subscript)
+    assert isinstance(node.value.slice, ast.Tuple)
+    one, *rest = node.value.slice.elts
+    template = written(source, "{x}[{i}][{a}, {b}]", x=node.value.value, i=one, a=rest[0], b=rest[1])
+    assert rewritten(source, instead(source, node, [template])) == "x[i][1:n, :]\n"
