@@ -44,6 +44,8 @@ from graphdoc.source.places import (
 
 # Python ends a line at these three and at nothing else (str.splitlines also splits at form feeds and U+2028).
 _LINE_END = re.compile(r"\r\n|\n|\r")
+# A form feed in an indentation starts the count of its columns anew; libcst does not read all of them.
+_FEED = re.compile(r"(?:(?<=[\r\n])|\A)[ \t\f]*\f")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _Node = Any  # libcst's own classes differ in what they hold; a tree is checked by libcst when it is made
 _Position = tuple[int, int]
@@ -69,7 +71,7 @@ class _Tree:
         # A last line without an end does not say which one the file uses.
         known: Any = {} if _LINE_END.search(text) else {"default_newline": newline}
         try:
-            self.module = cst.parse_module(text, cst.PartialParserConfig(**known))
+            self.module = cst.parse_module(_without_feeds(text), cst.PartialParserConfig(**known))
         except cst.ParserSyntaxError as e:
             raise Unreadable(f"libcst cannot read line {e.raw_line} of the statement") from e
         self.written = self.module.code
@@ -145,6 +147,12 @@ class _Tree:
 
 def _margin(line: str) -> str:
     return line[: len(line) - len(line.lstrip(" \t\f"))]
+
+
+def _without_feeds(text: str) -> str:
+    """A text without the form feeds in its indentations; those in a string stay."""
+    bare = _FEED.sub("", text)
+    return bare if bare == text or ast.dump(ast.parse(bare)) == ast.dump(ast.parse(text)) else text
 
 
 @lru_cache(maxsize=64)

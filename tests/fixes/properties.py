@@ -144,6 +144,7 @@ def check(text: str, limit: int = 40) -> Iterator[str]:  # noqa: C901 (every kin
             if (
                 begins_line(source, node)
                 and ends_line(source, node)
+                and text[: source.span(node)[0]].rstrip()[-1:] != "\\"  # in the line of its header
                 and new.count("import torch") == text.count("import torch")
             ):
                 again = Source("a.py", new)

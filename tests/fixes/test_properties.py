@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from properties import check, decoded
 
-from graphdoc.fixes import kinds
 from graphdoc.fixes.diff import unified
 
 UGLY = Path(__file__).parents[1] / "ugly"

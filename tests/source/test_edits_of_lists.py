@@ -160,3 +160,12 @@ def test_an_index_that_is_a_slice_is_a_part() -> None:
     one, *rest = node.value.slice.elts
     template = written(source, "{x}[{i}][{a}, {b}]", x=node.value.value, i=one, a=rest[0], b=rest[1])
     assert rewritten(source, instead(source, node, [template])) == "x[i][1:n, :]\n"
+
+
+def test_form_feeds_stay() -> None:
+    source, node = listed("def f(x):\n\f    with g():\n \f        y = a\n    return y\n")
+    name = next(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "a")
+    assert rewritten(source, [write(source, name, "b")]) == source.code.replace("= a", "= b")
+    source, node = listed('x = """s\n\f""" + a\n')
+    name = next(n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == "a")
+    assert rewritten(source, [write(source, name, "b")]) == 'x = """s\n\f""" + b\n'
