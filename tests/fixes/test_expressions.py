@@ -175,7 +175,7 @@ FIXED = [
     ("to_numpy", "log(«loss»)\n", {"mode": "item"}, "log(loss.item())\n"),
     ("reduce_loss", "«(a - b).backward()»\n", {}, "(a - b).mean().backward()\n"),
     ("zero_of_output", "loss = «torch.zeros(())»\n", {"name": "out"}, "loss = out.sum() * 0.0\n"),
-    ("zero_of_output", "loss = «torch.zeros(())» / n\n", {"name": "out"}, "loss = (out.sum() * 0.0) / n\n"),
+    ("zero_of_output", "loss = «torch.zeros(())» / n\n", {"name": "out"}, "loss = out.sum() * 0.0 / n\n"),
     ("zero_of_output", "loss = «torch.zeros(())»\n", {"name": "sum(terms)"}, "loss = sum(terms) * 0.0\n"),
     ("reduce_loss", "«loss.backward()»\n", {"method": "sum"}, "loss.sum().backward()\n"),
     ("reduce_loss", "(d,) = «torch.autograd.grad(u, x)»\n", {}, "(d,) = torch.autograd.grad(u.mean(), x)\n"),

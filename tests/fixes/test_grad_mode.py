@@ -72,7 +72,7 @@ FIXED = [
         "under_no_grad_update",
         T + "for w in ws:\n    «w = w - (lr * w.grad)»\n    w.grad.zero_()\n",
         {},
-        T + "for w in ws:\n    with torch.no_grad():\n        w -= (lr * w.grad)\n    w.grad.zero_()\n",
+        T + "for w in ws:\n    with torch.no_grad():\n        w -= lr * w.grad\n    w.grad.zero_()\n",
     ),
     ("swap_decorator", "@«torch.inference_mode()»  # c\ndef f(): pass\n", {}, "@torch.no_grad()  # c\ndef f(): pass\n"),
     ("swap_decorator", "@torch.inference_mode\ndef f():\n    «g()»\n", {}, "@torch.no_grad\ndef f():\n    g()\n"),

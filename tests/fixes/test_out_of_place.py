@@ -71,7 +71,7 @@ FIXED = [
     ("y = «F.softmax(x, 1).add_(1)»\nprint(x)\n", {}, "y = F.softmax(x, 1).add(1)\nprint(x)\n"),
     # augmented assignment
     ("«x += y»  # why\n", {}, "x = x + y  # why\n"),
-    ("«x-=y - z»\n", {}, "x= x -(y - z)\n"),
+    ("«x-=y - z»\n", {}, "x = x - (y - z)\n"),
     ("«x -= (y - z)»\n", {}, "x = x - (y - z)\n"),
     ("«x += a * b»\n", {}, "x = x + a * b\n"),
     ("«x *= a + b»\n", {}, "x = x * (a + b)\n"),
