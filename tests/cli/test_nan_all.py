@@ -108,9 +108,7 @@ def test_infinities_that_the_program_wrote_itself_are_not_told(tmp_path: Path) -
     [
         pytest.param(OVERFLOW, "`sizes * sizes` at evaluate.py:4 was the first that made inf", id="overflow"),
         pytest.param(BESIDE_A_TRAINING, "at evaluate.py:11 was the first that made inf", id="beside a training"),
-        pytest.param(
-            NO_CAUSE, "at evaluate.py:3 was the first that made inf (hypot, its result of shape [2]", id="no"
-        ),
+        pytest.param(NO_CAUSE, "at evaluate.py:3 was the first that made inf (hypot, its result of shape [2]", id="no"),
     ],
 )
 def test_what_no_cause_explains_is_told_with_its_place_in_a_note(text: str, place: str, tmp_path: Path) -> None:
