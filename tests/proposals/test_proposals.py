@@ -128,7 +128,7 @@ import torch
 
 critic = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.{layer}, torch.nn.Linear(8, 1))
 optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
-score = critic(torch.randn(4, 3))
+score = critic(torch.ones(4, 3))
 score.mean().backward(retain_graph=True)
 optimizer.step()
 score.square().mean().backward()
