@@ -15,7 +15,7 @@ from graphdoc.launch.keep import Kept
 from graphdoc.launch.scratch import scratch
 from graphdoc.processes import DEEPENED, changed_sources, read_evidence, read_processes, same_failure
 from graphdoc.program.compiled_parts import is_compiled
-from graphdoc.program.exception import INFERENCE, NO_GRAPH, VERSION, message_of
+from graphdoc.program.exception import INFERENCE, NO_GRAPH, SECOND_TIME, VERSION, message_of
 from graphdoc.program.idle_argument import read_besides
 from graphdoc.program.signs import first_sign
 from graphdoc.program.suspicions import goes_around, left_unrecorded, may_be_constant, suspicious, writes_through_data
@@ -47,6 +47,7 @@ UNCOMPILED = ":uncompiled"
 """Of a mode: `torch.compile` compiles nothing, so that each operation is seen."""
 _LOOKED_FOR = {
     "writes": "who wrote",
+    "compiled": "each operation, without torch.compile",
     "hidden": "who wrote to parameters between a forward and its backward",
     "cuts": "where the graph was cut",
     "suspicion": "whether a graph is cut somewhere",
@@ -56,9 +57,9 @@ _LOOKED_FOR = {
 
 
 def question(evidence: Evidence) -> str:
-    """The mode of a second run that would tell more: ``probe:writes[:uncompiled]``, ``probe:hidden``,
-    ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told), ``probe:product``,
-    ``probe:nonfinite:START[:only|:all]``, or empty for none.
+    """The mode of a second run that would tell more: ``probe:writes[:uncompiled]``, ``probe:compiled:uncompiled``,
+    ``probe:hidden``, ``probe:cuts`` (``:around`` where only what is detached in straight-through sums may be told),
+    ``probe:product``, ``probe:nonfinite:START[:only|:all]``, or empty for none.
     """
     if evidence.from_text or evidence.probe:
         return ""
@@ -84,8 +85,11 @@ def question(evidence: Evidence) -> str:
         return "probe:product" if first_sign(evidence.signs, "suspect-product") is not None else ""
     if evidence.as_if is not None:
         return "probe:cuts" if evidence.as_if.kind == "covered-loss" else ""
+    compiled = bool(evidence.extras.get("compiled"))
+    if message_of(evidence.raised, *SECOND_TIME):
+        inside = compiled and any(is_compiled(n) and n.state == "released" for n in evidence.nodes)
+        return f"probe:compiled{UNCOMPILED}" if inside else ""
     if message_of(evidence.raised, *VERSION):
-        compiled = bool(evidence.extras.get("compiled"))
         only = compiled and any(is_compiled(evidence.node(s.node)) for s in evidence.stale)  # saved in there alone?
         asks = only or any(not plausible(s) for s in evidence.stale)
         return f"probe:writes{UNCOMPILED if compiled else ''}" if asks else ""
@@ -200,9 +204,10 @@ def _how(ended: Ended, limit: float) -> str:
 
 
 def _without_compile(evidence: Evidence, second: Evidence | None, ended: Ended) -> Evidence:
-    """The second run's evidence where it has failed by a write as well: what was compiled is seen there one by one."""
+    """The second run's evidence where it has failed alike: what was compiled is seen there one by one."""
     off = "without torch.compile (TORCHDYNAMO_DISABLE=1)"
-    if second is not None and message_of(second.raised, *VERSION):
+    alike = SECOND_TIME if message_of(evidence.raised, *SECOND_TIME) else VERSION
+    if second is not None and message_of(second.raised, *alike):
         second.exit_status, second.seconds = evidence.exit_status, evidence.seconds
         second.extras["second_run"] = f"the program fails in the same way {off}: what is told was seen in such a run"
         return second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from graphdoc.capture import walk
@@ -14,7 +15,7 @@ from graphdoc.capture.source_texts import add_source
 
 if TYPE_CHECKING:
     from graphdoc.capture.autopsy import Autopsy
-    from graphdoc.evidence import Evidence
+    from graphdoc.evidence import Evidence, Frame
 
 MOST = 20
 """Classes told."""
@@ -45,7 +46,7 @@ def fill(evidence: Evidence, autopsy: Autopsy, roots: list[Any]) -> None:
             if known is None:
                 continue
             told[cls] = known
-        _count_inputs(known, node)
+        count_inputs(known, node)
     for cls in _subclasses(autopsy.torch.autograd.Function):
         # The gradient of a marked backward leads nowhere, so that its node may be in no graph that is still there.
         marked = (
@@ -82,11 +83,22 @@ def _once(cls: type) -> bool:
 
 def _describe(cls: type, node: Any, evidence: Evidence, autopsy: Autopsy) -> dict[str, Any] | None:
     """None for a Function that is not the user's own."""
+    code = backward_code(cls)
+    if code is None:
+        return None
+    made = frames_of(autopsy.raw_stack(node), autopsy.cwd) if node is not None else []
+    return described(cls, code, node, _add_source(evidence, code.co_filename), made)
+
+
+def backward_code(cls: type) -> CodeType | None:
+    """The code of a Function's backward, without its marks; None for one that is not the user's own."""
     backward = getattr(cls, "backward", None)
     code = getattr(getattr(backward, "__wrapped__", backward), "__code__", None)
-    if code is None or not is_user_file(code.co_filename):
-        return None
-    file = _add_source(evidence, code.co_filename)
+    return code if code is not None and is_user_file(code.co_filename) else None
+
+
+def described(cls: type, code: CodeType, node: Any, file: str, made: list[Frame]) -> dict[str, Any]:
+    """What the document holds of a Function: ``file`` is its backward's, ``made`` where the node was recorded."""
     return {
         "name": cls.__qualname__.rsplit(".", 1)[-1],
         "node": str(node.name()) if node is not None else "",
@@ -94,14 +106,14 @@ def _describe(cls: type, node: Any, evidence: Evidence, autopsy: Autopsy) -> dic
         # A function's code begins at its first decorator.
         "backward": int(code.co_firstlineno),
         "once": _once(cls),
-        "made": [vars(f) for f in frames_of(autopsy.raw_stack(node), autopsy.cwd)] if node is not None else [],
+        "made": [vars(f) for f in made],
         "calls": 0,
         "needs": [],
         "tensors": 0,
     }
 
 
-def _count_inputs(told: dict[str, Any], node: Any) -> None:
+def count_inputs(told: dict[str, Any], node: Any) -> None:
     """Which inputs needed gradients in any of its calls, and how many of them were tensors at most.
 
     There is one edge for each input that is a tensor (collect_next_edges in python_function.cpp).

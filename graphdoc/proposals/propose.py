@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +17,15 @@ from graphdoc.finding import Remedy
 from graphdoc.fixes.diff import unified
 from graphdoc.fixes.fix_kind import CannotFix
 from graphdoc.fixes.kinds import build
+from graphdoc.fixes.traits import traits_of
 from graphdoc.launch.keep import Kept
 from graphdoc.model import Diagnosis, Report
 from graphdoc.probe import deepened
 from graphdoc.processes import changed_sources, read_processes
 from graphdoc.project import is_installed, naming, project_root, working_directory
 from graphdoc.proposals.candidates import Candidate
+from graphdoc.source.blocks import is_compound
+from graphdoc.source.drawing import may_draw
 from graphdoc.source.module import Source
 from graphdoc.verify.compared import TOLERANCE
 
@@ -94,6 +99,7 @@ def _candidates(
 ) -> list[Candidate]:
     """What the remedies of one diagnosis come to, in their order."""
     candidates: list[Candidate] = []
+    files: dict[str, str] = {}
     root = root_of(kept)
     here = _standing(kept, root)
     for remedy in remedies:
@@ -118,12 +124,34 @@ def _candidates(
         old_named = {called.names[paths[file]]: sources[file].text for file in texts}
         new_named = {called.names[paths[file]]: text for file, text in texts.items()}
         base = "" if called.base == working_directory() else str(called.base)
+        files.update({paths[file]: file for file in texts})
         candidates.append(Candidate(replace(fix, diff=unified(old_named, new_named), base=base), remedy, new))
+    candidates.sort(key=lambda c: _draws_again(sources, files, c))
     for number, candidate in enumerate(candidates):
         same = sum(1 for c in candidates[:number] if c.remedy and c.remedy.kind == candidate.fix.id)
         if same:
             candidate.fix = replace(candidate.fix, id=f"{candidate.fix.id}-{same + 1}")
     return candidates
+
+
+def _draws_again(sources: Mapping[str, Source], files: Mapping[str, str], candidate: Candidate) -> bool:
+    """Whether a patch runs once more what may draw: its losses would be of two draws, and one that needs no second
+    forward goes first. ``files`` has the name in ``sources`` of each path."""
+    remedy = candidate.remedy
+    if remedy is None or not traits_of(remedy.kind, remedy.args).runs_again:
+        return False
+    trees = [s.tree for s in sources.values() if s.tree is not None]
+    for path, text in candidate.texts.items():
+        before = Counter(ast.unparse(n) for n in _simple(sources[files[path]]))
+        for node in _simple(Source("", text)):
+            before[ast.unparse(node)] -= 1
+            if before[ast.unparse(node)] < 0 and may_draw(trees, node):
+                return True
+    return False
+
+
+def _simple(source: Source) -> list[ast.stmt]:
+    return [n for n in source.node_statements() if not is_compound(n)]
 
 
 def root_of(kept: Kept) -> Path:

@@ -123,6 +123,39 @@ def test_what_cannot_be_built_is_left_out_with_its_reason(remedies, tmp_path):
     assert any("no_such_kind" in reason for reason in report.left_out)
 
 
+TWO_LOSSES = """\
+import torch
+
+critic = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.{layer}, torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+score = critic(torch.ones(4, 3))
+score.mean().backward(retain_graph=True)
+optimizer.step()
+score.square().mean().backward()
+"""
+FORWARD_AGAIN = Remedy(
+    "recompute_after",
+    "Run the forward again",
+    "unsafe",
+    args={"places": [{"file": "train.py", "line": 5}], "after": {"file": "train.py", "line": 7}},
+)
+WITHOUT_A_FORWARD = Remedy(
+    "detach_assigned",
+    "Detach the score",
+    "unsafe",
+    args={"place": {"file": "train.py", "line": 5}, "targets": [["score", "tensor"]]},
+)
+
+
+@pytest.mark.parametrize(("layer", "again_first"), [("Tanh()", True), ("Dropout(0.5)", False)])
+def test_a_second_forward_that_draws_anew_is_shown_behind_what_needs_none(remedies, tmp_path, layer, again_first):
+    remedies(FORWARD_AGAIN, WITHOUT_A_FORWARD)
+    kept = kept_run(tmp_path, text=TWO_LOSSES.format(layer=layer))
+    report = propose(kept, report_for(kept), verify=False)
+    assert report.left_out == ()
+    assert [f.title == FORWARD_AGAIN.title for f in fixes_of(report)] == [again_first, not again_first]
+
+
 def test_the_patch_applies_with_git(remedies, tmp_path):
     remedies(AFTER_STEP, AFTER_STEP, TOO_EARLY, HALF)
     kept = kept_run(tmp_path)

@@ -16,9 +16,11 @@ from graphdoc.program.exception import called_by_autograd
 from graphdoc.program.input_gradients import reaches_end, returned_values
 from graphdoc.program.observed import Program
 from graphdoc.program.proof import Proof
-from graphdoc.program.spans import distinct, span
+from graphdoc.program.signs import first_sign
+from graphdoc.program.spans import distinct, span, span_of
 from graphdoc.remedies.fitted_gradient import fitted_gradient
 from graphdoc.remedies.returned_gradients import Returned, padded, returned_gradients
+from graphdoc.story.wording import folded
 
 TITLE = "The backward of a custom Function returned gradients that do not fit its inputs"
 
@@ -44,6 +46,9 @@ is wanted or possible (numbers, flags, constant tensors). PyTorch checks this wh
   the broadcasting of forward was not summed back. Indices count from 0;
 - *expected Variable or None (got float)*: a gradient is a number or an array;
 - *backward() takes 2 positional arguments but 3 were given*: forward has two outputs, so backward gets two gradients.
+
+A backward that returns nothing, or None for an input that is to learn, raises no error where one value is expected:
+`.grad` stays None.
 
 A wrong *value* of the right shape is not noticed. `torch.autograd.gradcheck` in double precision finds it.
 """,
@@ -78,6 +83,9 @@ Compute its gradient, and use `ctx.needs_input_grad[i]` to skip the work where n
 Unsafe where a gradient only has a dimension of size 1 too many or too few, or is the transpose of what it should be,
 written as a product: the numbers stay, and their shape is made to fit.
 
+Unsafe where what backward has computed is returned at last: more is trained than before, and whether the formulas are
+right, `torch.autograd.gradcheck` can tell.
+
 For another shape that does not fit, look at the formula: for `y = x @ w.T` they are `grad @ w` and `grad.T @ x`. Where
 forward broadcast an argument, sum its gradient over the dimensions that were added: `grad.sum_to_size(x.shape)`.
 """,
@@ -108,7 +116,9 @@ _NO_TENSOR = "function-grad-not-variable"
 def recognise(program: Program) -> Finding | None:
     """PyTorch names the Function's node, ``AddPriorBackward``: the place is the return in ``AddPrior.backward``."""
     said = _said(program)
-    if said is None or re.search(r"Backward\d+$", _function(said)):
+    if said is None:
+        return _untold(program)
+    if re.search(r"Backward\d+$", _function(said)):
         return None  # a node of PyTorch's own, whose classes are numbered
     return _told(program, said)
 
@@ -152,6 +162,45 @@ def _told(program: Program, said: Match) -> Finding:
         ),
         (program.first_line if said.id != _NO_TENSOR else "a gradient that is no tensor",),
         _remedies(program, said, at, returns, function),
+    )
+
+
+def _untold(program: Program) -> Finding | None:
+    """No error: for an input that leads to what is trained, backward returns None, and it has computed a gradient."""
+    sign = first_sign(program.signs, "unreturned")
+    function = next(custom_functions.used(sign.facts), None) if sign is not None else None
+    at = custom_functions.backward_of(program.sources, function) if function is not None else None
+    if sign is None or function is None or at is None:
+        return None
+    returns = _returns(program.sources, at, 1)
+    statements = _return_statements(at[1])
+    written = [bindings.text_of(v) for v in returned_values(statements[0] if statements else None)]
+    nothing = not any(n.value is not None for n in statements)
+    dropped = [i for i, needed in enumerate(function.needs) if needed and written[i : i + 1] in ([], ["None"])]
+    inputs = _inputs(program.sources, at, function, 0)
+    if len(returns) != 1 or not dropped or (written and len(written) != len(inputs)):
+        return None
+    remedies = returned_gradients(Returned(returns[0], at[1], statements[0] if statements else None, inputs, function))
+    if not remedies:
+        return None  # nothing was computed for it: no gradient is what this Function is for
+    what = "nothing" if nothing else "None for " + " and ".join(f"`{inputs[i]}`" for i in dropped)
+    whose = folded(sign.parameters) or "what it is applied to"
+    return Finding(
+        0.9,
+        "certain" if nothing else "likely",  # that None was not meant is read off a value that nobody reads
+        f"`{function.name}.backward` returns {what}: {whose} never gets a gradient",
+        f"PyTorch takes None for the gradient of an input as zero and raises no error. `{function.name}.backward` "
+        "computes a gradient and does not return it.",
+        distinct(
+            (
+                span("cause", returns[0], f"returns {what}", program.sources),
+                *((span("created", function.apply, "is applied here", program.sources),) if function.apply else ()),
+                *span_of("related", sign.other, "leaves `.grad` None", program.sources),
+            )
+        ),
+        remedies=remedies,
+        because=f"this loss reaches {whose} through `{function.name}` alone, and after each backward call `.grad` was "
+        "None",
     )
 
 
@@ -294,5 +343,5 @@ CAUSE = Cause(
     title=TITLE,
     page=PAGE,
     recognise=recognise,
-    families=("custom-function", "invalid-gradient"),
+    families=("custom-function", "invalid-gradient", "silent"),
 )
