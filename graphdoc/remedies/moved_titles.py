@@ -29,5 +29,5 @@ def _moved(sources: SourceTexts, remedy: Remedy, made: Frame) -> list[int]:
     changes = written(sources, remedy) if source.node_statement(Place.of(made)) is not None else None
     if changes is None:
         return [made.line]
-    gone = [e.at for e in changes if e.file == made.file and e.at is not None and e.change == Instead()]
+    gone = [e.at for e in changes if e.file == made.file and e.at is not None and isinstance(e.change, Instead)]
     return sorted({n.lineno for n in source.node_statements() if any(at.holds(spot(source, n)) for at in gone)})
