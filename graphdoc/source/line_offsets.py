@@ -45,10 +45,6 @@ class Lines:
         """The offset where the next line starts, or the end of the text."""
         return self.starts[line] if line < len(self.starts) else len(self.text)
 
-    def newline_at(self, line: int) -> str:
-        """The line end of this line; the file's usual one where this is the last line and has none."""
-        return self.text[self.end(line) : self.after(line)] or self.newline
-
     def offset(self, line: int, column: int) -> int | None:
         """The offset of a character, from line and column counted from 1; None where there is no such place."""
         if not 1 <= line <= len(self.starts) or column < 1:

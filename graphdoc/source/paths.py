@@ -91,13 +91,6 @@ def _identity(node: ast.AST) -> list[object]:
     return parts
 
 
-def is_atom(node: ast.expr, text: str) -> bool:
-    """Whether ``.detach()`` can follow this expression as it stands (``text`` is its source)."""
-    if isinstance(node, ast.Tuple):
-        return text.startswith("(")
-    return isinstance(node, _ATOMS)
-
-
 def binding(node: ast.expr) -> int:
     """How tightly an expression binds: 13 and more for an atom, 0 for a bare tuple or an assignment expression."""
     if isinstance(node, ast.BinOp):

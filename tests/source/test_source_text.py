@@ -11,7 +11,6 @@ from graphdoc.source.places import Place
 def test_lines_end_where_python_ends_them():
     lines = Lines("a\r\nb\rc\x0c\u2028d\n\ne")
     assert [lines.content(n) for n in range(1, len(lines) + 1)] == ["a", "b", "c\x0c\u2028d", "", "e"]
-    assert [lines.newline_at(n) for n in range(1, 6)] == ["\r\n", "\r", "\n", "\n", "\n"]
 
 
 def test_columns_in_characters_and_bytes():
