@@ -309,7 +309,13 @@ SCORED += [
         "«img = net(z)»\nheld = img\ns = judge(held)\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n",
         "img = net(z)\nheld = img\ns = judge(held)\na = f(s)\nb = g(judge(held.detach()))\n"
         "a.backward()\nb.backward()\n",
-    )
+    ),
+    # what is computed again may stand on several lines
+    (
+        "«img = net(z)»\ns, t = judge(\n    img,\n)\na = f(s)\nb = g(s)\n«a.backward()»\n«b.backward()»\n",
+        "img = net(z)\ns, t = judge(\n    img,\n)\na = f(s)\nb = g(judge(\n    img.detach(),\n)[0])\n"
+        "a.backward()\nb.backward()\n",
+    ),
 ]
 LOSSES = {"places": ["@0"], "others": ["@1"], "backward": "@2"}
 

@@ -218,6 +218,14 @@ FIXED = [
     # two attributes, of which each method computes those that it reads, and the local value between them
     (
         "compute_in_method",
+        "class A:\n  def __init__(self, p):\n    # above\n    «self.l = f(  # c\n        p, k)»  # d\n"
+        "  def forward(self, x):\n    return x * self.l\n",
+        {},
+        "class A:\n  def __init__(self, p):\n    # above\n    self.p = p  # d\n"
+        "  def forward(self, x):\n    self.l = f(  # c\n        self.p, k)  # d\n    return x * self.l\n",
+    ),
+    (
+        "compute_in_method",
         "class A:\n  def __init__(self):\n    e = g(self.w)\n    «self.x = e + 1»\n    «self.y = h(self.x)»  # c\n    self.n = 1\n"
         "  def forward(self):\n    'Doc.'\n    return self.y\n  def show(self):\n    print(self.x)\n",
         {"places": ["@0", "@1"]},
@@ -298,6 +306,12 @@ FIXED = [
     ("accumulate_number", "«total += loss»\n", {}, "total += loss.detach()\n"),
     ("accumulate_number", "«total = total + a * b»\n", {"mode": "item"}, "total = total + (a * b).item()\n"),
     ("accumulate_number", "«losses.append(loss)»\n", {}, "losses.append(loss.detach())\n"),
+    (
+        "accumulate_number",
+        "for x in y:\n  «total += f(x,  # one\n    k)»  # two\n  «total.backward()»\n",
+        {"backward": "@1"},
+        "for x in y:\n  loss = f(x,  # one\n    k)\n  total += loss.detach()  # two\n  loss.backward()\n",
+    ),
     (
         "accumulate_number",
         "«total += loss»\n«total.backward()»\n",
